@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Ahead returns a copy of the newest entry of a key, or of its deletion, if that entry is written but not yet
-// applied by this process, usually because the entry is not durable yet. Otherwise ok is false. sole reports
-// whether the entry is the only one of its batch; the other entries of a batch are not visible before they are
-// applied.
+// Ahead returns a copy of the newest entry of a key, which may be a deletion, if that entry is written to the
+// log but not yet applied by this process, usually because it is not durable yet. Otherwise ok is false. sole
+// reports whether the entry is the only one of its batch; the other entries of a batch are not visible before
+// they are applied.
 //
-// The caller must not report anything that follows from the entry before the entry is durable: see Settle. A
-// batch that builds on the entry follows it in the log, so a crash never leaves the later batch without the
-// earlier one.
+// Before the entry is durable (see Settle), the caller must not return to its user anything that depends on
+// the entry. A batch that builds on the entry follows it in the log, so a crash never leaves the later batch
+// without the earlier one.
 func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool
 	return e, !e.More && (n == 0 || !l.state.ahead[n-1].More), true
 }
 
-// Written returns the position up to which the log is written, by any process.
+// Written returns the position up to which the log is written, no matter by which process, durable or not.
 func (l *FileLog) Written() LSN { return l.shared.Tail() }
 
 // Settle blocks until the entry at a position is durable and applied.
@@ -47,12 +47,13 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether the caller of Append continues before its batch is durable. A conflict is then returned
-// at once, even if it rests on an entry that is not durable: the caller reports nothing that follows from it.
+// early reports whether the caller of Append wants to continue before its batch is durable (Batch.Written is
+// set). Append then also returns a conflict at once, even if it is with an entry that is not durable yet. The
+// caller must not pass on anything that follows from the conflict before that entry is durable.
 func (b *Batch) early() bool { return b.Written != nil }
 
-// written notifies the callers in a group that continue before the group is durable that their batches are in
-// the log. It also answers failed requests that need not wait for the sync.
+// written notifies those callers of a group that continue before it is durable: their batches are in the log
+// now. It also answers the group's failed requests that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

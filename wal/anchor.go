@@ -23,15 +23,14 @@ func (c Clock) Anchor() Anchor {
 	return Anchor{Offset: offset, At: at, Settled: settled}
 }
 
-// Settle records that a reading of the clock has confirmed an anchor.
+// Settle marks an anchor as confirmed by a reading of the clock; see Anchor.Settled.
 func (c Clock) Settle(a Anchor) {
 	if !c.l.o.ReadOnly && c.l.shared.Mapped() {
 		c.l.shared.SettleAnchor(a.At)
 	}
 }
 
-// Cast replaces the current anchor by another one. It reports false if another process has replaced the anchor
-// first.
+// Cast replaces the anchor was by the anchor is. It reports false if another process has replaced was first.
 func (c Clock) Cast(was, is Anchor) bool {
 	if c.l.o.ReadOnly || !c.l.shared.Mapped() {
 		return false

@@ -17,12 +17,12 @@ import (
 const groupLimit = 8 << 20
 
 // groupEnough is the number of queued requests that make a write worthwhile while another sync is running. If
-// fewer than twice as many requests wait for that sync, half of these are enough. Measured with 4 processes of
-// 16 goroutines each: 69,000 puts/s, against 63,000 when each process waits for 16 requests, which it never
-// has. 64 goroutines of one process wait for 16 requests as before.
+// fewer than twice as many requests wait for that sync, half of that number is enough. Measured with 4
+// processes of 16 goroutines each: 69,000 puts/s, against 63,000 when each process waits for 16 queued
+// requests, a number that it never reaches. In one process with 64 goroutines the number stays 16.
 const groupEnough = 16
 
-// request is a batch on its way into the log.
+// request is a batch that a caller of Append has handed over, until it is written or refused.
 type request struct {
 	batch   *Batch
 	size    uint64 // bytes that the batch takes in the log
@@ -32,13 +32,14 @@ type request struct {
 	gone bool // the goroutine of the request no longer waits; guarded by queue.mu
 	preparing
 
-	// Written by the leader that took the request; read after wakeDone or wakeSync was received.
+	// Position after the batch. The leader that took the request sets it; it is read after wakeDone or
+	// wakeSync was received.
 	end  LSN // position that must be durable before the request is answered; 0: none
 	err  error
 	wake chan wake
 }
 
-// wake tells a waiting goroutine what to do.
+// wake is the message that wakes a goroutine that waits in Append, and tells it what to do next.
 type wake int8
 
 const (
@@ -47,7 +48,8 @@ const (
 	wakeSync             // the batch is written: make it durable
 )
 
-// queue holds the requests of the goroutines that wait while one of them, the leader, writes.
+// queue holds the requests of the goroutines that wait in Append while one of them, the leader, writes for
+// all.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request
@@ -146,8 +148,8 @@ func (q *queue) add(r *request) (lead bool, err error) {
 	return lead, nil
 }
 
-// gather blocks the leader while a sync is running, until enough requests are queued to be worth a write of
-// their own.
+// gather makes the leader wait, while a sync is running, until enough requests are queued to be worth a write
+// of their own.
 func (q *queue) gather(ctx context.Context) error {
 	q.mu.Lock()
 	if q.syncs == 0 || q.worthWhile() {
@@ -165,10 +167,10 @@ func (q *queue) gather(ctx context.Context) error {
 	}
 }
 
-// worthWhile reports whether enough requests are waiting; mu is held.
+// worthWhile reports whether enough requests are queued for the leader to write them; the caller holds mu.
 func (q *queue) worthWhile() bool { return len(q.waiting) >= min(groupEnough, max(1, q.written/2)) }
 
-// release wakes the leader from gather; mu is held.
+// release ends the leader's wait in gather; the caller holds mu.
 func (q *queue) release() {
 	if q.enough != nil {
 		close(q.enough)
@@ -193,8 +195,9 @@ func (q *queue) syncEnds(n int) {
 	}
 }
 
-// remove takes a request out of the queue, and reports whether it was still there. The goroutine of the request
-// no longer waits, so a leader that has already taken the request will not pass the lead to it.
+// remove takes a request out of the queue, and reports whether it was still there. It is called when the
+// goroutine of the request stops waiting. A leader that has already taken the request then does not pass the
+// lead to it.
 func (q *queue) remove(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -208,7 +211,7 @@ func (q *queue) remove(r *request) bool {
 	return false
 }
 
-// take removes the waiting requests from the queue, at most one group, and returns them.
+// take removes the waiting requests from the queue, at most as many as fit into one write, and returns them.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -231,7 +234,7 @@ func (q *queue) giveBack(list []*request) {
 	q.waiting = append(list, q.waiting...)
 }
 
-// pass passes the lead to the next request in the queue.
+// pass makes the goroutine of the next request in the queue the leader.
 func (q *queue) pass() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -242,7 +245,8 @@ func (q *queue) pass() {
 	q.leading = false
 }
 
-// await leads or waits until the request is answered.
+// await blocks until the request is answered. If lead is true, or the lead is passed to this goroutine
+// meanwhile, it writes groups as the leader.
 func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error) {
 	if lead {
 		l.lead(ctx, r)

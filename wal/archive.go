@@ -9,16 +9,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// archive copies a released segment into archive/ and makes the copy durable. Damaged parts become gaps in the
-// copy, and an event names them. If the archive has no budget, nothing is copied. If the disk is full and
-// removing older copies does not help, an event reports that the segment was not archived: history then has a
-// hole, but no memory is lost.
+// archive copies a segment that the log no longer needs into archive/ and makes the copy durable. Damaged
+// parts become gaps in the copy, and an event names them. If the settings allow the archive no bytes, nothing
+// is copied. If the disk is full and removing older copies does not help, an event reports that the segment
+// was not archived: the history of old versions then has a hole, but no current memory is lost.
 func (l *FileLog) archive(number uint64) error {
 	_, err := l.archiveNaming(number)
 	return err
 }
 
-// archiveNaming is like archive, and also returns the damaged parts, each as a *LostError.
+// archiveNaming is like archive, and also returns the damaged parts of the segment, each as a *LostError.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)
@@ -51,8 +51,8 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	return lost, l.keepBudget()
 }
 
-// archived reports whether the copy of a segment exists. A copy whose start frame differs is damaged or belongs
-// to an earlier log of this folder; it is written again.
+// archived reports whether archive/ has a copy of a segment. A copy whose start frame differs from the
+// segment's is damaged or belongs to an earlier log of this folder; it does not count, and is written again.
 func (l *FileLog) archived(number uint64) bool {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {

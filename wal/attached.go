@@ -12,7 +12,8 @@ import (
 type Attached struct {
 	PID  int
 	Life vfs.Life // whether the process is alive; Unknown if this process cannot tell
-	// The process is in another PID namespace, such as a container: here PID names another process, or none.
+	// The process is in another PID namespace, such as a container's. Here its PID belongs to a different
+	// process, or to none.
 	Elsewhere bool
 	slot      int
 }
@@ -27,8 +28,8 @@ func (a Attached) String() string {
 	return fmt.Sprint(a.PID)
 }
 
-// All returns the attached processes. Processes that were killed while others have the log open are omitted
-// where that can be detected.
+// All returns the processes that have the log open for writing. Where killed processes can be detected, they
+// are omitted, even if others still have the log open.
 func (ps Processes) All() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life != vfs.Dead {
@@ -46,7 +47,7 @@ func (a Attached) Command() string {
 	return vfs.Process(a.PID).Command
 }
 
-// elsewhere reports whether a process id from the shared page belongs to another PID namespace.
+// elsewhere reports whether a process id in the shared page (wal/shared) belongs to another PID namespace.
 func (l *FileLog) elsewhere(pid int) bool {
 	found := false
 	for _, a := range l.listed() {
@@ -60,7 +61,7 @@ func (l *FileLog) elsewhere(pid int) bool {
 	return found
 }
 
-// process describes the process whose id is in the shared page.
+// process returns a description of the process with this id, which comes from the shared page (wal/shared).
 func (l *FileLog) process(pid int) errs.Holder {
 	if l.elsewhere(pid) {
 		return errs.Holder{PID: pid, Host: l.host.Name, PIDNamespace: "another PID namespace (a container)"}
@@ -76,9 +77,9 @@ func (ps Processes) IDs() (pids []int) {
 	return pids
 }
 
-// RemoveDead removes dead processes from the list. Before that, the caller must have handled what these
-// processes left behind. A process that has died since the call of Dead stays on the list until the next
-// RemoveDead.
+// RemoveDead removes the dead processes in list from the shared list of processes that have the log open.
+// Before that, the caller must have handled what these processes left behind. A process that has died since
+// list was made (see Dead) stays on the shared list until the next RemoveDead.
 func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(ps.l); err != nil {
 		return err
@@ -89,7 +90,8 @@ func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	return nil
 }
 
-// Dead returns the processes on the list that are certainly dead and that RemoveDead has not removed yet.
+// Dead returns the processes on the shared list that are certainly dead and that RemoveDead has not removed
+// yet.
 func (ps Processes) Dead() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life == vfs.Dead {

@@ -12,8 +12,9 @@ import (
 // records its reason before NewSegment. A purge, after which a copy must begin again as well, records its
 // reason when it is complete.
 
-// brokenByCreate records in wal/ended why a new log replaces an earlier log of the store. It records nothing
-// for a log that begins in segment 1 of a folder where neither a checkpoint nor wal/ended names an earlier log.
+// brokenByCreate records in wal/ended why a new log replaces an earlier log of the store: because the store
+// was restored from a backup, or because the earlier log is gone. It records nothing for a log that begins in
+// segment 1 of a folder where neither a checkpoint nor wal/ended names an earlier log.
 func (l *FileLog) brokenByCreate(number uint64, restored, gone bool) error {
 	reason := past.FilesLost
 	switch {
@@ -29,9 +30,9 @@ func (l *FileLog) broken(reason past.Reason, next LSN) error {
 	return l.Past().Broken(reason, next, l.o.Clock(), l.o.FileMode)
 }
 
-// mendEnded replaces a damaged wal/ended, after which every copy of the log in another place must begin again.
-// The caller holds open.lock, and no other process is attached. If mendEnded fails, only these copies stop; the
-// store works.
+// mendEnded replaces a damaged wal/ended. After that, every continuous copy of the log in another place must
+// begin again. The caller holds open.lock, and no other process is attached. If mendEnded fails, only these
+// copies stop; the store works.
 func (l *FileLog) mendEnded(attested LSN) {
 	if !l.hasEnded {
 		return

@@ -16,7 +16,7 @@ import (
 // that a clock that is ahead for a moment removes nothing: see Aged. Segments that a copy of the log in another
 // place lacks may stay longer: see sent.go.
 
-// copyOf is a file of the archive.
+// copyOf is a file of the archive: the copy of one segment, with its number and size.
 type copyOf struct {
 	number uint64
 	name   string
@@ -81,7 +81,7 @@ func (l *FileLog) keepBudget() error {
 	return nil
 }
 
-// removal counts the copies that were removed because of one setting.
+// removal counts the copies that were removed from the archive because of one setting.
 type removal struct {
 	why         string // name of the setting
 	copies      int
@@ -96,7 +96,7 @@ func (r *removal) add(c copyOf) {
 	r.copies, r.bytes, r.last = r.copies+1, r.bytes+c.size, c.number
 }
 
-// tell writes the removal to the program log and emits an event for it.
+// tell logs which copies were removed and why, and emits an event about them.
 func (r *removal) tell(l *FileLog) {
 	if r.copies == 0 {
 		return
@@ -109,7 +109,8 @@ func (r *removal) tell(l *FileLog) {
 	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})
 }
 
-// KeepBudget applies the budget of the archive without releasing anything, unless a backup is running.
+// KeepBudget removes what exceeds the archive's limits of size and age, unless a backup is running. It
+// releases nothing from the log.
 func (a Archive) KeepBudget(held *Held) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -136,9 +137,9 @@ func (l *FileLog) removeCopy(c copyOf) error {
 }
 
 // endedBefore reports whether every entry of the first copy in list was written before t, that is, whether the
-// next readable segment began before t. Without a readable next segment it returns false. It compares the times
-// of frames, which a clock that is behind does not make earlier. After a commit with the clock ahead, segments
-// seem younger than they are and are kept longer.
+// next readable segment began before t. Without a readable next segment it returns false. It compares times
+// that the frames record, and a clock that is behind never makes these earlier. After a commit with the clock
+// ahead, segments seem younger than they are and are kept longer.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
@@ -161,9 +162,9 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	return false
 }
 
-// cutArchive makes room on a full disk for the copy of a segment. It calls MakeRoom; if that removes nothing,
-// it removes the oldest copy of a segment that is older than this one. It returns false if there is nothing to
-// remove.
+// cutArchive makes room on a full disk for the copy of a segment in the archive. It calls MakeRoom; if that
+// removes nothing, it removes the oldest copy of a segment that is older than the given one. It returns false
+// if there is nothing to remove.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	if l.o.MakeRoom != nil && l.o.MakeRoom() {
 		return true, nil
@@ -180,8 +181,9 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 }
 
 // Kept returns the size of the archive in bytes, and the time at which the oldest segment in archive and log
-// began. The time is zero if it cannot be read. If that time is later than the clock, Kept returns the reading
-// of the first entry instead. Kept reads file names and sizes, and usually one start frame.
+// began. The time is zero if it cannot be read. If that segment records a time later than the clock, since is
+// the clock reading that its first entry records instead. Kept reads file names and sizes, and usually one
+// start frame.
 func (a Archive) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := a.l.archiveFiles()
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Folders is the number of folders whose modification times a checkpoint records.
+// Folders is the number of the store's folders whose modification times a checkpoint records.
 const Folders = 4
 
-// Checkpoint records how far the store's own files cover the log, and other facts about these files. It is
-// never in the log.
+// Checkpoint records up to which positions of the log the store's own files are complete, and other facts
+// about these files. It is stored in a file of its own, never in the log.
 type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
@@ -42,12 +42,12 @@ type Checkpoint struct {
 const (
 	checkpointMagic = "VARVECHK"
 
-	// checkpointPlain is the version of the slots of a store without features, as before features existed.
+	// checkpointPlain is the format version of a checkpoint slot in a store without features (see Features).
 	// Version 2 begins with the same bytes under the same checksum. So a program that reads only version 1
 	// reports a newer format; if it saw an invalid slot, it would repair the checkpoint from the segments
 	// alone.
 	checkpointPlain = 1
-	// CheckpointFormat is the highest version of a slot that this package writes and reads.
+	// CheckpointFormat is the highest format version of a checkpoint slot that this package writes and reads.
 	CheckpointFormat = 2
 
 	slotSize  = 4096
@@ -96,12 +96,12 @@ func (c *Checkpoint) encode() []byte {
 	return b[:slotSize]
 }
 
-// errSlot reports that neither slot is valid, or that the checkpoint file is missing.
+// errSlot reports that both slots of the checkpoint are invalid, or that the checkpoint file is missing.
 var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1,
 	Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the " +
 		"checkpoint from the log")}
 
-// errOneSlot reports that one slot is invalid, regardless of the other slot.
+// errOneSlot reports that one slot of the checkpoint is invalid, whether or not the other is valid.
 var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot does not verify")}
 
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
@@ -144,7 +144,7 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 }
 
 // check returns an error for values that no program writes: a slot that has such values is damaged even if its
-// checksum matches. Flushed and spilled are 0 in a log that has not begun, see BeginAbove.
+// checksum matches. Flushed and Spilled are 0 in a log that has not begun, see BeginAbove.
 func (c *Checkpoint) check() error {
 	geo := segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 	if !geo.Valid() {
@@ -174,8 +174,9 @@ func (c *Checkpoint) check() error {
 // ReadCheckpoint returns the newest checkpoint of a store, for callers that have not opened the log.
 func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
 
-// readCheckpoint returns the newer of the two slots, or errSlot if neither is valid. It returns the features of
-// both slots: if a raise was interrupted between the two slots, its features are included.
+// readCheckpoint returns the newer of the checkpoint's two slots, or errSlot if neither is valid. Its features
+// are those of both slots together: if raising a feature was interrupted after one slot was written, the
+// feature is included.
 func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,8 +213,8 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	return best, nil
 }
 
-// writeCheckpoint writes the next slot and syncs it. The current slot is never touched, because the slot is
-// chosen by the parity of the sequence number.
+// writeCheckpoint writes c into the slot that is not current, and syncs it. The parity of the sequence number
+// chooses the slot, so the current slot is never touched.
 func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	path := filepath.Join(dir, "checkpoint")
 	f, err := fsys.OpenFile(path, os.O_RDWR, mode)
@@ -242,9 +243,9 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 	return f.Datasync()
 }
 
-// BeginAbove records, in a folder without a log, the position above which a new log there must begin. So
-// positions from an earlier log of the store never match in the new one. The new log has the given features
-// from the beginning.
+// BeginAbove records, in a folder without a log, the position above which a new log there must begin. So a
+// position in an earlier log of the store never means something else in the new one. The new log has the given
+// features from the beginning.
 func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
 	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
 	return writeCheckpoint(fsys, dir, c, mode)

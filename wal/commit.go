@@ -21,7 +21,7 @@ import (
 //
 // A leader whose own ctx ends passes the lead on; no request fails because the ctx of another one ended.
 
-// group is the content of one write to the log.
+// group is the requests that are written to the log in one write.
 type group struct {
 	requests []*request // requests of the group, accepted and refused, in order
 	buf      []byte
@@ -43,8 +43,8 @@ type group struct {
 	fields  [24]byte          // buffer for the encoded fields of one entry
 }
 
-// lead writes one group, which begins with the request own, and passes the lead to the next request. The next
-// group is written while this one is synced, and one sync may cover several groups.
+// lead writes one group of requests, the first of which is own, and passes the lead to the next request. The
+// next group is written while this one is synced, and one sync may cover several groups.
 func (l *FileLog) lead(ctx context.Context, own *request) {
 	err := l.q.gather(ctx)
 	var g *group
@@ -100,8 +100,8 @@ func (l *FileLog) settle(ctx context.Context, r *request) {
 	}
 }
 
-// unsettled answers a request that cannot be made durable: a request that was written, or a request that was
-// refused because of an entry that is not durable.
+// unsettled answers with err a request that cannot be made durable: either it was written, or it was refused
+// because of an entry that is not durable.
 func (l *FileLog) unsettled(r *request, err error) {
 	if r.end == 0 { // evaluated, but nothing was written
 		if replaced := l.Folder().Replaced(); replaced != nil {
@@ -117,7 +117,8 @@ func (l *FileLog) unsettled(r *request, err error) {
 	}
 }
 
-// write takes a group of requests from the queue and writes it. An error means that no request was taken.
+// write takes a group of requests from the queue and writes it to the log. If it returns an error, no request
+// was taken.
 func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	if err := l.CatchUp(ctx); err != nil { // read most of the log before taking the lock
 		return nil, err
@@ -129,11 +130,11 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	return l.writeLocked(ctx, nil)
 }
 
-// writeLocked writes the requests in the parameter these; if that is nil, it writes the queued requests. The caller
+// writeLocked writes the requests in these to the log, or, if these is nil, the queued requests. The caller
 // holds append.lock.
 //
-// The error is errNoFields if the entries would lack their readings because the store lacks FeatureFields. The
-// holder of an Exclusive does not get this error, because it cannot raise the feature.
+// The error is errNoFields if the entries need their clock readings recorded but the store lacks
+// FeatureFields. The holder of an Exclusive does not get this error, because it cannot raise the feature.
 func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
 	if err := l.inPlaceFor(l.geo.Number(l.shared.Tail())); err != nil {
 		return nil, err
@@ -258,7 +259,8 @@ func (l *FileLog) put(g *group) error {
 	return nil
 }
 
-// gather evaluates the preconditions of the requests and builds the write; the caller holds append.lock and mu.
+// gather evaluates the preconditions of the requests and encodes the accepted ones into one write; the caller
+// holds append.lock and mu.
 func (l *FileLog) gather(requests []*request) *group {
 	s := &l.state
 	if l.latest == nil {
@@ -367,7 +369,8 @@ func (g *group) size(r *request) (n uint64) {
 	return n
 }
 
-// fieldsOf returns the fields of an entry of a batch.
+// fieldsOf returns the additional fields (writer, cause, clock reading) with which an entry of a batch is
+// encoded.
 func (g *group) fieldsOf(b *Batch, e *Entry) (f segment.Fields) {
 	if g.apart {
 		f.Reading = g.reading
@@ -392,8 +395,8 @@ func (g *group) last() LSN {
 	return 0
 }
 
-// fit reports whether the request fits into the group's write, at its end. The first request of a group may
-// also go into the next segment.
+// fit reports whether the request fits at the end of the group's write, within the segment. The first request
+// of a group may also go into the next segment.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0

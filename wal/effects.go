@@ -4,9 +4,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects is what an entry changes besides its own key: further keys of which it is the newest entry, and the
-// amounts that it adds to running totals. It is for preconditions that are evaluated before the entry is
-// applied.
+// effects is what an entry changes besides its own key: further keys of which it becomes the newest entry, and
+// the amounts that it adds to running totals. It serves to evaluate preconditions before the entry is applied.
 type effects struct {
 	keys []string
 	adds []Amount
@@ -14,7 +13,7 @@ type effects struct {
 
 func (b *effects) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
 
-// effectsOf asks the Machine for the effects of an entry that a user wrote.
+// effectsOf asks the Machine which effects an entry has.
 func (l *FileLog) effectsOf(e *Entry) effects {
 	if e.Kind < past.KindUser {
 		return effects{}
@@ -22,7 +21,8 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects of an entry of the group, for the preconditions that follow in the group.
+// stands records the effects of an entry of the group, so that the preconditions of later requests in the
+// group see them.
 func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -39,7 +39,8 @@ func (g *group) stands(at LSN, b effects) {
 	}
 }
 
-// awaitBeside records the effects of an entry that was read or written but is not applied yet.
+// awaitBeside records the effects of an entry that was read or written but is not applied yet, so that
+// preconditions see them.
 func (s *state) awaitBeside(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -53,7 +54,8 @@ func (s *state) awaitBeside(at LSN, b effects) {
 	s.beside[at] = b
 }
 
-// dropBeside removes the effects of an entry that is being applied: Machine.Current includes them from then on.
+// dropBeside removes the effects of an entry that is now being applied: from then on Machine.Current includes
+// them.
 func (s *state) dropBeside(at LSN) {
 	b, ok := s.beside[at]
 	if !ok {

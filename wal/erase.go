@@ -12,8 +12,8 @@ import (
 
 var errNotThrough = errors.New("the frames end before the end of the copy")
 
-// erased returns an archived segment with some frames erased and zeros after the last frame. It uses b if b is
-// large enough.
+// erased reads the archived copy of a segment and returns it with the wanted frames erased and zeros after the
+// last frame. It uses b as its buffer if b is large enough.
 func (l *FileLog) erased(number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
@@ -43,8 +43,8 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases the wanted frames of a segment in memory. at is the position where the frames end, here
-// the error found there.
+// eraseFrames erases the wanted frames of a segment that is in memory. frames is the number erased, at the
+// position where the readable frames end, and here the error found there.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
@@ -71,8 +71,8 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through returns an error unless the frames of a copy reach the recorded end of the segment. The next segment
-// records that end. Without a next segment, the frames must end with a header of zeros.
+// through returns an error unless the frames of a segment's copy reach its end, which the next segment
+// records. Without a next segment, the frames must end with a header of zeros.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
@@ -105,8 +105,8 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 	return s, err
 }
 
-// erasedSegment is a segment in memory with erased frames. It is the past.Source for the copy that replaces an
-// older copy.
+// erasedSegment is a segment in memory some of whose frames are erased. As a past.Source it is written to
+// archive/ in place of the older copy.
 type erasedSegment struct {
 	*bytes.Reader
 	old *past.Copy // the older copy; nil if it cannot be opened

@@ -67,7 +67,7 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	return x, nil
 }
 
-// In returns a context with which the holder must call Append.
+// In returns a context that marks its user as the holder of the lock. The holder must pass it to Append.
 func (x *Exclusive) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exclusiveKey{}, x)
 }
@@ -88,7 +88,7 @@ func (l *FileLog) exclusive(ctx context.Context) bool {
 	return ok && x.l == l
 }
 
-// appendAlone is Append for the holder of an Exclusive.
+// appendAlone does what Append does, for the holder of an Exclusive: it bypasses the queue.
 func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 	g, err := l.writeLocked(ctx, []*request{r})
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Features are the features of a store that a program must know to use it. A program that writes must know each
-// bit of the low half; a program that reads or writes must know each bit of the high half. A new kind of entry
-// or of view gets a bit: a program that does not know it would write checkpoints and indexes that ignore it.
+// Features are properties of a store's files that a program must know before it may use the store. A program
+// that writes must know each bit of the low half; a program that reads or writes must know each bit of the
+// high half. A new kind of entry or of view gets a bit: a program that does not know it would write
+// checkpoints and indexes that ignore it.
 //
 // A feature is raised once (FileLog.Raise) and never lowered. The package comment says where features are
 // stored.
@@ -20,8 +21,8 @@ type Features uint64
 const (
 	// FeatureViews: view_index/ contains data derived from documents. A purge overwrites it.
 	FeatureViews Features = 1 << 0
-	// FeatureKept: the log has copies of versions that neither the log nor its archive had any more, as entries
-	// of a separate kind. A purge overwrites those of what it purges.
+	// FeatureKept: the log has entries of a separate kind with copies of versions that were otherwise lost
+	// from the log and its archive. A purge of a version also overwrites these copies of it.
 	FeatureKept Features = 1 << 1
 
 	// FeatureWriters: entries have the numbers of their writers, and entries of a separate key explain these
@@ -49,7 +50,8 @@ const (
 	// note.
 	FeatureNotes Features = 1 << 33
 
-	// Reserved for tests: no build knows these two by default, see Options.Known.
+	// FeatureTestWrite and FeatureTestRead are reserved for tests: no build knows these two by default, see
+	// Options.Known.
 	FeatureTestWrite Features = 1 << 31
 	FeatureTestRead  Features = 1 << 63
 )
@@ -58,7 +60,7 @@ const (
 const KnownFeatures = FeatureViews | FeatureKept | FeatureWriters | FeatureTerms | FeaturePurges | FeatureFields |
 	FeatureNotes
 
-// forReaders are the features that a program must know even if it only reads.
+// forReaders are the features that even a program that only reads must know.
 const forReaders Features = 0xffffffff << 32
 
 func (f Features) name() string {
@@ -101,8 +103,8 @@ func (f Features) String() string {
 	return strings.Join(f.Names(), ", ")
 }
 
-// Lacking returns the error for a program that opens a store in dir that has the features f. The parameter known has
-// the features that the program knows. The error is nil if the program may use the store.
+// Lacking returns the error for opening the store in dir, which has the features f, with a program that knows
+// only the features known. It returns nil if the program may use the store.
 func (f Features) Lacking(known Features, dir string, readOnly bool) error {
 	lacks := f &^ known
 	if readOnly {

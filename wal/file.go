@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// FileLog is the log in the files of wal/.
+// FileLog is the write-ahead log of a store, kept in the files of wal/.
 type FileLog struct {
 	o    Options
 	host vfs.Host
@@ -58,14 +58,14 @@ type FileLog struct {
 	files   files
 	prep    preparer
 	free    freer
-	// Errors of files that were removed without being overwritten, see letGo; guarded by flush.lock.
+	// Errors from removing files without overwriting them first, see letGo; guarded by flush.lock.
 	unwiped []error
 	copies  copyNotes
 	sentry  sentry
 	place   place
 }
 
-// Report describes what Open found and did.
+// Report describes what Open found in the log and what it repaired.
 type Report struct {
 	Created   bool  // Open created a new log
 	Recovered bool  // no other process had the log open: it was read, and its end was made durable again
@@ -73,13 +73,14 @@ type Report struct {
 	Replayed  int   // number of replayed entries
 	Bytes     int64 // bytes of log that were replayed
 	TornTail  *TornTail
-	// Damage without loss: the archive has a copy of the damaged segment, or, below flushed, the files have the
-	// data.
+	// Damage without loss: the archive has a copy of the damaged segment, or the damage is below the position
+	// Flushed and the document files have the data.
 	Healed *errs.CorruptionError
 	// Name of the copy from which the segment was restored, "" if the files have the data.
 	HealedFrom string
 	Damage     *errs.CorruptionError // damage of frames that were durable; the log is read-only because of it
-	// Position flushed at the time of opening; all later entries are written to files again.
+	// Position below which all entries were in files when the log was opened; all later entries are written to
+	// files again.
 	Flushed LSN
 	Mtimes  [Folders]int64
 	// Position where the new log begins if the log that the checkpoint names is gone; otherwise 0.
@@ -90,7 +91,7 @@ type Report struct {
 	Features Features // features of the store when it was opened
 }
 
-// TornTail describes the bytes that recovery cut off after the last complete batch.
+// TornTail describes the bytes after the last complete batch, which recovery removed from the end of the log.
 type TornTail struct {
 	At    LSN
 	Bytes int64
@@ -98,7 +99,7 @@ type TornTail struct {
 	Err   error  // the error at the first of these bytes
 }
 
-// Report returns what Open found and did.
+// Report returns what Open found in the log and what it repaired.
 func (l *FileLog) Report() Report {
 	r := l.report
 	r.Features |= l.required
@@ -117,10 +118,10 @@ func (l *FileLog) Limit() uint64 { return l.geo.Limit() - segment.StartSize }
 // Damage returns the damage that made the log read-only, or nil.
 func (l *FileLog) Damage() *errs.CorruptionError { return l.damage.Load() }
 
-// Applied returns the position up to which entries are applied.
+// Applied returns the position up to which this process has applied entries to its views.
 func (l *FileLog) Applied() LSN { return l.state.appliedAt.Load() }
 
-// AppliedMark returns Applied with the chain hash there.
+// AppliedMark returns the position Applied with the chain hash there.
 func (l *FileLog) AppliedMark() Mark {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -128,7 +129,7 @@ func (l *FileLog) AppliedMark() Mark {
 }
 
 // Read returns the position up to which this process has read or written the log. Machine.Also and
-// Machine.Counts are called for every entry after that position, and only after Read has returned.
+// Machine.Counts are called for every entry after that position, and for no entry before it.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -143,7 +144,7 @@ func (l *FileLog) Durable() LSN {
 	return l.shared.Durable()
 }
 
-// Flushed returns the mark below which the JSON files are authoritative.
+// Flushed returns the position below which all entries are in the JSON files, which are authoritative there.
 func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
@@ -151,7 +152,7 @@ func (l *FileLog) Flushed() LSN {
 	return l.shared.Flushed()
 }
 
-// Spilled returns the mark below which the index is authoritative.
+// Spilled returns the position below which all entries are in the index, which is authoritative there.
 func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
@@ -159,7 +160,7 @@ func (l *FileLog) Spilled() LSN {
 	return l.shared.Spilled()
 }
 
-// Backlog returns the number of bytes of log that a replay would have to read.
+// Backlog returns the number of bytes of log that opening the store would have to replay.
 func (l *FileLog) Backlog() int64 {
 	if l.private.Load() {
 		return int64(l.Applied() - l.state.from.Load())
@@ -168,12 +169,12 @@ func (l *FileLog) Backlog() int64 {
 	return int64(max(l.shared.Tail(), spilled) - spilled) // the tail is 0 while another process recovers the log
 }
 
-// Poisoned reports whether a sync has failed and no later sync has succeeded.
+// Poisoned reports whether a sync of the log has failed and none has succeeded since.
 func (l *FileLog) Poisoned() bool {
 	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
-// files is the set of open segments.
+// files is the set of the log's segments that this process has open.
 type files struct {
 	mu   sync.Mutex
 	open map[uint64]vfs.File
@@ -181,20 +182,21 @@ type files struct {
 	known map[uint64]fileID
 }
 
-// fileID identifies the file behind an open handle.
+// fileID identifies the file behind an open handle by device and inode.
 type fileID struct {
 	file     vfs.File
 	ino, dev uint64
 }
 
-// isKnown reports whether the file that now has the name of a segment is the file that was compared before.
+// isKnown reports whether the file that now has the name of a segment is the open file that was compared with
+// that name before.
 func (l *FileLog) isKnown(number uint64, f vfs.File, at vfs.Info) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
 	return l.files.known[number] == fileID{f, at.Ino, at.Dev}
 }
 
-// know remembers the identity of the open file of a segment.
+// know remembers which file the open handle of a segment refers to.
 func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -203,7 +205,8 @@ func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	}
 }
 
-// hasOpen reports whether a segment is open: a write goes into the open file, whichever file has its name now.
+// hasOpen reports whether this process has a segment open. Writes then go into the open file, whichever file
+// has the segment's name now.
 func (l *FileLog) hasOpen(number uint64) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -232,11 +235,12 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	return f, nil
 }
 
-// source returns a segment for a walker.
+// source returns a segment of the log as a past.Source, for reading its frames one after another.
 func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
-// forgetFiles closes the segments below a number, because they were recycled. A reader that still uses such a
-// segment finds frames with the wrong seed.
+// forgetFiles closes the segments below a number, because their files are reused for other segments. A reader
+// that still uses such a segment finds frames that are invalid for it, because their checksums use another
+// seed.
 func (l *FileLog) forgetFiles(below uint64) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -249,8 +253,8 @@ func (l *FileLog) forgetFiles(below uint64) {
 	}
 }
 
-// CloseReleased closes the segments that are completely below spilled. Otherwise a process would keep files
-// open that another process has recycled or removed.
+// CloseReleased closes the segments that are completely below Spilled. Otherwise this process would keep files
+// open that another process has reused or removed.
 func (a Archive) CloseReleased() {
 	l := a.l
 	if spilled := l.Spilled(); spilled > 0 {
@@ -262,7 +266,7 @@ func (l *FileLog) closeFiles() {
 	l.forgetFiles(1 << 63)
 }
 
-// ioError wraps an error of the system with the operation, the path and a sentinel error.
+// ioError adds to an error of the system what was being done to which path, and a sentinel error that fits it.
 func (l *FileLog) ioError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -277,7 +281,7 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Past returns a reader of the whole kept history: segments and archive as one log.
+// Past returns a reader of the whole history that is kept: the segments and the archive as one log.
 func (l *FileLog) Past() *past.Log {
 	return &past.Log{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
 }

@@ -16,8 +16,8 @@ import (
 // healLimit is the maximum number of segments that one Open restores: the log is read again after each.
 const healLimit = 100
 
-// healAll restores one segment after another, and replays after each, until the log is sound or the archive has
-// no usable copy. It returns the result of the last replay.
+// healAll restores one damaged segment after another from its copy in archive/, and replays the log after
+// each, until the log is sound or the archive has no usable copy. It returns the result of the last replay.
 func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end Mark,
 	damage *errs.CorruptionError) (Mark, *errs.CorruptionError, error) {
 	for n := 0; damage != nil && n < healLimit; n++ {
@@ -67,8 +67,8 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 	return "", nil
 }
 
-// copyServes reports whether the copy of a segment is sound from end to end, belongs to this log, and differs
-// from the segment.
+// copyServes reports whether the copy of a segment in archive/ can replace the segment: it is sound from end
+// to end, belongs to this log, and differs from the segment.
 func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {

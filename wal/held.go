@@ -15,14 +15,17 @@ import (
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
-	// The Held of a rescue, without flush.lock, because the lock file itself is gone; see Options.Rescue.
+	// This is the Held of a rescue (Options.Rescue), which runs without flush.lock because the lock file
+	// itself is gone.
 	rescue bool
 }
 
-// errNotHeld reports a bug in the caller.
+// errNotHeld is the error of a call whose Held does not prove that flush.lock is held, which is a bug in the
+// caller.
 var errNotHeld = errors.New("wal: flush.lock is not held: the Held was unlocked, or belongs to another log")
 
-// LockFlush takes flush.lock. Only its holder puts files in place, writes the index and releases the log.
+// LockFlush waits for flush.lock and takes it. Only its holder may put document files in place, write the
+// index and release parts of the log.
 func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -90,7 +93,7 @@ func (h *Held) Unlock() {
 	}
 }
 
-// proves returns an error unless h proves that flush.lock of l is held.
+// proves returns an error unless h proves that flush.lock of the log l is held.
 func (h *Held) proves(l *FileLog) error {
 	if h == nil || h.l != l || h.unlocked.Load() {
 		return errNotHeld

@@ -12,16 +12,18 @@ import (
 
 // Hold keeps segments of the log from being recycled while a backup copies them. It is valid until the log has
 // grown by more than Options.HoldBytes since the hold began; what was written before is not counted. From then
-// on a release of the log ignores the hold, because a hanging backup must not fill the disk until every put
-// fails. The holder calls Held regularly, and stops on an error. Held and the release both use overstayed.
+// on the log is released in spite of the hold, because a hanging backup must not fill the disk until every put
+// fails. The holder calls Held regularly, and stops when Held returns an error. Held and the release use the
+// same check, overstayed.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
 }
 
-// Hold takes hold.lock, shared. It uses a separate handle, because this process uses the log's own handle when
-// it releases segments. A read-only handle holds nothing: on a read-only medium no segment is released. If
-// other processes write, a segment that is released during the copy makes the copy fail.
+// Hold takes hold.lock in shared mode, through a handle of its own, because this process uses the log's handle
+// when it releases segments. On a read-only FileLog, Hold takes no lock: on a read-only medium no segment is
+// released. If other processes write all the same, a segment that is released during the copy makes the copy
+// fail.
 func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	if a.l.o.ReadOnly {
 		return &Hold{l: a.l}, nil
@@ -42,8 +44,9 @@ func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// lockHold takes hold.lock, and waits for a running release to end. If there is no other holder, counting
-// starts from zero, because an earlier holder may have been killed.
+// lockHold takes hold.lock, and waits for a running release to end. If there is no other holder, the count of
+// bytes written since the hold began starts from zero, because an earlier holder may have been killed without
+// resetting it.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)
 	if err == nil && ok {
@@ -66,7 +69,7 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 	return nil
 }
 
-// Held returns an error once the log has grown beyond the byte budget of the hold.
+// Held returns an error once the log has grown by more bytes than the hold allows.
 func (h *Hold) Held() error {
 	if h.lock == nil {
 		return nil
@@ -79,7 +82,7 @@ func (h *Hold) Held() error {
 	return h.l.stillOurs()
 }
 
-// Release allows the log to be recycled again.
+// Release ends the hold: the log may be recycled again.
 func (h *Hold) Release() error {
 	if h.lock == nil {
 		return nil
@@ -87,11 +90,12 @@ func (h *Hold) Release() error {
 	return h.lock.Close()
 }
 
-// holdLimit returns the budget of a hold in bytes, at least two segments: with less a hold would keep nothing.
+// holdLimit returns by how many bytes the log may grow before a hold ends: at least two segments, because with
+// less a hold would keep nothing.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
 
 // overstayed returns the number of bytes of log written since the oldest hold began, and whether that exceeds
-// the budget. Once exceeded, it stays exceeded until the lock is released.
+// holdLimit. Once exceeded, it stays exceeded until hold.lock is free.
 func (l *FileLog) overstayed() (piled uint64, over bool) {
 	from, tail := l.shared.CopyStart(), l.shared.Tail()
 	if from == 0 || tail <= from {

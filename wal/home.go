@@ -21,8 +21,8 @@ import (
 // Once each of its files has one name (the home was removed, or the folder was copied with cp -a) it is an
 // independent store and records its own folder.
 
-// dwelling is what the files of a folder record about the home of the log, that is, the folder to which the log
-// belongs.
+// dwelling is what the files of a folder record about the log's home. The home is the one folder to which a
+// log belongs, even if its files have hard links in other folders.
 type dwelling struct {
 	own    uint64 // inode of wal/; 0 if the system has no inodes
 	home   uint64 // the recorded inode, 0 if none
@@ -39,7 +39,7 @@ func (d *dwelling) error(dir string) *errs.LinkedError {
 	return &errs.LinkedError{Path: dir, File: d.linked, Links: d.links}
 }
 
-// dwells reads to which folder the log in a folder belongs. It reads the recorded home only if files are hard
+// dwells determines to which folder the log in dir belongs. It reads the recorded home only if files are hard
 // links.
 func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	walDir := filepath.Join(dir, "wal")
@@ -83,9 +83,9 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	return d, nil
 }
 
-// setAside counts the names in quarantine/ by inode. A segment that is being moved to quarantine has a name
-// there before its name in wal/ is removed. If the process is killed in between, the second name of the file
-// does not mean that another folder has it.
+// setAside returns, for each inode in quarantine/, the number of names that it has there. When a segment is
+// moved to quarantine, its new name is made before its name in wal/ is removed. If the process is killed in
+// between, the second name of the file does not mean that another folder has it.
 func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	count := map[uint64]uint64{}
 	folder := filepath.Join(dir, docfile.QuarantineFolder)
@@ -108,8 +108,8 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	return count, nil
 }
 
-// ownPage maps the page of a folder if the page belongs to this very file: a copied page describes the original
-// file and not the copy.
+// ownPage maps the shared page (wal/shared) of a folder if the page belongs to this very file: a copied page
+// describes the original file and not the copy.
 func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)
@@ -124,9 +124,9 @@ func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	return p, true
 }
 
-// dwell returns an error for a folder whose log belongs to another folder. If no home is recorded, it records
-// this folder. The caller holds open.lock. dwell must run before sever, while the page still has both names, so
-// that the other folder sees the record.
+// dwell returns an error if the log in this folder belongs to another folder. If no home is recorded, it
+// records this folder as the log's home. The caller holds open.lock. dwell must run before sever, while the
+// shared page is still one file in both folders, so that the other folder sees the record.
 func (l *FileLog) dwell() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil {
@@ -138,7 +138,7 @@ func (l *FileLog) dwell() error {
 	if l.home = d.own; d.linked == "" || d.home == d.own {
 		return nil
 	}
-	l.o.Logger.Warn("files of the log are hard-linked in another folder as well; this folder is now the home of the log",
+	l.o.Logger.Warn("files of the log are hard-linked in another folder as well; from now on the log belongs to this folder",
 		"file", d.linked)
 	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
 		p.SetHome(d.own)
@@ -147,7 +147,8 @@ func (l *FileLog) dwell() error {
 	return nil
 }
 
-// strays determines, for a read-only handle, whether the log belongs to another folder.
+// strays determines, for a read-only handle, whether the log belongs to another folder, and stores that in the
+// report of Open.
 func (l *FileLog) strays() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -5,15 +5,15 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reach determines which versions the log and its archive still have. It is for one goroutine, which must close
-// it. If positions are asked for in ascending order, each copy in the archive is opened once.
+// Reach determines which versions of documents the log and its archive still have. It is for one goroutine,
+// which must close it. If positions are asked for in ascending order, each copy in the archive is opened once.
 type Reach struct {
 	l     *FileLog
 	live  LSN // everything from this position on is in the log
 	files *past.Files
 }
 
-// Reach returns a new Reach.
+// Reach returns a new Reach for the log and its archive.
 func (a Archive) Reach() *Reach {
 	return &Reach{l: a.l, live: a.l.Spilled(), files: a.l.Past().Files()}
 }
@@ -24,8 +24,9 @@ func (a Archive) Reach() *Reach {
 func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
 
 // Keeps reports whether the version of a key at a position can still be read from the log or its archive. It
-// looks for the frame itself, or uses the note that was made when the copy was read. The position alone is not
-// enough: a copy written by a repair may lack the frame, and a log that was begun again has other frames.
+// looks for the frame itself, or in the list of frames that lookedInto made from the copy. The position alone
+// is not enough: a copy written by a repair may lack the frame, and a log that was begun again has other
+// frames.
 func (r *Reach) Keeps(key string, at LSN) bool {
 	if r.Live(at) {
 		return true
@@ -47,7 +48,7 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 	return err == nil && r.has(f, key, at)
 }
 
-// has reports whether a frame of the key begins at the position.
+// has reports whether a frame of the key begins at the position in the segment or copy f.
 func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {
@@ -72,5 +73,5 @@ func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	return err == nil && string(found) == key
 }
 
-// Close closes the files of the Reach.
+// Close closes the files that the Reach has opened.
 func (r *Reach) Close() { r.files.Close() }

@@ -17,10 +17,11 @@ import (
 // file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different file.
 // Frames without a note are looked up in the copy.
 
-// mostNoted is the maximum number of frames that are noted for all copies together, at 8 bytes each.
+// mostNoted is the maximum number of frames that copyNotes lists for all copies together, at 8 bytes each.
 const mostNoted = 1 << 20
 
-// copyNotes has notes about the frames of the copies in archive/.
+// copyNotes has, for copies in archive/ that are read often, the list of their frames. A look-up in the list
+// replaces one in the file.
 type copyNotes struct {
 	mu     sync.Mutex
 	of     map[uint64]*copyNote // notes by segment number
@@ -51,8 +52,8 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn reports whether the notes contain the frame of a key at a position in the copy of a segment, and the
-// copy is still the file that was noted.
+// notedIn reports whether the list made for the copy of segment number contains a frame of the key at a
+// position. It returns false if that copy is no longer the file from which the list was made.
 func (l *FileLog) notedIn(key string, at LSN) bool {
 	number := l.geo.Number(at)
 	c := &l.copies
@@ -83,7 +84,7 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto counts a look-up in a copy. After enough look-ups it notes all frames of the copy.
+// lookedInto counts a look-up in the copy of a segment. After enough look-ups it lists all frames of the copy.
 func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	c := &l.copies
 	c.mu.Lock()
@@ -120,7 +121,8 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 	}
 }
 
-// framesIn returns the entries of a copy, along the chain of its frames, up to the first damage.
+// framesIn reads the frames of a copy, from its start to the first damage, and returns those of users'
+// entries.
 func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
 	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})
 	_, h, err := w.Start(number)

@@ -50,14 +50,15 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes the lock. That is needed if only segments were removed: the next log uses the same lock, and its
-// processes would wait as long as this store is open.
+// end closes watch.lock if only segments were removed: the next log of the folder uses the same lock file, and
+// its processes would wait for the lock as long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
 }
 
-// Leader returns the id of the leading process, 0 if none is known. Only watch.lock is authoritative.
+// Leader returns the id of the process that leads, 0 if none is known. The id is a hint: only the holder of
+// watch.lock leads.
 func (ps Processes) Leader() int {
 	if !ps.l.shared.Mapped() {
 		return 0
@@ -89,8 +90,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError is like ioError, for a lock that could not be taken. It returns InPlace's error if the folder of
-// the lock is gone.
+// lockError returns the error for a lock that could not be taken: the error of InPlace if the folder of the
+// lock is gone, otherwise that of ioError.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
@@ -98,8 +99,8 @@ func (l *FileLog) lockError(name string, err error) error {
 	return l.ioError("locking", name, err)
 }
 
-// tookOurs is like stillOurs, for the holder of a lock from openLock: the log may have been replaced while the
-// holder waited.
+// tookOurs is called after a lock from openLock was taken. It returns an error if the log was replaced while
+// the caller waited, or for a reason that stillOurs finds.
 func (l *FileLog) tookOurs() error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -107,10 +108,11 @@ func (l *FileLog) tookOurs() error {
 	return l.stillOurs()
 }
 
-// PollCause is why the leading process scans all files at intervals instead of being notified of changes.
+// PollCause is the reason why the leading process scans all files at intervals instead of being notified of
+// changes.
 type PollCause uint8
 
-// The causes of polling.
+// The reasons why the leading process scans files at intervals.
 const (
 	NotPolling  PollCause = iota
 	NoWatches             // the user has no inotify watches left
@@ -132,7 +134,7 @@ func (c PollCause) String() string {
 	return "the system or file system does not report file changes"
 }
 
-// SetPolling records, for all processes, why the leader, which is this process, polls.
+// SetPolling records, for all processes, why the leader scans files at intervals. This process is the leader.
 func (ps Processes) SetPolling(why PollCause) {
 	if !ps.l.shared.Mapped() || ps.l.Folder().Replaced() != nil {
 		return
@@ -144,7 +146,8 @@ func (ps Processes) SetPolling(why PollCause) {
 	ps.l.shared.SetPolls(leader, uint8(why))
 }
 
-// Polling returns why the leader polls, NotPolling if there is no leader or the leader is notified.
+// Polling returns why the leader scans files at intervals: NotPolling if there is no leader or the system
+// notifies it of changes.
 func (ps Processes) Polling() PollCause {
 	leader := ps.Leader()
 	if leader == 0 {

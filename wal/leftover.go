@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// making matches the names that the log gives to unfinished files: segments, pages, and files made in a group's
-// folder, see package vfs.
+// making matches the names that the log gives to unfinished files: segments, shared pages, and files that are
+// made in a subfolder to get the right group, see package vfs.
 var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
 
 // IsMaking reports whether a name in wal/ is one that the log gives to an unfinished file. A file with any
@@ -20,8 +20,8 @@ func IsMaking(name string) bool { return making.MatchString(name) }
 const leftAfter = 10 * time.Minute
 
 // dropLeft removes unfinished segments that killed processes have left, each up to the size of a segment.
-// Otherwise only a recovery would remove them. If their process was merely stopped, it finds its file missing,
-// and continues without it.
+// Otherwise only a recovery would remove them. If a process was stopped and not killed, it finds its file
+// missing when it continues, and does without the file.
 func (l *FileLog) dropLeft() error {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {

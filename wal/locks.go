@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// The locks, in the order in which they are taken.
+// The lock files of the log, in the order in which they are taken.
 const (
 	roleOpen = iota
 	roleAttach
@@ -34,7 +34,7 @@ func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 }
 
 // lockUnless is like lock, for a caller that no longer needs the lock once done returns true, because the
-// holder may have done the caller's work. held is false then.
+// lock's holder may have done the caller's work. held is false in that case.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if err := l.Folder().Replaced(); err != nil {
 		return false, err // the lock files may belong to another process by now
@@ -61,8 +61,8 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 	return held, nil
 }
 
-// took records this process as the holder of a lock. A process that died with flush.lock has left its record
-// there, and perhaps files in tmp/ that no process has examined.
+// took records in the shared page that this process holds a lock. If a process died while it held flush.lock,
+// its record is still there: took then notes that tmp/ may contain files that no process has examined.
 func (l *FileLog) took(role int) {
 	if role == roleFlush {
 		if _, _, named := l.shared.Holder(role); named {
@@ -91,16 +91,16 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	return held, err
 }
 
-// Waits for the two locks that every commit takes begin on the shared page: a wait there costs one thread
-// switch, in flock it costs two. This is for short waits: at most lookTimes waits of lookAgain each, because no
-// process wakes the waiters if the holder is killed, or if its version does not wake them.
+// The two locks that every commit takes are first waited for on the shared page: a wait there costs one thread
+// switch, in flock it costs two. This is for short waits: at most lookTimes waits of lookAgain each, because
+// no process wakes the waiters if the holder is killed, or if its version does not wake them.
 const (
 	lookTimes = 3
 	lookAgain = 2 * time.Millisecond
 )
 
 // askAgain is the time for which a process waits for a lock before it calls done again. During the first
-// tryTimes rounds it tries the lock every tryAgain instead, because a wait that ends without the lock leaves a
+// tryTimes rounds it only tries to take the lock, every tryAgain: a wait that ends without the lock leaves a
 // thread behind until the holder releases the lock.
 const (
 	askAgain = 50 * time.Millisecond
@@ -108,7 +108,8 @@ const (
 	tryTimes = 100
 )
 
-// brief returns the number by which the shared page knows a lock, if processes wait for that lock on the page.
+// brief returns the number of a lock on the shared page. ok is false for locks that processes do not wait for
+// there.
 func (l *FileLog) brief(role int) (lock int, ok bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
 		return 0, false
@@ -141,8 +142,8 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 	return err == nil, err
 }
 
-// lockAsking waits for a lock until it has the lock, ctx ends, or done returns true. It calls done first and
-// last.
+// lockAsking waits for a lock until it has the lock, ctx ends, or done returns true. It calls done before the
+// first attempt and after the last one.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
 		if rerr := l.Folder().Replaced(); rerr != nil {
@@ -189,15 +190,15 @@ func (l *FileLog) unlock(role int) {
 	l.rouse(role)
 }
 
-// rouse wakes the processes that wait for a lock on the shared page. Processes that are not woken try again
-// after lookAgain.
+// rouse wakes the processes that wait for a lock on the shared page. Processes that it does not reach try
+// again after lookAgain.
 func (l *FileLog) rouse(role int) {
 	if lock, ok := l.brief(role); ok && l.Folder().Replaced() == nil { // else the page may belong to a later log
 		l.shared.Released(lock)
 	}
 }
 
-// holder returns the process that last recorded that it took the lock. If no process is recorded, holder asks
+// holder returns the process that last recorded that it took a lock. If no process is recorded, holder asks
 // flock, which is authoritative: a process may be stopped for long between taking the lock and recording that.
 func (l *FileLog) holder(role int) errs.Holder {
 	pid, since, named := 0, time.Time{}, false
@@ -218,10 +219,10 @@ func (l *FileLog) holder(role int) errs.Holder {
 		Since: since}
 }
 
-// stillOurs is called after each acquisition of a lock. It returns an error if the page is not of this boot or
-// not of the generation that this process joined. Then another process has recovered the log while this one was
-// attached, and everything that this process knows of the log may be wrong. It also returns an error if the
-// store has a feature by now that this process does not know.
+// stillOurs is called after each acquisition of a lock. It returns an error if the shared page is not of this
+// boot, or if its generation is not the one that this process joined. Then another process has recovered the
+// log while this one was attached, and everything that this process knows of the log may be wrong. It also
+// returns an error if the store now has a feature that this process does not know.
 func (l *FileLog) stillOurs() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -229,9 +230,9 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is like stillOurs without the check of features: entries that are already written are durable regardless
-// of features. Every commit calls it several times. Comparing the generation is enough: a page with another
-// generation belongs to another log, or to none.
+// lost is like stillOurs without the check of features: entries that are already written are durable
+// regardless of features. Every commit calls it several times. Comparing the generation is enough: a page with
+// another generation belongs to another log, or to no log.
 func (l *FileLog) lost() error {
 	if l.shared.Generation() == l.generation.Load() && !l.shared.Cut() {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 // Types of package past that are part of the interface of FileLog.
 type (
-	// Entry is one change of one key.
+	// Entry is one change of one key: one record in the log.
 	Entry = past.Entry
 	// Mark is a position in the log with the chain hash at that position: the checksum of the last frame before
 	// it. Two logs that have the same mark are equal before it.
@@ -21,22 +21,22 @@ type (
 	SegmentFile = past.SegmentFile
 )
 
-// LSN is a position in the log. Marks (durable, flushed, spilled) are
-// exclusive: everything with an LSN below the mark is covered.
+// LSN is a position in the log. The positions that the log publishes (durable, flushed, spilled) are
+// exclusive: they cover every entry whose LSN is lower.
 type LSN = segment.LSN
 
 // Precondition holds if the newest entry of Key has this LSN; LSN is 0 for an absent key. The empty key means
 // the whole log: the precondition holds if nothing was committed at or after LSN.
 //
 // Hint helps Machine.Unchanged to determine quickly that the state has not changed since the precondition was
-// made; 0 means no hint.
+// made; 0 means that there is no hint.
 //
 // A key may also be that of a running total (Machine.Counts). Then LSN is the total that the caller saw, and
 // the precondition holds as long as the total has grown by at most Most since.
 //
-// A precondition on an absent key holds no matter when the key was deleted. An entry that names its predecessor
-// needs more: with Chained, the newest entry of an absent key must also be the deletion at Deletion, as
-// Machine.Deletion returns it.
+// A precondition on an absent key holds no matter when the key was deleted. An entry that names its
+// predecessor needs more: with Chained, the newest entry of an absent key must also be the deletion at
+// Deletion, as Machine.Deletion returns it.
 type Precondition struct {
 	Key      string
 	LSN      LSN
@@ -46,7 +46,8 @@ type Precondition struct {
 	Deletion LSN
 }
 
-// The causes of entries that no caller requested. In a log without writers, entries have no cause.
+// The causes of entries that are not ordinary writes of a caller. In a log without FeatureWriters, entries have no
+// cause.
 const (
 	CauseExpired uint8 = 1 // the time to live, or the age that the settings allow, was exceeded
 	CauseEvicted uint8 = 2 // the document was removed to make room for another one
@@ -67,17 +68,17 @@ type Amount struct {
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
-	// Writer is the number of the writer of all entries of the batch. If it is 0, the writer is unknown and
-	// each entry keeps its own number, if any. A log keeps numbers only with FeatureFields, and causes only
-	// with FeatureWriters.
+	// Writer is the number of the writer of all entries of the batch. 0 means that the writer is unknown; each
+	// entry then keeps the number that it has, if any. A log stores these numbers only with FeatureFields, and
+	// causes of entries only with FeatureWriters.
 	Writer uint32
-	// Frees marks a batch that writes, but finally frees space: like a batch of deletions, it may use the
-	// reserved space.
+	// Frees marks a batch that writes, but in the end frees space. Like a batch of deletions, it may use the
+	// space that the log reserves for a full disk.
 	Frees bool
 	// OnTop, of a batch of one entry, is called if the precondition on the entry's key fails because newest is
-	// now the key's newest entry. It prepares the entry again on top of newest, and returns false if it cannot;
-	// then the batch conflicts. It is called while append.lock is held, by any goroutine, and never after
-	// Append has returned. It must be quick, keep no reference to newest, and not call the log.
+	// now the key's newest entry. It changes the batch's entry so that it follows newest, and returns false if
+	// it cannot; then the batch conflicts. It is called while append.lock is held, by any goroutine, and never
+	// after Append has returned. It must be quick, keep no reference to newest, and not call the log.
 	OnTop func(newest *Entry) bool
 	// Written, if set, is called when the batch is in the log and the LSNs of its entries are set, but before
 	// the batch is durable. With Written, a conflict is also returned at once, even if it rests on an entry

@@ -39,8 +39,8 @@ type Machine interface {
 	// evaluated.
 	Current(key string) (LSN, error)
 
-	// Deletion returns the LSN of the newest applied entry of an absent key, 0 if that is no longer known. It
-	// is called only for a precondition with Chained.
+	// Deletion returns the LSN of the newest applied entry of an absent key, which is its deletion, or 0 if
+	// that is no longer known. It is called only for a precondition with Chained.
 	Deletion(key string) LSN
 
 	// Unchanged reports whether Current would certainly return p.LSN; it returns false if that is not known

@@ -23,7 +23,7 @@ import (
 // Each of them names what was lost: the archiver in an event, a purge in its report, a repair in its
 // plan, and afterwards verify, which finds the gaps.
 
-// LostError reports a part of the history that was lost with a damaged file of the log.
+// LostError reports a part of the history that was lost because a file of the log was damaged.
 type LostError struct {
 	Path     string // path of the file, relative to the store
 	From, To LSN    // versions in this range are lost
@@ -36,10 +36,10 @@ func (e *LostError) Error() string {
 		e.Path, e.From, e.To, e.Err)
 }
 
-// Unwrap returns the damage.
+// Unwrap returns the error that describes the damage.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// lostIn returns an error for each gap of a file.
+// lostIn returns one error for each gap of the file at path.
 func lostIn(path string, gaps []Gap) (list []error) {
 	for _, g := range gaps {
 		list = append(list, &LostError{Path: path, From: g.At, To: g.To, Err: g.Err})
@@ -47,8 +47,8 @@ func lostIn(path string, gaps []Gap) (list []error) {
 	return list
 }
 
-// lacks returns the number of bytes of a copy where frames are missing. damaged reports whether the copy cannot
-// be read to its end.
+// lacks returns how many bytes of the copy of a segment are gaps, where frames are missing. damaged reports
+// whether the copy cannot be read to its end.
 func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	holes, gaps, err := l.Past().CheckArchived(context.Background(), number)
 	if err != nil {
@@ -108,15 +108,15 @@ func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 	return gaps, l.putCopy(number, from)
 }
 
-// Mended is the sound part of a damaged copy in the archive.
+// Mended is the readable part of a damaged copy of a segment in the archive.
 type Mended struct {
 	Lost []error // lost parts, each a *LostError
 	b    []byte  // bytes of the segment, with gaps
 	geo  segment.Geometry
 }
 
-// Mend reads the sound blocks and frames of a damaged copy. It returns nil if there are none, or if the copy is
-// of another log. It does not change the copy.
+// Mend reads the undamaged blocks and frames of a damaged copy of a segment. It returns nil if there are none,
+// or if the copy belongs to another log. It does not change the copy.
 func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	path := "wal/" + past.CopyName(number)
 	plain, bad, err := past.SalvageCopy(a.l.o.FS, a.l.o.wal(past.CopyName(number)), number)
@@ -157,7 +157,7 @@ func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	return m, nil
 }
 
-// WriteMended replaces a damaged copy by its sound part.
+// WriteMended replaces a damaged copy of a segment in the archive by its readable part m.
 func (a Archive) WriteMended(held *Held, number uint64, m *Mended) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -168,11 +168,11 @@ func (a Archive) WriteMended(held *Held, number uint64, m *Mended) error {
 	return nil
 }
 
-// memory is a segment in memory.
+// memory is the content of a segment in memory, which can be read like a file.
 type memory struct {
 	*bytes.Reader
 	name string
 }
 
-// Name returns the path of the file that the bytes come from.
+// Name returns the path of the file from which the bytes were read.
 func (m memory) Name() string { return m.name }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sentry sleeps on the shared page until the position durable moves, on behalf of all goroutines of this
-// process that wait for that.
+// sentry is the goroutine that sleeps on the shared page until the durable position moves, on behalf of all
+// goroutines of this process that wait for that.
 type sentry struct {
 	mu     sync.Mutex
 	moved  chan struct{} // closed when durable has moved; nil while no goroutine waits
@@ -14,14 +14,14 @@ type sentry struct {
 	done   sync.WaitGroup
 }
 
-// sentryMost is the maximum duration of one sleep: the process that moved durable may have been killed before
-// it woke the others.
+// sentryMost is the maximum duration of one sleep: the process that moved the durable position may have been
+// killed before it woke the others.
 const sentryMost = time.Second
 
-// Moved returns a channel that is closed when durable has moved since the call, whichever process moved it. The
-// channel is also closed when the log is closed, and in any case after a second. Moved returns nil if the
-// caller has to poll: on systems without support, and in a read-only process, which cannot register as waiting.
-// Nothing is watched between two calls, so read Durable after calling Moved, not before.
+// Moved returns a channel that is closed when the durable position has moved since the call, whichever process
+// moved it. The channel is also closed when the log is closed, and in any case after a second. Moved returns
+// nil if the caller has to poll: on systems without support, and in a read-only process, which cannot register
+// as waiting. Nothing is watched between two calls, so read Durable after calling Moved, not before.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -53,13 +53,14 @@ func (l *FileLog) Moved() <-chan struct{} {
 	return s.moved
 }
 
-// wake wakes the sleeping processes of the machine after durable has moved.
+// wake wakes the processes of the machine that sleep until the durable position moves, after it has moved.
 //
-// A process that is about to sleep raises the sleeper word to the durable position that it saw. It does not
-// fall asleep if durable has moved since. wake clears the word only if durable has passed the word's value:
-// then all processes that raised the word so far, or found that value in it, were woken or will not sleep. A
-// process that saw the current durable position may be about to sleep; the next call of wake wakes it. The word
-// of a process that was killed in its sleep is cleared in the same way.
+// A process that is about to sleep raises the sleeper word of the shared page to the durable position that it
+// saw. It does not fall asleep if the durable position has moved since. wake clears the word only if the
+// durable position has passed the word's value: then all processes that raised the word so far, or found that
+// value in it, were woken or will not sleep. A process that saw the current durable position may be about to
+// sleep; the next call of wake wakes it. The word of a process that was killed in its sleep is cleared in the
+// same way.
 func (l *FileLog) wake() {
 	if !l.shared.Sleeps() {
 		return
@@ -74,7 +75,8 @@ func (l *FileLog) wake() {
 	l.shared.WakeDurable()
 }
 
-// closeSentry wakes the sleeping goroutine and waits for it, before the page is unmapped.
+// closeSentry wakes the goroutine that sleeps on the shared page and waits until it has ended, before the page
+// is unmapped.
 func (l *FileLog) closeSentry() {
 	s := &l.sentry
 	s.mu.Lock()

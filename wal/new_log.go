@@ -18,7 +18,8 @@ import (
 
 // LockExclusive takes open.lock and attach.lock exclusively, as a recovery does, so that no other process can
 // open the store for writing until release is called. ok is false if another process has the store open. wait
-// waits for open.lock. If the store has features that are not known, the error is *errs.FeatureError.
+// is called to wait for open.lock. If the store has features that are not in known, the error is
+// *errs.FeatureError.
 func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 	wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
@@ -79,8 +80,9 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange returns an error for a store that has unknown features. An unreadable checkpoint or an unreadable
-// wal/features is ignored, because the other file has the features, too.
+// mayChange returns an error if the store in dir has features that are not in known. It ignores a checkpoint
+// or a wal/features that cannot be read, as long as the other of the two, which has the features, too, can be
+// read.
 func mayChange(fsys vfs.FS, dir string, known Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -93,8 +95,8 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 	return (c.Features | noted).Lacking(known, dir, false)
 }
 
-// NewSegment creates a segment that restarts a log, like the first segment of a store, and makes it durable:
-// the segment refers to nothing before it. It returns the mark after the start frame.
+// NewSegment creates a segment that restarts a log, and makes it durable. Like the first segment of a store,
+// it refers to nothing before it. NewSegment returns the position and chain hash after the start frame.
 func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header,
 	mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
@@ -108,7 +110,7 @@ func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h se
 		mode)
 }
 
-// NewCheckpoint replaces the checkpoint file, whatever it contains, by a file with one slot.
+// NewCheckpoint replaces the checkpoint file, whatever it contains, by a new file with c in one slot.
 func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	c.Sequence++
 	b := make([]byte, 2*slotSize)
@@ -117,11 +119,11 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 	return vfs.WriteDurable(fsys, filepath.Join(dir, "tmp", "checkpoint.new"), path, b, mode)
 }
 
-// Copy copies a segment into the archive, as releasing it does.
+// Copy copies a segment of the log into the archive, as is done when a segment is released.
 func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
 
 // Known returns the position up to which the log is known to have been durable, even if it cannot be read that
-// far. It uses the marks of the log and, after damage, the frames that follow the damage.
+// far. It uses the positions that the log has recorded and, after damage, the frames that follow the damage.
 func (l *FileLog) Known() (LSN, error) {
 	known := max(l.Durable(), l.unmarked)
 	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
@@ -145,8 +147,8 @@ func (l *FileLog) Known() (LSN, error) {
 	return known, nil
 }
 
-// Marks returns the checkpoint with which the log was read; without a checkpoint, it returns the positions that
-// the segments record.
+// Marks returns the checkpoint with which the log was opened; without a checkpoint, it returns the positions
+// that the segments record.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
 // claimed returns the highest durable position that the frames of a segment record, or most if that is higher.

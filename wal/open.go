@@ -14,10 +14,10 @@ import (
 
 // Open opens the log of a store.
 //
-// Under open.lock it determines whether another process is attached, by trying to lock attach.lock exclusively.
-// If no process is attached, Open recovers the log. Otherwise the shared page has the positions of the log. If
-// another process is attached and the page is invalid, Open fails, because recreating the page would lose the
-// writes of that process. A read-only handle is not attached and changes nothing.
+// Under open.lock it determines whether another process is attached, by trying to lock attach.lock
+// exclusively. If no process is attached, Open recovers the log. Otherwise Open takes the positions of the log
+// from the shared page. If another process is attached and the page is invalid, Open fails, because recreating
+// the page would lose the writes of that process. A read-only handle is not attached and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
 		return nil, fmt.Errorf("%w options: Machine is required", errs.ErrInvalid)
@@ -157,7 +157,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared)
 	if err == nil && !ok {
-		err = errors.New("another process has the lock without having opened the store")
+		err = errors.New("another process has locked the store without having opened it")
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", l.o.wal("attach.lock"), err)
@@ -165,7 +165,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	return nil
 }
 
-// namedPage maps the page that now has the name wal/shared, if it exists and belongs to this folder only.
+// namedPage maps the shared page at the path wal/shared, if it exists and belongs to this folder only.
 func (l *FileLog) namedPage() {
 	if l.shared.Mapped() {
 		_ = l.shared.Close()
@@ -178,7 +178,8 @@ func (l *FileLog) namedPage() {
 	}
 }
 
-// leavingError is the error of joining a log some of whose files are missing.
+// leavingError is the error of joining a log some of whose files are missing, probably because they are being
+// removed.
 type leavingError struct{ error }
 
 func (e *leavingError) Unwrap() error { return e.error }
@@ -200,10 +201,10 @@ func (l *FileLog) joinWhole(ctx context.Context) error {
 	return err
 }
 
-// errNoPage reports that there is no page to join.
-var errNoPage = errors.New("close the store in all of them, then open it again")
+// errNoPage reports that there is no shared page through which this process could join the others.
+var errNoPage = errors.New("close the store in every process that has it open, then open it again")
 
-// join attaches to a log that other processes have recovered.
+// join attaches this process to a log that other processes have open and recovered.
 func (l *FileLog) join(ctx context.Context) error {
 	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
 		return &errs.LockError{Path: l.o.wal("attach.lock"), Holder: l.holder(roleOpen), Err: err}
@@ -239,7 +240,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	return l.follow(ctx)
 }
 
-// follow begins at the position that the checkpoint records and applies all durable entries after it.
+// follow loads the views at the position that the checkpoint records and applies all durable entries after it.
 func (l *FileLog) follow(ctx context.Context) error {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -297,7 +298,8 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches the process. For a clean end, the caller must first flush and record the end as attested.
+// Close detaches this process from the log. For a clean end, the caller must first flush and record the end of
+// the log as attested in the checkpoint.
 func (l *FileLog) Close() error {
 	l.q.close()
 	replaced := l.Folder().InPlace() != nil

@@ -30,12 +30,12 @@ type Options struct {
 	FileMode    fs.FileMode         // mode of new files; 0600 when 0
 	DirMode     fs.FileMode         // mode of new folders; 0700 when 0
 	Archive     Budget              // returns the current budget of archive/; 256 MiB of any age if nil
-	// Returns how many bytes archive/ may exceed its budget by, to keep what a copy elsewhere lacks, see
-	// sent.go; 1 GiB if nil.
+	// Returns by how many bytes archive/ may exceed its budget, to keep segments that the continuous copy of
+	// the log in another place does not have yet, see sent.go; 1 GiB if nil.
 	Unsent func() int64
 	// Reports whether the store has a config.json, which the checkpoint records; nil: it has none.
 	Config func() bool
-	// Returns the time against which the age of copies is compared; the clock if nil.
+	// Returns the time for comparing the age of copies in the archive; if nil, the clock is used.
 	Aged Aged
 	// MakeRoom removes something less needed than history when the disk is full. It returns false if there is
 	// nothing left to remove.
@@ -52,18 +52,18 @@ type Options struct {
 	// lock. Both may be nil.
 	Synced, Waited func(time.Duration)
 
-	// Rescue writes the durable entries that are in no file yet into files. It is called in a separate
-	// goroutine if files of the log were removed while the store's folder is still the one that was opened. It
-	// may write only documents; no other process of the store puts files in place meanwhile. If again is true,
-	// a later call may succeed where this one failed: then Rescue is called again until Folder.Leave, which
-	// returns the last error. If Rescue is nil, nothing is rescued.
+	// Rescue writes the durable entries that are in no document file yet into files. It is called in a
+	// separate goroutine if files of the log were removed while the store's folder is still the one that was
+	// opened. It may write only documents; no other process of the store puts files in place meanwhile. If
+	// again is true, a later call may succeed where this one failed: then Rescue is called again until
+	// Folder.Leave, which returns the last error. If Rescue is nil, nothing is rescued.
 	Rescue func(ctx context.Context, held *Held) (again bool, err error)
 
-	// Named returns the UUID that other files of the store contain, for a log without a checkpoint. ok is false
-	// if no other file has one. If Named is nil, no other file has one.
+	// Named returns the store's UUID as other files of the store contain it, for a log without a checkpoint.
+	// ok is false if no other file has one. If Named is nil, no other file has one.
 	Named func() (id [16]byte, ok bool)
 
-	// Resides returns an error if the store of the folder is elsewhere, because it was moved. A writing handle
+	// Resides returns an error if the store was moved from this folder to another one. A handle for writing
 	// calls it after it has taken open.lock, before it changes anything: the store may have been moved in the
 	// meantime. If Resides is nil, there is no check.
 	Resides func() error
@@ -71,18 +71,18 @@ type Options struct {
 	Machine Machine // the state to which entries are applied; required
 }
 
-// Budget returns how many bytes the copies of released segments may take, and the age of a copy's newest entry
-// at which the copy is removed. If bytes is 0 or negative, no copies are kept. If the age is 0, no copy is
-// removed for its age.
+// Budget returns how many bytes the copies of released segments may take in the archive, and the age of a
+// copy's newest entry at which the copy is removed. If bytes is 0 or negative, no copies are kept. If the age
+// is 0, no copy is removed because of its age.
 type Budget func() (bytes int64, age time.Duration)
 
-// Aged returns the time against which the age of copies is compared, the zero time if none is known: a single
-// reading of the clock must not remove history. It is called under flush.lock with the current time. old
-// reports whether a copy is too old at the current time. A call with old false shows that an earlier reading of
-// the clock, at which a copy was too old, was wrong.
+// Aged returns the current time for comparing the age of copies in the archive, or the zero time if none is
+// known: a single reading of the clock must not remove history. It is called under flush.lock; now is the
+// clock's reading, and old reports whether a copy is too old at that time. A call with old false shows that an
+// earlier reading, at which a copy was too old, was wrong.
 type Aged func(now time.Time, old bool) time.Time
 
-// Event is an event of the log that is passed to the host.
+// Event is an event of the log that is passed to the program that opened the store.
 type Event struct {
 	Kind  EventKind
 	Path  string
@@ -96,7 +96,7 @@ type Event struct {
 // EventKind is the name of a kind of event.
 type EventKind string
 
-// The kinds of events of the log.
+// The kinds of events that the log emits.
 const (
 	EventTornTail   EventKind = "torn tail cut"
 	EventCorruption EventKind = "corruption found"
@@ -114,7 +114,7 @@ const (
 	EventArchiveOld EventKind = "old history removed"
 )
 
-// Start is where a replay begins.
+// Start describes where a replay of the log begins, for the views that are loaded before it.
 type Start struct {
 	UUID    [16]byte
 	Spilled LSN       // position below which the views must cover all entries

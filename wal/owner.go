@@ -15,20 +15,20 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Two kernels on one folder (a container's and its host's, through different file systems) do not
-// see each other's locks. The file wal/owner has the boot id of the processes that use the log, and a
-// heartbeat. If it has another boot id with a live heartbeat, the open is refused. Clocks differ, so
-// Open watches whether the heartbeat changes; a heartbeat that is a minute off by this clock is
-// considered dead without watching. The last process to close the log clears the file.
+// Two kernels on one folder (a container's and its host's, through different file systems) do not see each
+// other's locks. So the file wal/owner has the boot id of the processes that use the log, and a heartbeat. If
+// it has another boot id with a live heartbeat, the open is refused. Clocks differ, so Open watches whether
+// the heartbeat changes; a heartbeat that is a minute off by this clock is considered dead without watching.
+// The last process to close the log clears the file.
 //
 //	0  16 bytes boot id, 16 int64 heartbeat in Unix microseconds, 24 uint64 xxhash64 of both
 const (
 	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // interval at which Heartbeat must be called
 	ownerWatch     = HeartbeatEvery + time.Second
-	// How often an invalid file is read again, and the pause between. A file that is being written may read as
-	// invalid: through another kernel a write is not atomic, and a program may truncate the file first. So an
-	// invalid file is read several times before it is ignored.
+	// How often a wal/owner that reads as invalid is read again, and the pause between two attempts. A file
+	// that is being written may read as invalid: through another kernel a write is not atomic, and a program
+	// may truncate the file first. So an invalid file is read several times before it is ignored.
 	ownerTries = 6
 	ownerPause = 20 * time.Millisecond
 )
@@ -55,7 +55,7 @@ func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error)
 	return o, false, nil // a crash has left it like this
 }
 
-// readOwner reads wal/owner. ok is false if the file names no owner.
+// readOwner reads wal/owner, which names the processes that use the log. ok is false if it names none.
 func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal("owner"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

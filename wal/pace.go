@@ -9,8 +9,8 @@ import (
 // fast they follow, and a clock by which writers take turns if the files follow too slowly. All of it is
 // advisory: no byte of a store depends on it.
 
-// Unfiled returns how many bytes of durable entries are in no file yet, not counting scopes of working memory
-// whose file may lag behind the log.
+// Unfiled returns how many bytes of durable log entries are not in document files yet. It does not count
+// entries of working-memory scopes whose file may lag behind the log.
 func (pc Pace) Unfiled() int64 {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return 0
@@ -19,8 +19,8 @@ func (pc Pace) Unfiled() int64 {
 	return int64(max(pc.l.shared.Durable(), files) - files)
 }
 
-// FiledTo returns the position below which all entries are in files, except those of scopes of working memory
-// whose file may lag.
+// FiledTo returns the position in the log below which all entries are in document files, except those of
+// working-memory scopes whose file may lag behind.
 func (pc Pace) FiledTo() LSN {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return pc.l.Flushed()
@@ -28,15 +28,16 @@ func (pc Pace) FiledTo() LSN {
 	return max(pc.l.Flushed(), pc.l.shared.Filed())
 }
 
-// settleSpan is the flushing time over which the flush rate is averaged. It is longer than a flush round that
-// writes the index, during which no file is put in place.
+// settleSpan is the flushing time over which the flush rate is averaged. It is longer than a round that only
+// writes the index, during which no document file is written.
 const settleSpan = 5 * time.Second
 
-// longRound is the duration from which a flush round is ignored for the rate: the machine may have slept.
+// longRound is the duration from which a flush round is ignored when the flush rate is computed: the machine
+// may have slept.
 const longRound = time.Minute
 
-// Filed records that all entries below a position are in files, except those of scopes whose file may lag, and
-// that the last flush round took the given time for the given number of bytes of log.
+// Filed records that all entries below a position are in document files, except those of scopes whose file may
+// lag, and that the last flush round took the given time for the given number of bytes of log.
 func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error
 	return nil
 }
 
-// Rate returns the number of bytes of log per second that the flushers put into files while they do nothing
+// Rate returns how many bytes of log per second the flushers can write to document files while they do nothing
 // else, 0 if unknown.
 func (pc Pace) Rate() float64 {
 	if !pc.l.shared.Mapped() {
@@ -65,16 +66,17 @@ func (pc Pace) Rate() float64 {
 	return float64(pc.l.shared.FlushBytes()) / spent.Seconds()
 }
 
-// mostTurns is the maximum time by which the writers' clock, the end of the last turn, may be ahead; a later
-// value is ignored.
+// mostTurns is the maximum time by which the end of the last turn that writers have taken (see Turn) may be
+// ahead of now; a later value is ignored.
 const (
 	mostTurns  = time.Minute
 	turnsSlack = 10 * time.Second // difference between the clocks that two writers have read
 )
 
-// Turn gives a writer its turn after the turns of all writers that called Turn before. begins is the machine's
-// uptime at which the earlier turns end. The turn lasts for cost and ends at ends. If the writers' clock would
-// get too far ahead, the turn is shorter or empty, and later writers begin at the same time.
+// Turn makes writers take turns, each for as long as its write costs the flusher. A call gives the calling
+// writer the turn after those of all earlier callers. begins is the machine's uptime at which the earlier
+// turns end. The turn lasts for cost and ends at ends. If the end would be too far ahead (mostTurns), the turn
+// is shorter or empty, and later writers begin at the same time.
 func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
 		v := pc.l.shared.Turns()
@@ -89,7 +91,7 @@ func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	}
 }
 
-// GiveBack returns an unused turn, so that the turns after it begin earlier.
+// GiveBack returns an unused turn of a writer (see Turn), so that the turns after it begin earlier.
 func (pc Pace) GiveBack(cost time.Duration) {
 	for {
 		v := pc.l.shared.Turns()

@@ -4,9 +4,9 @@ package wal
 // flush.lock. What only some users need is a method of one of these types. Each is a view of the log, without
 // state of its own, and is valid as long as the log is.
 
-// Archive is the part of the log that is kept beyond the needed segments: the copies in wal/archive/. It also
-// releases segments into the archive. The flusher releases segments, a backup holds them, and a repair copies
-// and mends them.
+// Archive is the part of the log that is kept only as history: the copies of older segments in wal/archive/.
+// Its methods also release segments into the archive. The flusher releases segments, a backup holds them, and
+// a repair copies and mends them.
 type Archive struct{ l *FileLog }
 
 // Archive returns the archive of the log.
@@ -16,37 +16,38 @@ func (l *FileLog) Archive() Archive { return Archive{l} }
 // of a purge.
 type Purges struct{ l *FileLog }
 
-// Purges returns the purges of the log.
+// Purges returns the record of the log's purges, by which one is begun.
 func (l *FileLog) Purges() Purges { return Purges{l} }
 
-// Processes is the list of processes that have the log open for writing. One of them leads: it watches the
-// files for all of them.
+// Processes is the list of processes that have the log open for writing. One of them, the leader, watches the
+// document files for all.
 type Processes struct{ l *FileLog }
 
 // Processes returns the processes that have the log open.
 func (l *FileLog) Processes() Processes { return Processes{l} }
 
-// Folder is the folder in which the log was opened. It tracks whether the log is still there, and handles its
+// Folder is the folder in which the log was opened. It detects whether the log is still there, and handles its
 // removal.
 type Folder struct{ l *FileLog }
 
 // Folder returns the folder of the log.
 func (l *FileLog) Folder() Folder { return Folder{l} }
 
-// Pace has the speeds that writers and flushers of all processes measure and share.
+// Pace has the speeds that writers and flushers measure, and shares them between all processes.
 type Pace struct{ l *FileLog }
 
 // Pace returns the pace of the log.
 func (l *FileLog) Pace() Pace { return Pace{l} }
 
-// Clock relates the time by which working memory expires to the uptime of the machine, for all processes.
+// Clock is the clock by which working memory expires: it relates the wall clock to the uptime of the machine,
+// for all processes.
 type Clock struct{ l *FileLog }
 
-// Clock returns the clock of the log.
+// Clock returns the clock by which working memory expires.
 func (l *FileLog) Clock() Clock { return Clock{l} }
 
-// Notes are facts that the processes record for each other about the files of the store: whether the files can
-// be trusted, what a killed process has left, and that the index was rebuilt.
+// Notes are facts about the store's files that the processes record for each other in the shared page: whether
+// the files can be trusted, what a killed process has left, and that the index was rebuilt.
 type Notes struct{ l *FileLog }
 
 // Notes returns the notes on the shared page.

@@ -50,25 +50,26 @@ import (
 // whole folder was replaced, the handles of vfs.Hold make this harmless: the write goes to the old folder. If
 // only files in it were replaced, the lock on the folder does.
 
-// placeLook is the interval at which an idle process compares the log at the path with the log that it has
-// open.
+// placeLook is the interval at which an idle process checks whether the log at the store's path is still the
+// one that it has open.
 const placeLook = time.Second
 
-// placeFresh is the time for which a comparison is valid for the next write into an open segment. That write
-// goes to the file that was compared, wherever that file is by then, and the write is acknowledged only after
-// another comparison, which follows the sync. Only a process that writes without a pause saves a comparison by
-// this, one of two per commit.
+// placeFresh is how long a check that the log is still in place (see InPlace) remains valid for the next write
+// into an open segment. That write goes to the file that was checked, wherever that file is by then, and it is
+// acknowledged only after another check, which follows the sync. Only a process that writes without a pause
+// saves a check by this, one of two per commit.
 const placeFresh = time.Millisecond
 
-// place is the state of the folder in which a log was opened.
+// place is what is known about the folder in which a log was opened: whether the log is still there, and
+// whether this process still keeps the folder locked.
 type place struct {
 	ino, dev uint64      // inode and device of wal/shared, when this process mapped it
 	opened   atomic.Bool // the log is open and in use
 	gone     atomic.Pointer[replacedError]
 	compared atomic.Int64 // time since began at which InPlace last found no difference
 	began    time.Time
-	// The folder was released. From then on only the entries that are applied are readable, because the page
-	// may belong to a later log.
+	// The folder was unlocked. From then on only the entries that are applied can be read, because the shared
+	// page may belong to a later log.
 	left atomic.Bool
 
 	lead    atomic.Pointer[Lead] // the Lead of this process; nil while it does not lead
@@ -83,7 +84,8 @@ type place struct {
 	checkpoint openedCheckpoint
 }
 
-// replacedError is an error that matches errs.ErrReplaced.
+// replacedError says why the log at the path is no longer the one that was opened. It matches
+// errs.ErrReplaced.
 type replacedError struct {
 	dir, why string
 }
@@ -120,7 +122,7 @@ func (d Folder) InPlace() error {
 	return d.Replaced()
 }
 
-// inPlaceFor is like InPlace, before a write into a segment: a recent comparison is reused, see placeFresh.
+// inPlaceFor is like InPlace, before a write into segment number: a recent check is reused, see placeFresh.
 func (l *FileLog) inPlaceFor(number uint64) error {
 	at := l.place.compared.Load()
 	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
@@ -132,7 +134,7 @@ func (l *FileLog) inPlaceFor(number uint64) error {
 	return l.Folder().Replaced()
 }
 
-// Replaced returns the error that InPlace has returned earlier, without comparing again.
+// Replaced returns the error that InPlace has returned earlier, without checking again.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e
@@ -172,14 +174,14 @@ func (l *FileLog) orReplaced(err error) error {
 	return err
 }
 
-// isOfRemoval reports whether a failure may be caused by files that are being removed. A missing checkpoint is
-// reported as a damaged one.
+// isOfRemoval reports whether a failure may have been caused by the removal of the store's files. The error of
+// a damaged checkpoint counts, because a missing checkpoint is reported as a damaged one.
 func (l *FileLog) isOfRemoval(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) ||
 		l.Folder().Unrecorded(err)
 }
 
-// Unrecorded reports whether an error means that the checkpoint is missing. As long as the log is open no
+// Unrecorded reports whether an error means that the checkpoint file is missing. As long as the log is open no
 // process creates another checkpoint.
 func (d Folder) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
@@ -189,8 +191,8 @@ func (d Folder) Unrecorded(err error) bool {
 	return false
 }
 
-// keeps is like InPlace, for a caller that has seen the log durable up to a position. It also returns an error
-// if the page has a lower durable position: then the page is an older copy.
+// keeps is like InPlace, for a caller that has seen the log durable up to the position at. It also returns an
+// error if the shared page has a lower durable position: then the page was replaced by an older copy.
 func (l *FileLog) keeps(at LSN) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -211,7 +213,8 @@ func (l *FileLog) older() error {
 	return l.Folder().Replaced()
 }
 
-// atTail returns an error unless the frames that were read end at the tail; append.lock and state.mu are held.
+// atTail returns an error unless the frames that this process has read end at the tail that the shared page
+// records; append.lock and state.mu are held.
 func (l *FileLog) atTail(tail LSN) error {
 	switch at := l.state.w.At.LSN; {
 	case at > tail:
@@ -222,7 +225,7 @@ func (l *FileLog) atTail(tail LSN) error {
 	return nil
 }
 
-// lose records that another log is at the path, and starts to release the folder.
+// lose records that another log is at the path, and why, and starts to release the folder of this log.
 func (l *FileLog) lose(why string) {
 	p := &l.place
 	p.mu.Lock()
@@ -242,8 +245,8 @@ func (l *FileLog) lose(why string) {
 	go l.settleLoss()
 }
 
-// settleLoss releases the folder once no flush is running. Before that it rescues into files the entries that
-// only this process has.
+// settleLoss releases the folder of a log that was replaced, once no flush is running. Before that it writes
+// entries that only this process has into document files.
 func (l *FileLog) settleLoss() {
 	p := &l.place
 	<-p.still
@@ -269,8 +272,8 @@ func (l *FileLog) settleLoss() {
 
 // rescue calls Options.Rescue, again every second as long as that may help, for example while the disk is full
 // or another process has a lock. Meanwhile this process keeps the folder locked, so that no other process
-// begins a log that lacks these entries. When the log is being closed there is one more call, whose error Leave
-// returns.
+// begins a log that lacks these entries. When the log is being closed there is one more call, whose error
+// Leave returns.
 func (l *FileLog) rescue() error {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()
@@ -289,7 +292,7 @@ func (l *FileLog) rescue() error {
 		if err == nil {
 			return nil
 		}
-		l.o.Logger.Error("writing the entries of the removed log into files", "err", err)
+		l.o.Logger.Error("writing entries of the removed log into document files", "err", err)
 		switch {
 		case !again:
 			return err
@@ -309,17 +312,17 @@ func (l *FileLog) rescue() error {
 	}
 }
 
-// rescuePatience is how long to wait for a removal that has begun to finish, because its files are removed one
-// after the other.
+// rescuePatience is how long rescue waits for a removal of the store's files that has begun, because they are
+// removed one after the other.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no file yet must be rescued: their segments are removed or about
-// to be, while the folder is the one that was opened and no other log is in it. If wal/shared is gone and the
-// segments still exist, it is unknown how long the removal will take, so the entries are rescued, too. If the
-// segments stay, the next process finds the same entries in them.
+// rescues reports whether entries that are in no document file yet must be rescued: their segments are removed
+// or about to be, while the folder is the one that was opened and no other log is in it. If wal/shared is gone
+// and the segments still exist, it is unknown how long the removal will take, so the entries are rescued, too.
+// If the segments stay, the next process finds the same entries in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
 		return false
@@ -345,14 +348,14 @@ func (l *FileLog) rescues() bool {
 	}
 }
 
-// folderIsOurs reports whether the path leads to the folder that was opened.
+// folderIsOurs reports whether the store's path still leads to the folder that was opened.
 func (l *FileLog) folderIsOurs() bool {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
 }
 
-// otherFolder is like outOfPlace, for a handle without a page: it compares only the folder.
+// otherFolder is like outOfPlace, for a handle that has no shared page: it compares only the folder.
 func (l *FileLog) otherFolder() string {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
@@ -367,7 +370,8 @@ func (l *FileLog) otherFolder() string {
 	return ""
 }
 
-// lostSegments reports whether a segment with entries above flushed no longer has its name in wal/.
+// lostSegments reports whether a segment with entries above the position Flushed no longer has its name in
+// wal/.
 func (l *FileLog) lostSegments() bool {
 	for n := l.geo.Number(l.shared.Flushed()); n <= l.geo.Number(l.shared.Durable()-1); n++ {
 		f, err := l.segment(n)
@@ -414,8 +418,9 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns a description of what is wrong with the newest segment if its name is gone, "" otherwise. It
-// also compares the positions in the page: a copy that was written over the files in place has lower ones.
+// unlinked returns a description of what is wrong if the file of the newest segment no longer has its name, ""
+// otherwise. It also compares the positions in the shared page: in a copy that was written over the files in
+// place they are lower.
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
 		applied := l.state.appliedAt.Load() // load before durable, which only grows: nothing beyond it is applied
@@ -438,12 +443,13 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
-// pageCut describes that a program has truncated wal/shared in place, as cp -a of another copy does before it
-// writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut. Acknowledged
-// entries are in the segments, unless the program truncates those too.
+// pageCut is the message for a program that has truncated wal/shared in place, as cp -a of another copy does
+// before it writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut.
+// Acknowledged entries are in the segments, unless the program truncates those too.
 const pageCut = "wal/shared was cut short"
 
-// nameless returns a description of what is wrong with the name of a segment, "" if nothing is wrong.
+// nameless returns a description of what has become of the name of a segment's open file, "" if it still has
+// it.
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
@@ -473,8 +479,8 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile opens a segment again and reports whether it is the file that its name refers to. That shows whether
-// inodes are reliable on this file system.
+// isFile opens the file that has a segment's name again, and reports whether it is the file that at describes.
+// That shows whether inodes are reliable on this file system.
 func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -500,7 +506,7 @@ func (l *FileLog) otherPage() bool {
 	return at < from || at > l.shared.Probed()
 }
 
-// settlePlace records the inode of the page that was mapped, after the page belongs to this process.
+// settlePlace records the inode of the shared page that was mapped, once the page belongs to this process.
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
@@ -561,8 +567,8 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 	}
 }
 
-// pageIsLive reports whether the page at the path belongs to processes that have the log open: it is of this
-// boot, recovered, not a copy, and the log has segments.
+// pageIsLive reports whether the shared page at the path belongs to processes that have the log open: it is of
+// this boot, recovered, not a copy, and the log has segments.
 func (l *FileLog) pageIsLive() bool {
 	if !l.shared.Mapped() {
 		l.namedPage()
@@ -612,7 +618,7 @@ func (l *FileLog) noFolder() {
 	l.place.folder = nil
 }
 
-// leave releases the folder; mu is held.
+// leave unlocks the folder, which other processes may then use; the caller holds mu.
 func (p *place) leave() {
 	if p.folder != nil {
 		_ = p.folder.Close()
@@ -676,8 +682,8 @@ func (d Folder) Leave(ctx context.Context) error {
 	return err
 }
 
-// watchPlace compares the log at the path with this log every placeLook, for an idle process: other processes
-// wait for its lock on the folder, and a watch of this process would wait without end.
+// watchPlace checks every placeLook whether the log is still in place, for an idle process: other processes
+// wait for its lock on the folder, and a caller in this process that watches the store would wait without end.
 func (l *FileLog) watchPlace() {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()
@@ -688,7 +694,7 @@ func (l *FileLog) watchPlace() {
 		case <-t.C:
 		}
 		if err := l.Folder().InPlace(); err != nil {
-			l.o.Logger.Error("the store's folder was replaced: nothing is written any more", "err", err)
+			l.o.Logger.Error("the store's folder was replaced: this process no longer writes to the store", "err", err)
 			l.o.Event(Event{Kind: EventReplaced, Path: "wal/shared", Err: err})
 			return
 		}

@@ -21,8 +21,8 @@ type openedCheckpoint struct {
 	sequence uint64   // sequence number of the checkpoint in the file, or of an earlier one
 }
 
-// knowCheckpoint opens the checkpoint file, so that a replacement of the file can be detected. If the file
-// cannot be opened, no replacement is detected.
+// knowCheckpoint opens the checkpoint file and keeps it open, so that a replacement of the file can be
+// detected. If the file cannot be opened, no replacement is detected.
 func (l *FileLog) knowCheckpoint() {
 	p := &l.place.checkpoint
 	p.close()
@@ -43,8 +43,8 @@ func (l *FileLog) wroteCheckpoint(c *Checkpoint) {
 	l.place.checkpoint.sequence = c.Sequence
 }
 
-// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint that was read is older than
-// one that this log has written. newest is the sequence in the page, read before the checkpoint.
+// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint c, just read, is older than
+// one that this log has written. newest is the sequence number in the shared page, read before the checkpoint.
 //
 // If the newest slot is damaged, the checkpoint comes from the slot before it; a damaged slot is recognised by
 // its checksum, and there is no error.
@@ -60,8 +60,8 @@ func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	return l.Folder().Replaced()
 }
 
-// ownCheckpoint is like sameCheckpoint, for a process that is about to write; it also compares the file. The
-// caller holds flush.lock.
+// ownCheckpoint is like sameCheckpoint, for a process that is about to write a checkpoint; it also checks that
+// the file is still the one that was opened. The caller holds flush.lock.
 func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 	if err := l.sameCheckpoint(c, l.shared.Sequence()); err != nil {
 		return err
@@ -82,6 +82,6 @@ func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 		l.knowCheckpoint()
 		return nil
 	}
-	l.lose("another checkpoint is there")
+	l.lose("the checkpoint was replaced by another file")
 	return l.Folder().Replaced()
 }

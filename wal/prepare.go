@@ -22,7 +22,8 @@ import (
 // without it. A separate file descriptor is used for that sync: the system reports a device error once per
 // descriptor, and the descriptor of the commits must not miss it.
 
-// preparer is the goroutine that writes zeros ahead of the tail in the background.
+// preparer is the background goroutine that fills the file after the end of the log with zeros, so that
+// commits overwrite existing blocks.
 type preparer struct {
 	once    sync.Once
 	kick    chan struct{}
@@ -32,20 +33,21 @@ type preparer struct {
 	next    atomic.Uint64 // number of the newest segment known to exist
 }
 
-// reserve returns the number of bytes at the end of the written-out space that only deletes and the log's own
-// frames may use.
+// reserve returns the number of bytes at the end of the zeros written ahead of the log that only deletes and
+// the log's own frames may use.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step returns the number of bytes that are written out at once. It is the number that the segment already
-// holds, within bounds. Measured with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165
-// us with 8 MiB, and 125 us in a file written out completely beforehand. A commit takes two to ten times as
-// long while another goroutine writes and syncs zeros.
+// step returns how many bytes of zeros are written at once ahead of the log. It is the number that the segment
+// already holds, within bounds. Measured with commits of 40 KB: 270 us per commit on average with steps of 512
+// KiB, 165 us with 8 MiB, and 125 us in a file written out completely beforehand. A commit takes two to ten
+// times as long while another goroutine writes and syncs zeros.
 func (l *FileLog) step(at LSN) uint64 {
 	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
 }
 
-// room makes sure that the segment is written out with zeros up to end, and beyond it by the reserve. The
-// caller holds append.lock. If there is no space, the error matches errs.ErrDiskFull.
+// room makes sure that zeros are written in the segment up to end, and beyond it by the reserve (for a
+// deletion, the reserve itself may be used). The caller holds append.lock. If there is no space, the error
+// matches errs.ErrDiskFull.
 func (l *FileLog) room(end LSN, deletes bool) error {
 	number := l.geo.Number(end - 1)
 	prepared, err := l.prepared(number)
@@ -74,8 +76,8 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	return nil
 }
 
-// unprepare undoes the preparation by room for a write that did not happen, because there is a hole between the
-// newly prepared space and the space that was prepared before. The caller holds append.lock.
+// unprepare cuts off the zeros that room wrote for a write that did not happen, because there is a hole
+// between these zeros and those written before. The caller holds append.lock.
 func (l *FileLog) unprepare(number uint64, before LSN) {
 	tail := l.shared.Tail()
 	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
@@ -88,9 +90,9 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 	l.shared.SetPrepared(before)
 }
 
-// cut shortens a segment; on a full disk that only frees space. A recycled segment has older frames after the
-// cut. For a purge they are overwritten first. If that fails, the file is not cut, and the next purge
-// overwrites the frames (see wipeAhead).
+// cut shortens a segment's file to size; on a full disk that only frees space. A recycled segment has older
+// frames after the cut. While a purge has to overwrite data, these are overwritten first. If that fails, the
+// file is not cut, and the next purge overwrites the frames (see wipeAhead).
 func (l *FileLog) cut(number uint64, size int64) {
 	if l.Purges().Overwrites() && l.zero(number, size) != nil {
 		return
@@ -100,8 +102,8 @@ func (l *FileLog) cut(number uint64, size int64) {
 	}
 }
 
-// prepared returns the position up to which a segment is written out. The word in the page holds that position
-// for the newest segment that a process has entered.
+// prepared returns the position up to which a segment's file is written, with frames or zeros. For the newest
+// segment that a process has entered, a word in the shared page holds that position.
 func (l *FileLog) prepared(number uint64) (LSN, error) {
 	at := l.shared.Prepared()
 	if at > l.geo.Start(number) && at <= l.geo.End(number) {
@@ -126,7 +128,7 @@ func (l *FileLog) full(err error) error {
 	return l.ioError("preparing space in", l.o.walDir(), err)
 }
 
-// writeOut writes zeros between two positions of a segment after the tail; append.lock is held.
+// writeOut writes zeros from one position of a segment to another, both after the tail; append.lock is held.
 func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 	f, err := l.segment(number)
 	if err != nil {
@@ -135,7 +137,7 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 	for from < end {
 		n := min(end-from, uint64(len(zeroStep)))
 		if _, err := f.WriteAt(zeroStep[:n], int64(from-l.geo.Start(number))); err != nil {
-			return fmt.Errorf("writing out %s: %w", segment.Name(number), err)
+			return fmt.Errorf("filling %s with zeros: %w", segment.Name(number), err)
 		}
 		from += n
 		l.shared.SetPrepared(from)
@@ -145,8 +147,8 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 
 var zeroStep [1 << 20]byte
 
-// ensureSegment creates the file of a segment if it is missing. The file is written out for its first step and
-// synced, and its name is durable, before it has data.
+// ensureSegment creates the file of a segment if it is missing. Before the file has data, its first step is
+// filled with zeros and synced, and its name is durable.
 func (l *FileLog) ensureSegment(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -196,7 +198,7 @@ func (l *FileLog) makeSegment(size uint64, start []byte,
 }
 
 // dropNew removes a temporary file that this process made in wal/. If the log was replaced in the meantime, it
-// does not: then the folder belongs to another log, whose recovery removes such files.
+// leaves the file: then the folder belongs to another log, whose recovery removes such files.
 func (l *FileLog) dropNew(tmp string) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -204,7 +206,7 @@ func (l *FileLog) dropNew(tmp string) error {
 	return l.o.FS.Remove(tmp)
 }
 
-// rename renames a file of zeros to the name of a segment, unless another writer has created that segment
+// rename gives a finished file of zeros the name of a segment, unless another writer has created that segment
 // first.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
@@ -217,8 +219,8 @@ func (l *FileLog) rename(tmp string, number uint64) error {
 	return err
 }
 
-// enter begins to use a segment; append.lock is held. The process that made the file may have been killed
-// before the name was durable.
+// enter begins to use the file of a segment, and makes its name durable, because the process that made the
+// file may have been killed before it did; append.lock is held.
 func (l *FileLog) enter(number uint64) error {
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)
@@ -239,7 +241,7 @@ func (l *FileLog) enter(number uint64) error {
 	return nil
 }
 
-// kickPrepare wakes the preparer if little written-out space is left.
+// kickPrepare wakes the preparer if few zeros are left after the tail.
 func (l *FileLog) kickPrepare(tail LSN) {
 	if !l.wantsPrepare(tail) {
 		return
@@ -256,8 +258,8 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
-// wantsPrepare reports whether the segment's next step should be written out, or the whole next segment. That
-// one is a file of its own, so that no commit waits for its zeros.
+// wantsPrepare reports whether the preparer should write the segment's next step of zeros, or the whole next
+// segment. The next segment is a file of its own, so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Prepared(), l.geo.End(number)
@@ -267,7 +269,7 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 	return l.wantsNext(tail) && l.prep.next.Load() <= number
 }
 
-// low reports whether the written-out space after the tail is less than the reserve and half a step.
+// low reports whether fewer zeros follow the tail than the reserve and half a step.
 func (l *FileLog) low(tail, prepared LSN) bool {
 	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
 }
@@ -297,7 +299,7 @@ func (l *FileLog) prepareLoop() {
 	}
 }
 
-// prepare writes out the next step, and creates the next segment.
+// prepare writes the segment's next step of zeros, and creates the next segment.
 func (l *FileLog) prepare(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err

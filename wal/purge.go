@@ -23,8 +23,8 @@ import (
 // erased: positions, chain and the history of all other keys stay. A purge may be killed at any point and
 // repeated.
 
-// Roll begins a new segment, unless the newest is empty, and returns once the start of the segment is durable
-// and applied.
+// Roll begins a new segment of the log, unless the newest is empty, and returns once the start of the new
+// segment is durable and applied.
 func (g Purges) Roll(ctx context.Context) error {
 	if err := g.l.CatchUp(ctx); err != nil {
 		return err
@@ -86,13 +86,13 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	return g.end.LSN, nil
 }
 
-// Purged is the result of Erase.
+// Purged describes what Erase has erased and what it could not.
 type Purged struct {
 	Segments int // number of segments that were overwritten and removed
 	Copies   int // number of copies in the archive that were rewritten
 	Frames   int // number of frames that were erased in copies
-	// What was unreadable in segments and copies, and was overwritten: each a *LostError, or the reason why a
-	// copy was removed.
+	// What was unreadable in segments and copies, and was overwritten: each is a *LostError, or the reason why
+	// a copy was removed.
 	Lost    []error
 	Damaged []error // one error for each copy of a newer format, which was kept
 	Unwiped []error // files that were not overwritten, whether they were removed or not: each a *vfs.UnwipedError
@@ -130,7 +130,7 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 	return p, err
 }
 
-// wipeSegments overwrites and removes the released segments.
+// wipeSegments overwrites with zeros and removes the segments that the log has released.
 func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	spilled := l.shared.Spilled()
 	if spilled == 0 { // another program has overwritten the page
@@ -173,8 +173,8 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	return nil
 }
 
-// wipeAhead overwrites what follows the tail, in the segment of the tail and in the prepared ones. The caller
-// holds append.lock, so no process uses that space.
+// wipeAhead overwrites with zeros what follows the tail, in the tail's segment and in segments prepared after
+// it. The caller holds append.lock, so no process uses that space.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 	return nil
 }
 
-// dropCopy overwrites and removes a copy in which no frame can be read.
+// dropCopy overwrites and removes a copy of a segment in which no frame can be read.
 func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 	name := past.CopyName(number)
 	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
@@ -288,8 +288,8 @@ var errNothingSound = errors.New("no frame of the log can be read in the file")
 
 var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
 
-// replaceCopy replaces a copy and overwrites the old one. At every moment a complete copy exists under one of
-// the names of the copy; see clearArchive.
+// replaceCopy replaces the archived copy of a segment by b and overwrites the old file. At every moment a
+// complete copy exists under one of the names of the copy; see clearArchive.
 func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	name := l.o.wal(past.CopyName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
@@ -324,7 +324,7 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	return l.o.FS.SyncDir(dir)
 }
 
-// cutCopy matches the names of copies in the archive that are not complete yet.
+// cutCopy matches the names of unfinished copies in the archive.
 var cutCopy = regexp.MustCompile(`^[0-9]{8,}\.zst\.(new|purge|away)(\.[0-9]+-[0-9]+\.new)?$`)
 
 // clearArchive removes the files that an interrupted purge or an interrupted archiving has left. A copy that

@@ -22,15 +22,15 @@ import (
 // purgeLook is the interval at which a process that waits for another purge checks again.
 const purgeLook = 20 * time.Millisecond
 
-// Running reports whether a purge is running, or its process was killed and no other process has noticed that
-// yet.
+// Running reports whether a process is purging, or was killed while it purged and no other process has noticed
+// that yet.
 func (g Purges) Running() bool {
 	return g.l.shared.Mapped() && g.l.shared.Purger() != 0
 }
 
-// Begin announces a purge by this process, after waiting for other purges. Purges take turns, and each one
-// reads everything that is kept of the log, so Begin gives up only after the same other process has been
-// announced for LockWait. If the announced process was killed, its purge counts as failed.
+// Begin announces in the shared page that this process purges, after waiting for other purges. Purges take
+// turns, and each one reads everything that is kept of the log, so Begin gives up only after the same other
+// process has been announced for LockWait. If the announced process was killed, its purge counts as failed.
 func (g Purges) Begin(ctx context.Context) error {
 	own := page.NamePurger(g.l.host.PID, g.l.host.Birth)
 	var other uint64
@@ -57,13 +57,13 @@ func (g Purges) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End withdraws the announcement of this process.
+// End withdraws the announcement that this process purges.
 func (g Purges) End() {
 	g.l.shared.SwapPurger(page.NamePurger(g.l.host.PID, g.l.host.Birth), 0)
 }
 
-// Drop withdraws the announcement of a process that was killed during its purge, and reports whether it did.
-// The failure is recorded first, so that a flush round always finds one of the two.
+// Drop withdraws the announcement of a process that was killed while it purged, and reports whether there was
+// one. Before that it records the purge as failed, so that a flush round always finds one of the two.
 func (g Purges) Drop() bool {
 	v := g.l.shared.Purger()
 	if v == 0 || g.l.lifeOf(v) != vfs.Dead {
@@ -73,8 +73,8 @@ func (g Purges) Drop() bool {
 	return g.l.shared.SwapPurger(v, 0)
 }
 
-// Living returns the number by which the page names the purging process, if that process is known to be alive;
-// otherwise 0.
+// Living returns the number under which the shared page names the process that is purging, if that process is
+// known to be alive; otherwise 0.
 func (g Purges) Living() uint64 {
 	if !g.Running() {
 		return 0
@@ -85,7 +85,7 @@ func (g Purges) Living() uint64 {
 	return 0
 }
 
-// lifeOf returns the life of the process that an announcement names; Dead if it is not attached.
+// lifeOf returns whether the process that announced a purge is alive; Dead if it does not have the log open.
 func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 	for _, a := range l.Processes().All() {
 		if purge == page.NamePurger(a.PID, l.shared.Birth(a.slot)) {
@@ -95,9 +95,9 @@ func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 	return vfs.Dead
 }
 
-// Fail records that a purge has failed, or was killed, and left data to overwrite. From then on all processes
-// overwrite the log files that they release, until a purge is completed. They also overwrite the document files
-// that they displace, until all entries that are in the log now are in files.
+// Fail records that a purge has failed, or was killed, and left data that must be overwritten. From then on
+// all processes overwrite the log files that they release, until a purge is completed. They also overwrite
+// document files that they replace, until all entries that are in the log now are in files.
 func (g Purges) Fail() {
 	g.l.shared.RaiseDisplacedBelow(g.l.shared.Tail())
 	g.l.shared.SetPurgeFailed(true)
@@ -108,22 +108,22 @@ func (g Purges) Failed() bool {
 	return g.l.shared.Mapped() && g.l.shared.PurgeFailed()
 }
 
-// Displaced reports whether displaced files must be overwritten because a purge has failed.
+// Displaced reports whether replaced document files must be overwritten because a purge has failed.
 func (g Purges) Displaced() bool {
 	return g.l.shared.Mapped() && g.l.shared.DisplacedBelow() != 0
 }
 
-// WipedDisplaced records that all entries below a position are in files, and that the files displaced by them
-// are overwritten.
+// WipedDisplaced records that all entries below a position are in document files, and that the files that
+// these replaced are overwritten.
 func (g Purges) WipedDisplaced(below LSN) {
 	if v := g.l.shared.DisplacedBelow(); v <= below {
 		g.l.shared.SwapDisplacedBelow(v)
 	}
 }
 
-// Done records that a purge was completed, which also overwrote what earlier purges left. A copy of the log
-// elsewhere that was made before still contains the purged data, so Done records that this copy must begin
-// again. If that cannot be recorded, the purge has failed.
+// Done records that a purge was completed, which also overwrote what earlier purges left. A continuous copy of
+// the log in another place that was made before still contains the purged data, so Done records that this copy
+// must begin again. If that cannot be recorded, the purge has failed.
 func (g Purges) Done() error {
 	if err := g.l.broken(past.Purged, g.l.Durable()); err != nil {
 		return err
@@ -133,12 +133,12 @@ func (g Purges) Done() error {
 	return nil
 }
 
-// Overwrites reports whether released files must be overwritten, because a purge is running, or one has failed
-// and no later one was completed.
+// Overwrites reports whether released log files must be overwritten, because a purge is running, or one has
+// failed and no later one was completed.
 func (g Purges) Overwrites() bool { return g.Running() || g.Failed() }
 
-// zero overwrites a segment from an offset on, durably. It uses a separate file descriptor: see the beginning
-// of prepare.go.
+// zero overwrites a segment with zeros from an offset on, durably. It uses a separate file descriptor: see the
+// beginning of prepare.go.
 func (l *FileLog) zero(number uint64, from int64) error {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDWR, 0)
 	if err != nil {
@@ -147,7 +147,7 @@ func (l *FileLog) zero(number uint64, from int64) error {
 	return errors.Join(vfs.Zero(f, from), f.Close())
 }
 
-// letGo removes a file of the log. For a purge the file is overwritten first.
+// letGo removes a file of the log. While a purge requires it, the file is overwritten first.
 func (l *FileLog) letGo(path string) error {
 	if l.Purges().Overwrites() {
 		return vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, path))

@@ -55,7 +55,7 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 }
 
 // RaiseFlushing is like Raise, for the holder of flush.lock, and does not wait for other processes to end. It
-// returns false if a process that lacks one of the features has the store open, or is opening it.
+// returns false if a process that does not know one of the features has the store open, or is opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
 		return false, err
@@ -76,8 +76,9 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	return err == nil, err
 }
 
-// lockHeld takes open.lock for the holder of flush.lock. All others take the two locks in the other order. So
-// lockHeld waits only until other raises, which may be waiting for flush.lock, have released open.lock.
+// lockHeld takes open.lock for the holder of flush.lock. Everywhere else the two locks are taken in the other
+// order. So lockHeld waits only until other raises, which may be waiting for flush.lock, have released
+// open.lock.
 func (l *FileLog) lockHeld() (bool, error) {
 	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
 	if err == nil && !ok && !l.o.Inline {
@@ -130,10 +131,11 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 	return nil
 }
 
-// A raise checks the list of attached processes every raiseLooks. It holds open.lock for raiseHolds meanwhile,
-// so that it ends even if processes come and go. Then it releases open.lock for raiseRests, because a process
-// that stays may stay for long. A process that flushes may take long, too, so a raise waits for flush.lock for
-// raiseTurns only. It must wait, because flush.lock is never free while other processes wait for it.
+// A raise of features checks the list of attached processes every raiseLooks. It holds open.lock for
+// raiseHolds meanwhile, so that it ends even if processes come and go. Then it releases open.lock for
+// raiseRests, because a process that stays may stay for long. A process that flushes may take long, too, so a
+// raise waits for flush.lock for raiseTurns only. It must wait, because flush.lock is never free while other
+// processes wait for it.
 const (
 	raiseLooks = 10 * time.Millisecond
 	raiseHolds = time.Second
@@ -191,8 +193,8 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	}
 }
 
-// flushToRaise waits for flush.lock as long as a raise that holds open.lock may. It returns nil without an
-// error if that time has passed without the lock.
+// flushToRaise waits for flush.lock for the limited time that a raise may hold open.lock. It returns nil
+// without an error if it did not get the lock in that time.
 func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	if l.o.Inline {
 		return l.TryLockFlush()
@@ -208,8 +210,8 @@ func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// lacking lists the attached processes that have not recorded that they know the features. If there may be others that
-// are not on the list, the result more is the reason. The caller holds open.lock.
+// lacking lists the attached processes that have not recorded that they know the features. If there may be
+// others that are not on the list, more is the reason. The caller holds open.lock.
 func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 	all := l.listed()
 	for _, a := range all {
@@ -225,7 +227,7 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		others--
 	}
 	if others > 0 || len(all) == page.Places {
-		more = fmt.Sprintf("other processes for which the list of %d may have no room", page.Places)
+		more = fmt.Sprintf("perhaps others: the list of processes has room for %d only", page.Places)
 	}
 	return list, more
 }
@@ -259,15 +261,15 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	return &errs.LockError{Path: l.o.Dir, Holder: holder, Err: err}
 }
 
-// admit returns an error if the store has features that this program lacks.
+// admit returns an error if the store has features that this program does not know.
 func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
 
-// still is like admit, for a process that has the log open. Such a process may have been missing from the list
-// that a raise checks, see lacking, and read-only processes are never on that list.
+// still is like admit, for a process that already has the log open. Such a process may have been missing from
+// the list that a raise checks, see lacking, and read-only processes are never on that list.
 func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
-// settleFeatures stores the features in every place where they belong: a raise may have been interrupted, a
-// slot damaged, or the checkpoint lost. A recovery calls it after it has settled the end of the log.
+// settleFeatures writes the features to every place where they are stored: a raise may have been interrupted,
+// a slot damaged, or the checkpoint lost. A recovery calls it after it has settled the end of the log.
 func (l *FileLog) settleFeatures(c Checkpoint) error {
 	f := l.required
 	if f == 0 {

@@ -70,9 +70,9 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	return e, nil
 }
 
-// Scan reads the durable entries in the segments in use, in order. It reads every version, even if a key has
-// several (State.Changes has only the newest). It reads no further back than the oldest segment (History
-// continues in the archive). It begins at an LSN where a frame begins, or where the frames of a segment end.
+// Scan reads the durable entries in the segments in use, in order. It returns every version, even if a key has
+// several (State.Changes has only the newest). It reads no further back than the oldest segment (History also
+// reads the archive). from must be a position where a frame begins, or where the frames of a segment end.
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()

@@ -37,7 +37,7 @@ func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
 	return r.l.ReadAt(ctx, at)
 }
 
-// buffered returns the entry if all of it is in the buffer.
+// buffered returns the entry at a position if all of it is in the read-ahead buffer.
 func (r *Reader) buffered(at LSN) (Entry, bool) {
 	if at < r.base || at-r.base >= uint64(len(r.buf)) {
 		return Entry{}, false
@@ -57,8 +57,8 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 }
 
 // fill reads into the buffer from a position on. It reads more each time as long as the position is close to
-// the end of the last read. It reads nothing at or after durable: a frame there may still be replaced by
-// another frame at the same position.
+// the end of the last read. It reads nothing at or after the durable position: a frame there may still be
+// replaced by another frame at the same position.
 func (r *Reader) fill(at LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
 	case r.step > 0 && at >= r.base && at < end+uint64(r.step):

@@ -12,10 +12,10 @@ import (
 )
 
 // openReadOnly opens a read-only handle, which attaches to nothing and changes nothing. If the shared page is
-// of this boot and recovered, the handle follows its durable mark like all other processes; the mark is valid
-// even if the last writer has ended or was killed. Otherwise, after a reboot or on read-only media, the handle
-// replays privately: what it reads then comes from the disk. Whenever the generation of the page changes, the
-// handle starts again from the newest views.
+// of this boot and recovered, the handle reads the log up to the page's durable position, like all other
+// processes; that position is valid even if the last writer has ended or was killed. Otherwise, after a reboot
+// or on read-only media, the handle replays the log by itself: what it reads then comes from the disk.
+// Whenever the generation of the page changes, the handle starts again from the newest views.
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func (l *FileLog) mapPage() bool {
 	return true
 }
 
-// openPrivate replays the log by itself, instead of following the page in wal/shared that processes share.
+// openPrivate replays the log for this process alone, instead of following the positions in wal/shared.
 func (l *FileLog) openPrivate(ctx context.Context) error {
 	l.private.Store(true)
 	c, fresh, err := l.origin()
@@ -93,8 +93,8 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 // pageEvery is the minimum interval at which a private handle (see openPrivate) checks whether wal/shared has a page.
 const pageEvery = 50 * time.Millisecond
 
-// watchPage checks whether the page that this handle uses is still valid, or, if it uses none, whether a page
-// exists by now.
+// watchPage checks whether the shared page that this handle uses is still valid, or, if it uses none, whether
+// a page exists by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
 	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {

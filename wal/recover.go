@@ -15,11 +15,12 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// recover reads the end of the log when no other process is attached. The caller holds open.lock, and
-// attach.lock exclusively. The order is: recover marks the page as not recovered, and follows the frames from
-// spilled on to the end. What is above the attested mark may be in the page cache only, so recover writes it
-// again in place and syncs it: nothing is served that a power loss could still take back. Then it sets the
-// marks, and last, the new generation, which marks the page as recovered.
+// recover reads the log to its end and makes the end durable when no other process is attached. The caller
+// holds open.lock, and attach.lock exclusively. The order is: recover marks the shared page as not recovered,
+// and follows the frames from spilled on to the end. What is above the attested position may be in the page
+// cache only, so recover writes it again in place and syncs it: nothing is served that a power loss could
+// still take back. Then it sets the positions in the page, and last, the new generation, which marks the page
+// as recovered.
 func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 	return l.publish(end, c, page.Healthy)
 }
 
-// agrees returns an error if the views do not belong to this log.
+// agrees returns an error if the views that were loaded belong to another log; end is the end of this one.
 func (l *FileLog) agrees(end Mark) error {
 	return l.o.Machine.Agrees(end, func(at LSN) (uint64, bool) {
 		if at == end.LSN {
@@ -107,7 +108,7 @@ func (l *FileLog) agrees(end Mark) error {
 	})
 }
 
-// origin determines which log this is and where it is read from: by the checkpoint, or by the segments
+// origin determines which log this is and from where it is read: by the checkpoint, or by the segments
 // themselves. fresh reports whether there is no log.
 //
 // A checkpoint whose log is gone is ignored: wal/ was lost, and perhaps created again by a process that was
@@ -156,8 +157,8 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features of wal/features to those of the store. known reports whether the checkpoint has them,
-// too: only then a damaged file is ignored.
+// noted adds the features recorded in wal/features to those of the store. known reports whether the features
+// were also read from the checkpoint: only then a damaged file is ignored.
 func (l *FileLog) noted(known bool) error {
 	if !l.hasFeatures {
 		return nil
@@ -240,7 +241,7 @@ func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	}
 }
 
-// holds reports whether the segment exists that a checkpoint names as attested.
+// holds reports whether the segment exists that contains the attested position of a checkpoint.
 func (l *FileLog) holds(c Checkpoint) bool {
 	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
 		return false
@@ -249,22 +250,24 @@ func (l *FileLog) holds(c Checkpoint) bool {
 	return err == nil
 }
 
-// before is the state of the shared page, if it is of this boot, before the recovery.
+// before has the positions that the shared page contained before the recovery, if the page is of this boot.
 type before struct{ durable, tail, flushed, spilled LSN }
 
-// sound reports whether a log of this geometry can have left these positions; impossible ones are ignored. The
-// tail is 0 after a recovery that was killed.
+// sound reports whether a log with these segment sizes can have left these positions; impossible ones are
+// ignored. The tail is 0 after a recovery that was killed.
 func (b before) sound(geo segment.Geometry) bool {
 	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&
 		b.spilled <= b.flushed && b.flushed <= b.durable
 }
 
-// takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered: from
-// here on the page is ignored until publish. durable stays in the page, so that the next recovery finds it if
-// this one is killed. flushed and spilled stay in the page, because unattached readers use them meanwhile:
-// without them every segment below would be reported missing. A page that was copied with its folder has
-// another inode than the one recorded in it: it describes the original, and is ignored. A page that was also
-// that of another folder is ignored as well: it names its home.
+// takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered:
+// from here on the page is ignored until publish. The durable position stays in the page, so that the next
+// recovery finds it if this one is killed. flushed and spilled stay in the page, because unattached readers
+// use them meanwhile: without them every segment below would be reported missing.
+//
+// A page that was copied with its folder has another inode than the one recorded in it: it describes the
+// original, and is ignored. A page that is also linked from another folder is ignored as well, because that
+// folder is the log's home.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if !l.shared.Mapped() {
@@ -295,8 +298,8 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the marks in the page and, last, the generation. Before that it makes the features durable in
-// every place where they are stored.
+// publish sets the positions in the shared page and, last, the generation. Before that it makes the features
+// durable in every place where they are stored.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
@@ -322,7 +325,7 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	return nil
 }
 
-// found is a segment file that begins with a valid start frame.
+// found is a segment file, seen in wal/, that begins with a valid start frame.
 type found struct {
 	start segment.Start
 	end   Mark // the mark at the end of the start frame
@@ -365,7 +368,8 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	return all, broken, nil
 }
 
-// oldestChain returns the first segment of the unbroken sequence that ends in the newest one.
+// oldestChain returns the start of the oldest segment in the unbroken sequence of segments that ends in the
+// newest one.
 func oldestChain(all []found, geo segment.Geometry) Mark {
 	i := len(all) - 1
 	for i > 0 && all[i-1].start.Geometry == geo && all[i-1].start.Number+1 == all[i].start.Number {
@@ -374,7 +378,7 @@ func oldestChain(all []found, geo segment.Geometry) Mark {
 	return all[i].end
 }
 
-// openDamaged makes the log readable up to the damage. It records what was known to be durable, so that no
+// openDamaged opens the log for reading, up to the damage. It records what was known to be durable, so that no
 // later open treats the damage as a torn tail.
 func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs.CorruptionError) error {
 	l.damage.Store(damage)
@@ -392,8 +396,8 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 	return l.publish(end, c, page.Damaged)
 }
 
-// settleEnd makes the end of the log durable. It copies a torn tail to quarantine/, writes what is above the
-// attested mark again, with a header of zeros after it, and syncs.
+// settleEnd makes the end of the log durable. It copies a torn tail to quarantine/, writes the frames above
+// the attested position again, with a header of zeros after them, and syncs.
 func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	if t := l.report.TornTail; t != nil {
 		if err := l.putAside(t); err != nil {
@@ -441,8 +445,8 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	return l.dropBehind(number)
 }
 
-// dropBehind erases the start frames of the segments after the end of the log: these segments were never
-// acknowledged, and must not link to what is written next.
+// dropBehind erases the start frames of the segments after the end of the log: nothing in these segments was
+// acknowledged, and the log must not seem to continue in them once it grows.
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
@@ -521,7 +525,7 @@ func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 		number = l.geo.Number(above) + 1
 	}
 	if number > segment.MaxNumber {
-		l.o.Logger.Warn("the index claims a position that no log reaches; it is rebuilt", "lsn", l.geo.Start(number-1))
+		l.o.Logger.Warn("the index refers to a position that is beyond any log; it is rebuilt", "lsn", l.geo.Start(number-1))
 		number = 1
 	}
 	if err := l.brokenByCreate(number, restored, gone); err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// freer records which part of the log may be released. A segment is removed one call of release after it was
-// released, so that a sync is in between: that sync, after the mark was recorded, has made the files and the
-// index durable that replace the segment.
+// freer records which part of the log may be released. The file of a segment is removed one call of release
+// later than the segment was released, so that a sync is in between: that sync, after the new position spilled
+// was recorded, has made the files and the index durable that replace the segment.
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN
 	ripe    LSN // position up to which the previous call released
 }
 
-// start sets the position up to which the log may be released, when this process joins the log.
+// start sets the position up to which the log may already be released when this process opens it.
 func (f *freer) start(spilled LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,8 +53,8 @@ func (a Archive) Release(held *Held, holder string, below LSN) error {
 	return a.l.release(held, ripe)
 }
 
-// release archives and recycles the segments that are completely below a mark, and applies the budget of the
-// archive.
+// release archives and recycles the segments that are completely below a position, and then removes what
+// exceeds the archive's limits.
 func (l *FileLog) release(held *Held, below LSN) error {
 	numbers, err := l.numbers()
 	// The segment with the last released frame stays: a mark at the very end of that segment is found in no
@@ -86,8 +86,8 @@ func (l *FileLog) release(held *Held, below LSN) error {
 	return l.keepBudget()
 }
 
-// numbers returns the numbers of the segment files, ascending. Loops over segments use these numbers, not the
-// marks, which may be wrong.
+// numbers returns the numbers of the segment files, ascending. Loops over segments use these numbers, not
+// numbers computed from the recorded positions, which may be wrong.
 func (l *FileLog) numbers() (list []uint64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -103,8 +103,9 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 }
 
 // recycle renames the file of a segment to the next segment that will be needed, or removes it. Before the
-// rename it zeroes and syncs the first block, so the new segment has no start; the old frames have the wrong
-// seed for it. A process that still reads the file under the old number notices that the frames are gone.
+// rename it zeroes and syncs the first block, so the new segment has no start; the old frames are invalid in
+// it, because their checksums use another seed. A process that still reads the file under the old number
+// notices that the frames are gone.
 func (l *FileLog) recycle(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	info, err := l.o.FS.Stat(name)

@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay reads and applies the frames up to the end of the log, and decides what the end is. If positions after
-// it were durable, it is damage; otherwise it is the end of the log or a torn tail.
+// replay reads and applies the frames up to the first invalid one, and decides what is there. If later
+// positions are known to have been durable, the log is damaged there; otherwise it ends there, perhaps with a
+// torn tail.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.At // after the last complete batch
@@ -52,7 +53,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 		}
 	}
 	if wrong && none == nil {
-		none = &past.NoFrameError{At: s.w.At.LSN, Here: errors.New("the checkpoint's marks contradict each other")}
+		none = &past.NoFrameError{At: s.w.At.LSN, Here: errors.New("the checkpoint's positions contradict each other")}
 	}
 	// What is left is the beginning of an incomplete batch.
 	s.drop(len(s.ahead))
@@ -89,9 +90,9 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	return end, nil, nil
 }
 
-// attestedBehind looks for a frame after a bad position whose writer knew that the position was durable. If
-// there is one, the position is damage and not the torn end. attestedBehind searches everything that follows,
-// beyond holes as well. It returns a read error, because then it is unknown which it is.
+// attestedBehind looks for a frame after the position bad whose writer already knew that bad was durable. If
+// there is one, the log is damaged at bad and does not end there. attestedBehind searches everything that
+// follows, beyond holes as well. It returns a read error, because then it is unknown which it is.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -114,7 +115,7 @@ func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	return false, nil
 }
 
-// attests is like attestedBehind for one segment, from a position on.
+// attests is attestedBehind for one segment: it searches from the position from on.
 func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	f, err := l.segment(number)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // writes. No other process has the old files open then. A link is made while a log is open only by a copy of
 // the store, which takes that risk.
 
-// sever replaces files of the log that are hard links by copies. The caller holds attach.lock exclusively, and
-// nothing is mapped.
+// sever replaces files of the log that are hard links by copies, so that a write does not change the other
+// folder's files. The caller holds attach.lock exclusively, and nothing is mapped.
 func (l *FileLog) sever() error {
 	for _, name := range []string{"shared", "owner"} { // each recovery creates these again
 		if l.linked(l.o.wal(name)) {

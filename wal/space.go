@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// noSpace adds to err the number of bytes that the log needs to continue: the next step that is written out
-// ahead of the tail, and the reserve after it.
+// noSpace adds to err how many bytes of disk space the log needs to continue: the next step of zeros that is
+// written ahead of the tail, and the reserve after it.
 func (l *FileLog) noSpace(err error) error {
 	full := vfs.Full(l.o.FS, l.o.walDir(), fmt.Errorf("%w (deletes still work; puts work again as soon as there is space)",
 		err))

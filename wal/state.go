@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// state is the position up to which this process has read the log, and the position up to which it has applied
-// it. Entries between the two positions, which may not be durable yet, wait in ahead; only preconditions
-// consider them.
+// state has the position up to which this process has read the log, and the position up to which it has
+// applied it. Entries between the two positions, which may not be durable yet, wait in ahead; only
+// preconditions consider them.
 type state struct {
 	mu        sync.Mutex
 	w         past.Walker // w.At is the position up to which this process has read
@@ -33,9 +33,9 @@ type state struct {
 	lastTime  int64             // commit time of the newest frame read, in Unix microseconds
 }
 
-// Commit times become the mtimes of files, and file systems support none after 2446. So the clock is capped at
-// the start of 2300, and a time after the start of 2399 in a frame or a checkpoint is ignored, because the next
-// commit would be even later.
+// mostClock limits the clock. Commit times become the mtimes of files, and file systems support none after
+// 2446. So the clock is capped at the start of 2300, and a time after the start of 2399 in a frame or a
+// checkpoint is ignored, because the next commit would be even later.
 const mostClock = 10413792000_000000 // microseconds since 1970
 
 func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
@@ -67,8 +67,8 @@ func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	return l.advance(ctx, durable, durable)
 }
 
-// advance reads to a position, and applies the part that is durable; the caller holds mu. If the log no longer
-// has the position of this process, it starts again from the newest views.
+// advance reads the log to the position read, and applies the part that is durable; the caller holds mu. If
+// the log no longer has the position of this process, it starts again from the newest views.
 func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	err := l.readTo(read, durable)
 	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
@@ -81,7 +81,7 @@ func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	return err
 }
 
-// readTo reads frames up to limit and applies those that are durable.
+// readTo reads frames up to limit and applies those below the position durable.
 func (l *FileLog) readTo(limit, durable LSN) error {
 	s := &l.state
 	if err := l.applyTo(durable); err != nil {
@@ -112,7 +112,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 	return l.applyTo(durable)
 }
 
-// push appends a frame that was read to ahead.
+// push appends a frame that was read to the list of entries that are not applied yet.
 func (l *FileLog) push(h *segment.Header, payload []byte) {
 	l.state.push(past.EntryIn(h, payload), Mark{LSN: h.End(), Sum: h.Sum})
 }
@@ -128,7 +128,7 @@ func (s *state) push(e Entry, end Mark) {
 	}
 }
 
-// applyTo applies the durable entries of ahead. If Apply fails the entries stay.
+// applyTo applies the entries of ahead that are below durable. If Apply fails the entries stay in ahead.
 func (l *FileLog) applyTo(durable LSN) error {
 	s := &l.state
 	n := 0
@@ -164,7 +164,7 @@ func (l *FileLog) applyTo(durable LSN) error {
 	return nil
 }
 
-// drop removes the first n entries from ahead and from pending.
+// drop removes the first n entries from ahead and from the index of pending keys.
 func (s *state) drop(n int) {
 	if len(s.pending) > 0 {
 		for _, e := range s.ahead[:n] {
@@ -185,7 +185,7 @@ func (s *state) drop(n int) {
 }
 
 // own copies the remaining entries of ahead out of the walker's buffer, which is about to be reused, and makes
-// them visible to preconditions.
+// them visible to preconditions. The function of returns the effects of an entry.
 func (s *state) own(of func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
@@ -203,7 +203,7 @@ func (s *state) own(of func(*Entry) effects) {
 	s.owned = len(s.ahead)
 }
 
-// await makes an entry visible to preconditions before it is applied: for its key and for its effects.
+// await makes an entry visible to preconditions before it is applied: under its own key and by its effects b.
 func (s *state) await(e *Entry, b effects) {
 	if e.Kind < past.KindUser {
 		return
@@ -217,9 +217,9 @@ func (s *state) await(e *Entry, b effects) {
 	s.awaitBeside(e.LSN, b)
 }
 
-// current returns the version of a precondition's key, or its total, according to everything read. If that is 0
-// and the precondition is Chained, gone is the LSN of the deletion. waits reports whether the result rests on
-// an entry that is not durable yet.
+// current returns the position of the newest entry of a precondition's key, or the key's running total,
+// according to everything read. If that is 0 and the precondition is Chained, gone is the LSN of the deletion.
+// waits reports whether the result depends on an entry that is not durable yet.
 func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
@@ -239,8 +239,8 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 	return at + more, gone, waits, nil
 }
 
-// missing returns the error for a position in the log without a valid frame: the log was released beyond the
-// position of this process, or it is damaged.
+// missing returns the error for a position in the log without a valid frame: either the log was released
+// beyond the position of this process, or it is damaged.
 func (l *FileLog) missing(none *past.NoFrameError) error {
 	if l.left(none.At) {
 		return &errs.TruncatedError{Oldest: l.shared.Spilled()}

@@ -19,14 +19,14 @@ import (
 // its process was killed before it knew) reads the frames from durable to the tail, checks them, writes the
 // same bytes again in place, and only then syncs.
 
-// Minimum and maximum of the pause between two attempts to sync.
+// The shortest and the longest pause between two attempts to sync the log after a failure.
 const (
 	backoffFirst = 10 * time.Millisecond
 	backoffMost  = time.Second
 )
 
-// slowSync is the duration from which a sync is reported: the writers have been waiting for it, and a failing
-// disk is slow first.
+// slowSync is the duration from which a sync is logged and reported: the writers have been waiting for it, and
+// a disk that is about to fail becomes slow first.
 const slowSync = time.Second
 
 // syncTo blocks until the log is durable up to a position. If another process has synced the log up to there,
@@ -122,13 +122,13 @@ func (l *FileLog) syncLocked() error {
 	return nil
 }
 
-// numbered is an open segment with its number.
+// numbered is an open segment file with the segment's number.
 type numbered struct {
 	number uint64
 	file   vfs.File
 }
 
-// toSync opens the segments that have frames between two marks, before any of them is synced.
+// toSync opens the segments that have frames between two positions, before any of them is synced.
 func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
@@ -144,7 +144,7 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	return list, nil
 }
 
-// rewrite writes the frames between two marks again, byte for byte. Other processes may append after them
+// rewrite writes the frames between two positions again, byte for byte. Other processes may append after them
 // meanwhile. Adjacent frames are combined into one write: for 64 MiB of small frames, the calls took longer
 // than the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {

@@ -33,8 +33,9 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, l.sameCheckpoint(&c, newest)
 }
 
-// SetCheckpoint makes new marks durable in the checkpoint, and then publishes them in the page. The attested
-// mark is the position up to which this process has applied the log, because all applied entries are durable.
+// SetCheckpoint makes new positions durable in the checkpoint, and then publishes them in the shared page. The
+// attested position is the one up to which this process has applied the log, because all applied entries are
+// durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
 		return err
@@ -77,7 +78,7 @@ func (l *FileLog) lastTime() int64 {
 	return l.state.lastTime
 }
 
-// putCheckpoint writes the next slot, with every feature that the store has.
+// putCheckpoint writes c into the checkpoint's next slot, with every feature that the store has.
 func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	last, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
@@ -136,12 +137,12 @@ func (l *FileLog) putAside(t *TornTail) error {
 	return err
 }
 
-// tornKept is the number of bytes of a torn tail that are copied. After its first frames a recycled file has
-// only what it had before it was recycled.
+// tornKept is the number of bytes of a torn tail that are copied to quarantine/. In a recycled file, nothing
+// after the tail's first frames was written for this segment.
 const tornKept = 8<<20 + segment.HeaderSize
 
-// Distrusted reports whether the log was recovered after an unclean end and the files above flushed have not
-// been written again since: they may contain anything.
+// Distrusted reports whether the log was recovered after an unclean end and the document files of entries
+// above flushed have not been written again since: they may contain anything.
 func (n Notes) Distrusted() bool {
 	return n.l.shared.Mapped() && n.l.shared.Distrusted()
 }
@@ -151,7 +152,7 @@ func (n Notes) Abandoned() bool {
 	return n.l.shared.Mapped() && n.l.shared.Abandoned()
 }
 
-// Tidied records that tmp/ was searched.
+// Tidied records that the files which a killed process left in tmp/ were dealt with.
 func (n Notes) Tidied(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -161,7 +162,8 @@ func (n Notes) Tidied(held *Held) error {
 }
 
 // IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process
-// that finds another number than at its previous call maps the current index, even if spilled has not moved.
+// that finds another number than at its previous call must map the current index, even if spilled has not
+// moved.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0
@@ -178,7 +180,7 @@ func (n Notes) IndexRebuilt(held *Held) error {
 	return nil
 }
 
-// SetRest sets until when no process needs to put files in place in the background, in milliseconds of the
+// SetRest sets until when no process needs to write document files in the background, in milliseconds of the
 // machine's uptime.
 func (pc Pace) SetRest(held *Held, until int64) error {
 	if err := held.proves(pc.l); err != nil {
@@ -188,7 +190,7 @@ func (pc Pace) SetRest(held *Held, until int64) error {
 	return nil
 }
 
-// Rest returns the last value of SetRest, 0 if there is none.
+// Rest returns the last value given to SetRest, 0 if there is none.
 func (pc Pace) Rest() int64 {
 	if !pc.l.shared.Mapped() {
 		return 0
@@ -196,7 +198,7 @@ func (pc Pace) Rest() int64 {
 	return int64(pc.l.shared.Rest())
 }
 
-// Trust records that the files above flushed have been written again.
+// Trust records that the document files of entries above flushed have been written again.
 func (n Notes) Trust(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -205,7 +207,7 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the mark at the beginning of the frame of an entry.
+// MarkBefore returns the position of an entry's frame, with the chain hash there.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {
