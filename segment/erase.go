@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 )
 
-// KindErased is the kind that Check sets in a Header whose frame has an erased payload. It is never stored: the
-// stored header of an erased frame is unchanged, so that the chain of checksums stays valid.
+// KindErased is the kind that Check sets in a Header whose frame has an erased payload. It is never stored:
+// the stored header of an erased frame is unchanged, so that the chain of checksums stays valid.
 const KindErased = 2
 
-// erasedWord XOR the checksum in the header is the 8-byte pattern that fills an erased payload. A
-// device does not produce this pattern by accident, as it may produce zeros.
+// erasedWord, combined by XOR with the checksum in the header, gives the 8-byte pattern that fills an erased
+// payload. A device does not produce this pattern by accident, as it may produce zeros.
 const erasedWord = 0x4445534152455645 // the text "EVERASED" as a number
 
 // Erase overwrites payload, the payload of h's frame, with the pattern of an erased frame. The
@@ -37,7 +37,7 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
-// Erased has the counts of what EraseIn found in a piece of a log.
+// Erased counts what EraseIn found in a piece of a log.
 type Erased struct {
 	Wanted  int // number of wanted entries, which were erased
 	Keyed   int // number of damaged frames with a sound header and a wanted key; their bytes are counted in Unknown
@@ -92,8 +92,8 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, valu
 	return found
 }
 
-// frameIn returns the sound frame at the beginning of b; ok is false if there is none. The padding of the frame
-// may be missing at the end of b.
+// frameIn returns the undamaged frame at the beginning of b; ok is false if there is none. The padding of the
+// frame may be missing at the end of b.
 func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byte, ok bool) {
 	if !MayBeHeader(b, at) {
 		return h, nil, nil, nil, false

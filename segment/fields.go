@@ -24,7 +24,7 @@ type Fields struct {
 // FieldsSize is the number of bytes that AppendTo appends if only Reading is set.
 const FieldsSize = 2 + 2 + 8
 
-// The numbers of the fields.
+// The numbers that identify the fields of a frame.
 const (
 	fieldReading = 1
 	fieldWriter  = 2
@@ -32,8 +32,8 @@ const (
 	fieldRestore = 4
 )
 
-// leastReading is the earliest reading that Split accepts, the start of the year 1: no program
-// displays an earlier time.
+// leastReading is the earliest clock reading that Split accepts, the start of the year 1: no program displays
+// an earlier time.
 var leastReading = time.Time{}.UnixMicro()
 
 // Size returns the number of bytes that AppendTo appends.

@@ -17,7 +17,7 @@ const MaxKey = 1<<16 - 1
 // KindStart is the kind of a segment's first frame.
 const KindStart = 1
 
-// The flags of a frame.
+// The flag bits of a frame.
 const (
 	FlagMore   = 1 << iota // the batch continues in the next frame
 	FlagDelete             // the frame deletes the key

@@ -13,8 +13,7 @@ const MinGap = HeaderSize + 8
 // than for other frames.
 const gapPiece = MinSize / 4
 
-// Gap is one gap frame to be written over lost frames: Bytes, followed by zeros up to the length
-// Len.
+// Gap is one frame to be written over lost frames: Bytes, followed by zeros up to the length Len.
 type Gap struct {
 	At    LSN
 	Len   uint64
@@ -44,7 +43,8 @@ func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap
 	return list
 }
 
-// Follow returns the value that the frame after the frame of h must have in its field Previous.
+// Follow returns the checksum that the frame after h's frame must record as that of its predecessor
+// (Previous).
 func (h *Header) Follow(payload []byte) uint64 {
 	if h.Kind == KindGap && len(payload) >= 8 {
 		if sum := binary.LittleEndian.Uint64(payload); sum != 0 {

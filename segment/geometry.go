@@ -20,7 +20,8 @@ const MaxNumber = 1<<32 - 1
 // LSN is a position in the log; see the package comment.
 type LSN = uint64
 
-// Geometry maps positions to segments and offsets, and seeds the checksums.
+// Geometry is the segment size of a log and the seed of its checksums; it maps positions to segments and
+// offsets.
 type Geometry struct {
 	UUID [16]byte
 	Size uint64

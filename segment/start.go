@@ -7,12 +7,12 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Version is the format version that this package writes, and the highest that it reads.
+// Version is the format version of segments that this package writes, and the highest that it reads.
 const Version = 1
 
 const magic = "VARVELOG"
 
-// startSize is the size in bytes of the payload of a start frame.
+// startSize is the size in bytes of the payload of a start frame, the first frame of a segment.
 const startSize = 64
 
 // StartSize is the length in bytes of a segment's first frame.
@@ -53,7 +53,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 	le := binary.LittleEndian
 	p := b[HeaderSize:StartSize]
 	if string(p[:8]) != magic {
-		return Start{}, Header{}, fmt.Errorf("%w: not the start of a segment", ErrHeader)
+		return Start{}, Header{}, fmt.Errorf("%w: the file does not begin with the start of a segment", ErrHeader)
 	}
 	s := Start{Number: le.Uint64(p[40:]), PrevEnd: le.Uint64(p[48:]), PrevSum: le.Uint64(p[56:])}
 	copy(s.UUID[:], p[16:32])
@@ -67,7 +67,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, err
 	}
 	if _, _, err := h.Check(p[:min(int(h.Length), len(p))]); err != nil || h.Kind != KindStart {
-		return Start{}, Header{}, fmt.Errorf("%w: not the start of a segment", ErrHeader)
+		return Start{}, Header{}, fmt.Errorf("%w: the file does not begin with the start of a segment", ErrHeader)
 	}
 	if v := le.Uint32(p[8:]); v > Version {
 		return Start{}, Header{}, &errs.NewerError{Path: "wal/" + Name(s.Number), Format: uint64(v), Reads: Version}
@@ -76,7 +76,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, fmt.Errorf("%w: the payload of the start frame contradicts its header", ErrHeader)
 	}
 	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
-		return Start{}, Header{}, fmt.Errorf("%w: impossible end of the predecessor: %d", ErrHeader, s.PrevEnd)
+		return Start{}, Header{}, fmt.Errorf("%w: impossible end of the previous segment: %d", ErrHeader, s.PrevEnd)
 	}
 	return s, h, nil
 }

@@ -138,7 +138,7 @@ func (l *FileLog) dwell() error {
 	if l.home = d.own; d.linked == "" || d.home == d.own {
 		return nil
 	}
-	l.o.Logger.Warn("files of the log are hard-linked in another folder as well; from now on the log belongs to this folder",
+	l.o.Logger.Warn("files of the log are hard-linked in another folder as well; the log now belongs to this folder",
 		"file", d.linked)
 	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
 		p.SetHome(d.own)

@@ -1,15 +1,17 @@
 package page
 
-// settledBit marks an anchor as confirmed, in the word of the anchor's time. An older program reads the bit as
-// part of the time: for it the anchor was set long ago, and it does not replace such an anchor.
+// settledBit is the bit in the word of the anchor's time that marks the anchor as confirmed. An older program
+// reads the bit as part of the time: to it the anchor seems to have been set long ago, and it does not replace
+// such an anchor.
 const settledBit = 1 << 63
 
-// anchorBit makes the word of every offset non-zero, except for one offset that no clock has.
+// anchorBit is set in the word of the anchor's offset, so that the word is non-zero for every offset that a
+// clock has.
 const anchorBit = 1 << 63
 
-// Anchor returns the anchor: the difference between time and uptime, the uptime at which the anchor was set,
-// and whether a later reading of the clock has confirmed it. ok is false if no anchor was set. The offset is
-// loaded first, the time only if there is an anchor.
+// Anchor returns the anchor that relates the wall clock to the machine's uptime: the difference between the
+// two, the uptime at which the anchor was set, and whether a later reading of the clock has confirmed it. ok
+// is false if no anchor was set. The offset is loaded first, the time only if there is an anchor.
 func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 	v := p.words.Load(wordAnchorOffset)
 	if v == 0 {
@@ -19,7 +21,7 @@ func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 	return int64(v ^ anchorBit), int64(t &^ settledBit), t&settledBit != 0, true
 }
 
-// SettleAnchor records that the anchor was confirmed.
+// SettleAnchor records that the anchor that was set at the given uptime was confirmed.
 func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
 
 // CastAnchor replaces the offset of the anchor, if the offset is still the one in the parameter was, or, if the

@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Places is the number of attached processes that the list has room for.
+// Places is the number of processes that the page's list of attached processes has room for.
 const Places = 192
 
-// Sets is the number of feature sets that the table has room for.
+// Sets is the number of feature sets that the page's table has room for.
 const Sets = wordPIDs - wordSets
 
 // NoSlot is the slot of a process that is not attached, Unlisted the slot of a process that found no place on
@@ -50,8 +50,9 @@ func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 // Unlisted returns how many attached processes found no place on the list.
 func (p Page) Unlisted() uint64 { return p.words.Load(wordUnlisted) }
 
-// Claim records that a process is attached and which features it knows, and returns its slot. Apart from the
-// features, the list is only used in messages; locks are authoritative. The caller holds open.lock.
+// Claim adds a process to the page's list of attached processes, with the features that it knows, and returns
+// its slot. Apart from the features, the list is only used in messages; locks are authoritative. The caller
+// holds open.lock.
 func (p Page) Claim(h vfs.Host, known uint64) int {
 	for i := range Places {
 		if p.words.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
@@ -66,8 +67,8 @@ func (p Page) Claim(h vfs.Host, known uint64) int {
 	return Unlisted
 }
 
-// Release removes a process from the list, unless another process has recovered the log in the meantime and the
-// slot has another owner.
+// Release removes a process that detaches from the list. If another process has recovered the log in the
+// meantime and the slot has another owner, it does nothing.
 func (p Page) Release(slot, pid int) {
 	if slot == Unlisted {
 		p.less(wordUnlisted)
@@ -107,7 +108,7 @@ func (p Page) Say(slot int, h vfs.Host, known uint64) {
 	}
 }
 
-// Unsay clears the record of Say for a slot.
+// Unsay clears the record of the features that the process in a slot knows.
 func (p Page) Unsay(slot int) { p.putSaid(slot, 0) }
 
 // Said returns the features that the process in a slot knows; ok is false if the process has not recorded them.
@@ -122,8 +123,8 @@ func (p Page) Said(slot int) (known uint64, ok bool) {
 	return ^v, v != 0
 }
 
-// place returns the place of a set of features in the table, counted from 1, and takes a free one if the set is
-// new; 0 if all are taken.
+// place returns the place of a set of features in the page's table, counted from 1. If the set is not in the
+// table, it takes a free place, and returns 0 if there is none.
 func (p Page) place(known uint64) int {
 	for i := range Sets {
 		p.words.CompareAndSwap(wordSets+i, 0, ^known)
@@ -134,10 +135,10 @@ func (p Page) place(known uint64) int {
 	return 0
 }
 
-// putSaid writes the field of a slot. At most two other processes write to the word, so a few attempts are
-// enough; without a limit a simulated process that was killed would try forever. A field that could not be
-// written does no harm: the process is treated as one from before features existed, or the field belongs to no
-// process.
+// putSaid writes a slot's field for the features that its process knows. At most two other processes write to
+// the word, so a few attempts are enough; without a limit a simulated process that was killed would try
+// forever. A field that could not be written does no harm: the process is treated as one from before features
+// existed, or the field belongs to no process.
 func (p Page) putSaid(slot int, field uint64) {
 	word, shift := wordKnows+slot/sayPerWord, slot%sayPerWord*sayBits
 	for range 100 {
@@ -148,7 +149,7 @@ func (p Page) putSaid(slot int, field uint64) {
 	}
 }
 
-// sayer returns the part of a field that identifies a process.
+// sayer returns the bits by which a slot's field identifies the process that wrote it.
 func sayer(pid int, birth uint64) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(pid))
 	b = binary.LittleEndian.AppendUint64(b, birth)

@@ -1,12 +1,13 @@
 package page
 
-// Filed returns the position below which all entries are in files, except those of scopes whose file may lag.
+// Filed returns the position in the log below which all entries are in document files, except those of
+// working-memory scopes whose file may lag behind.
 func (p Page) Filed() uint64 { return p.words.Load(wordFiled) }
 
 // RaiseFiled raises the position of Filed; it never lowers it.
 func (p Page) RaiseFiled(to uint64) { p.raise(wordFiled, to) }
 
-// FlushBytes returns how many bytes of log flushers have put into files recently.
+// FlushBytes returns how many bytes of log flushers have recently written to document files.
 func (p Page) FlushBytes() uint64 { return p.words.Load(wordFlushBytes) }
 
 // FlushTime returns the time in nanoseconds that flushers spent on the bytes of FlushBytes.
@@ -18,7 +19,8 @@ func (p Page) SetFlushRate(bytes, nanoseconds uint64) {
 	p.words.Store(wordFlushTime, nanoseconds)
 }
 
-// Turns returns the time at which the last turn of a writer ends, in nanoseconds of the machine's uptime.
+// Turns returns the time at which the last turn that a writer has taken ends, in nanoseconds of the machine's
+// uptime; see wal.Pace.
 func (p Page) Turns() uint64 { return p.words.Load(wordTurns) }
 
 // SwapTurns replaces the value of Turns if it is still old, and reports whether it did.

@@ -7,7 +7,8 @@ func (p Page) Purger() uint64 { return p.words.Load(wordPurger) }
 // alone is not enough, because another process may have it by now.
 func NamePurger(pid int, birth uint64) uint64 { return uint64(pid)<<32 | uint64(uint32(birth)) }
 
-// SwapPurger replaces the process that is running a purge if it is still old, and reports whether it did.
+// SwapPurger records the process new as the one that is running a purge, if old is still recorded, and reports
+// whether it did.
 func (p Page) SwapPurger(old, new uint64) bool { return p.words.CompareAndSwap(wordPurger, old, new) }
 
 // PurgeFailed reports whether a purge has failed and no later one was completed.
@@ -16,8 +17,8 @@ func (p Page) PurgeFailed() bool { return p.words.Load(wordPurgeFailed) != 0 }
 // SetPurgeFailed records whether a purge has failed and no later one was completed.
 func (p Page) SetPurgeFailed(on bool) { p.set(wordPurgeFailed, on) }
 
-// DisplacedBelow returns the position below which entries displace files that must be overwritten for a failed
-// purge, 0 if there is none.
+// DisplacedBelow returns the position below which document files that log entries replace must be overwritten
+// because a purge has failed, 0 if there is none.
 func (p Page) DisplacedBelow() uint64 { return p.words.Load(wordDisplacedBelow) }
 
 // RaiseDisplacedBelow raises the position of DisplacedBelow; it never lowers it.

@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The locks that processes wait for on the page.
+// The locks that processes wait for on the page, instead of in the system.
 const (
 	AppendLock = 0
 	SyncLock   = 1
@@ -24,8 +24,8 @@ func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + loc
 // Waiters returns how many processes sleep until a lock is released, or were killed while they slept.
 func (p Page) Waiters(lock int) uint64 { return p.words.Load(wordWaiters + lock) }
 
-// AwaitRelease counts this process among the waiters and sleeps until a lock is released, if Releases still
-// returns was, for at most the given time. Sleeps must be true.
+// AwaitRelease sleeps until a lock is released, at most for the given time, and counts this process among the
+// lock's waiters meanwhile. It returns at once unless Releases still returns was. Sleeps must be true.
 func (p Page) AwaitRelease(lock int, was uint64, most time.Duration) {
 	p.add(wordWaiters+lock, 1)
 	p.words.(vfs.Awaiter).Await(wordReleases+lock, was, most)
@@ -40,18 +40,18 @@ func (p Page) Released(lock int) {
 	}
 }
 
-// Sleeper returns the durable position that was seen by the newest process that sleeps until durable moves, 0
-// if there is none.
+// Sleeper returns the durable position that was seen by the newest process that sleeps until that position
+// moves, 0 if there is none.
 func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 
-// RaiseSleeper records that this process is about to sleep until durable moves, and the durable position that
-// it saw.
+// RaiseSleeper records that this process is about to sleep until the durable position moves, and the position
+// that it saw.
 func (p Page) RaiseSleeper(was uint64) { p.raise(wordSleeper, was) }
 
-// ClearSleeper clears the value of Sleeper if it is still was.
+// ClearSleeper resets the value of Sleeper to 0 if it is still was.
 func (p Page) ClearSleeper(was uint64) { p.words.CompareAndSwap(wordSleeper, was, 0) }
 
-// AwaitDurable sleeps until the position durable differs from was, for at most the given time. Sleeps must be
+// AwaitDurable sleeps until the durable position differs from was, for at most the given time. Sleeps must be
 // true.
 func (p Page) AwaitDurable(was uint64, most time.Duration) {
 	p.words.(vfs.Awaiter).Await(wordDurable, was, most)

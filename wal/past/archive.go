@@ -24,15 +24,16 @@ import (
 // not, was not detected.
 const (
 	archiveMagic = "VARVEZST"
-	// ArchiveFormat is the version that this package writes, and the highest that it reads.
+	// ArchiveFormat is the format version of archived segments that this package writes, and the highest that
+	// it reads.
 	ArchiveFormat = 2
 	BlockSize     = 1 << 20
 	archiveHead   = 24
 	blockHead     = 16
 )
 
-// archiveStart reads the header of the copy of a segment. The error matches segment.ErrHeader if the bytes are
-// not such a header, and errs.ErrNewerFormat if a newer program wrote it.
+// archiveStart parses the header of the archived copy of a segment. The error matches segment.ErrHeader if the
+// bytes are not such a header, and errs.ErrNewerFormat if a newer program wrote it.
 func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
@@ -47,7 +48,7 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	return version, fmt.Errorf("%w: the file does not begin like a copy of segment %d", segment.ErrHeader, number)
 }
 
-// blockSum returns the checksum of a block.
+// blockSum returns the checksum of a block of an archived segment, whose format has the given version.
 func blockSum(version uint32, packed, plain []byte) uint64 {
 	if version == 1 {
 		return xxhash.Sum64(plain)
@@ -60,8 +61,8 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 
 func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
-// WriteCopy writes the copy of a segment into a new file, and syncs it. If the Source has a method Packed, that
-// method may return blocks in the compressed form of an older copy.
+// WriteCopy writes the compressed copy of a segment into a new file, and syncs it. If in has a method Packed,
+// blocks may be taken from it in the compressed form of an older copy.
 func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {

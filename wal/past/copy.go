@@ -82,10 +82,10 @@ func (c *Copy) open(number uint64) error {
 	return err
 }
 
-// Name returns the path of the copy.
+// Name returns the path of the archived segment's file.
 func (c *Copy) Name() string { return c.f.Name() }
 
-// Close closes the file.
+// Close closes the archived segment's file.
 func (c *Copy) Close() error {
 	if c.dec != nil {
 		c.dec.Close()
@@ -110,7 +110,7 @@ func (c *Copy) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// block decompresses a block into plain; after the last block plain is empty.
+// block decompresses block i into the Copy's buffer; after the last block the buffer is empty.
 func (c *Copy) block(i int) error {
 	if i == c.held {
 		return nil
@@ -155,11 +155,11 @@ func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed
 	return plain, err
 }
 
-// inflateAtOnce is the number of blocks that are decompressed at the same time.
+// inflateAtOnce is the number of blocks of an archived segment that are decompressed at the same time.
 const inflateAtOnce = 2
 
-// Inflate decompresses the segment into b, as far as b has room, and returns the number of bytes that it put
-// into b.
+// Inflate decompresses the archived segment into b, as far as b has room, and returns the number of bytes that
+// it put into b.
 func (c *Copy) Inflate(b []byte) (n int, err error) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
@@ -196,10 +196,10 @@ func (c *Copy) Inflate(b []byte) (n int, err error) {
 	return n, g.Wait()
 }
 
-// Longer reports whether the file continues after the last block; it must be called after everything was read.
+// Longer reports whether the file continues after its last block; it must be called after everything was read.
 func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
-// seek finds a block in the file and returns its header, nil after the last block.
+// seek finds block i in the file and returns the block's header, nil after the last block.
 func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	for {
 		k := min(i, len(c.starts)-1)
@@ -267,7 +267,8 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
 
-// Packed returns a block of the file with its header if the block decompresses to plain, otherwise nil.
+// Packed returns block i of the file in compressed form, with its header, if the block decompresses to plain;
+// otherwise nil.
 func (c *Copy) Packed(i int, plain []byte) []byte {
 	head, err := c.seek(i)
 	if err != nil || head == nil || c.version != ArchiveFormat {
@@ -302,5 +303,5 @@ func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
 	}
 }
 
-// Info returns the file information that the copy had when it was opened.
+// Info returns the file information that the copy's file had when it was opened.
 func (c *Copy) Info() vfs.Info { return c.info }

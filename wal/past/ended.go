@@ -39,23 +39,23 @@ const (
 	epochMost    = 1 << 62
 )
 
-// Reason is the reason why a log has ended.
+// Reason is the reason why a log has ended, so that copies of it must begin again.
 type Reason uint64
 
-// The reasons. Programs of a later version may record others.
+// The reasons why a log has ended. Programs of a later version may record others.
 const (
-	// Unknown: the log does not contain the mark of the reader, and no reason is recorded: the files were
-	// replaced by those of another log or of an earlier moment.
+	// Unknown: the log does not contain the position and chain hash up to which the reader has followed it,
+	// and no reason is recorded: the files were replaced by those of another log or of an earlier moment.
 	Unknown Reason = iota
 	// Restored: the store was restored from a backup.
 	Restored
 	// FilesLost: the segments were missing when the store was opened.
 	FilesLost
-	// Repaired: a repair has begun another log after the damaged one.
+	// Repaired: a repair has begun a new log after the damaged one.
 	Repaired
 	// Purged: a purge has erased entries, which an earlier copy still contains. The log itself continues.
 	Purged
-	// RecordLost: the file with the records was damaged.
+	// RecordLost: wal/ended, which records the reasons, was damaged.
 	RecordLost
 )
 
@@ -76,20 +76,21 @@ func (r Reason) String() string {
 	return fmt.Sprintf("a later version of the program has recorded reason %d", uint64(r))
 }
 
-// moves reports whether, for this reason, another log begins above the positions of the ended one.
+// moves reports whether, after an end for this reason, a new log begins above the positions of the ended one.
 func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
 
-// Ending is the recorded end of a log.
+// Ending is the record, in wal/ended, that a log has ended.
 type Ending struct {
 	Epoch uint64 // epoch of the log that follows
-	// Position where the next log begins; if the same log continues, position up to which the ending applies.
+	// Position where the next log begins; if the same log continues, position below which copied parts must be
+	// copied again.
 	Next   LSN
 	Time   time.Time
 	Reason Reason
 }
 
-// ErrBegunAgain matches every EndedError: the log that the reader followed has ended, and a copy of it can
-// continue only from a full copy of the store.
+// ErrBegunAgain matches every EndedError: the log that the reader followed has ended. A copy of it can
+// continue only from a new full copy of the store.
 var ErrBegunAgain = errors.New("the log that was followed has ended")
 
 // EndedError is the error of a reader whose log has ended. It matches ErrBegunAgain.
@@ -118,7 +119,8 @@ func (e *EndedError) Unwrap() []error {
 	return []error{ErrBegunAgain, e.Err}
 }
 
-// error returns the error for a reader that has followed the log up to a position.
+// error returns the error for a reader that has followed the ended log up to a position. err is what was found
+// in place of the log.
 func (e *Ending) error(at LSN, err error) *EndedError {
 	ended := &EndedError{Reason: e.Reason, At: at, Time: e.Time, Err: err}
 	if e.Reason.moves() {
@@ -127,7 +129,8 @@ func (e *Ending) error(at LSN, err error) *EndedError {
 	return ended
 }
 
-// ID identifies one log. It changes with every event after which a copy of the log must begin again.
+// ID identifies one log of a store. It changes with every event after which a copy of the log must begin
+// again.
 type ID struct {
 	Store [16]byte
 	Epoch uint64 // epoch of the log; 0: no log of the store has ended
@@ -144,7 +147,7 @@ func (p *Log) ID() (ID, error) {
 	return id, err
 }
 
-// Endings returns the recorded ends of logs, the oldest first.
+// Endings returns the records of ended logs in wal/ended, the oldest first.
 func (p *Log) Endings() ([]Ending, error) {
 	b, err := p.readSmall(EndedName, endedHead+endedMost*endedRecord+8)
 	if err != nil || b == nil {
@@ -160,7 +163,7 @@ func (p *Log) Endings() ([]Ending, error) {
 	return list, nil
 }
 
-// badSmall returns the error for a small file whose content cannot be used.
+// badSmall returns the error for a small file, such as wal/ended, whose content cannot be used.
 func badSmall(name string, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return err
@@ -168,7 +171,8 @@ func badSmall(name string, err error) error {
 	return &errs.CorruptionError{Path: "wal/" + name, Offset: -1, Err: err}
 }
 
-// readSmall reads a small file in the folder of the log; it returns nil if the file is missing.
+// readSmall reads a small file, of at most most bytes, in the folder of the log; it returns nil if the file is
+// missing.
 func (p *Log) readSmall(name string, most int64) ([]byte, error) {
 	b, err := vfs.ReadFile(p.FS, p.path(name), most)
 	switch {
@@ -185,7 +189,7 @@ func (p *Log) readSmall(name string, most int64) ([]byte, error) {
 var (
 	errSum     = errors.New("the file does not match its checksum")
 	errOfOther = errors.New("the file belongs to another store")
-	errContent = errors.New("the file matches its checksum, but no program writes this content")
+	errContent = errors.New("the file's checksum is correct, but its content is not what this program writes")
 )
 
 func decodeEndings(b []byte) (list []Ending, store [16]byte, err error) {
@@ -253,8 +257,8 @@ func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) e
 	return p.writeSmall(EndedName, encodeEndings(list, p.Geometry.UUID), mode)
 }
 
-// writeSmall replaces a small file in the folder of the log, durably. The temporary file that a killed process
-// leaves has a name for which wal.IsMaking returns true.
+// writeSmall replaces a small file in the folder of the log, durably. If the process is killed, the temporary
+// file that it leaves has a name for which wal.IsMaking returns true.
 func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	temp := p.path(fmt.Sprintf("%d-%s.new", p.FS.Host().PID, name))
 	if err := vfs.WriteDurable(p.FS, temp, p.path(name), b, mode); err != nil {
@@ -263,9 +267,9 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Continues returns nil if a reader that has followed the log with an ID up to a mark can continue, and
-// *EndedError if that log has ended. It reads the segment of the mark up to the mark, so a reader calls it when
-// it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not checked:
+// Continues returns nil if a reader that has followed the log with this ID up to the mark at can continue, and
+// *EndedError if that log has ended. It reads the segment of the mark up to the mark, so a reader calls it
+// when it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not checked:
 // Pieces reports the gap.
 func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	if err := p.continues(id, at); err != nil {
@@ -274,7 +278,7 @@ func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	return p.contains(ctx, at)
 }
 
-// continues is like Continues, but uses only the records in wal/ended.
+// continues is like Continues, but uses only the records in wal/ended and does not read the log.
 func (p *Log) continues(id ID, at Mark) error {
 	list, err := p.Endings()
 	if err != nil {
@@ -299,8 +303,8 @@ func (p *Log) continues(id ID, at Mark) error {
 	return nil
 }
 
-// contains returns *EndedError unless the log has the mark. If the log cannot be read at the mark, it returns
-// nil.
+// contains returns *EndedError if the log has another chain hash at the position of the mark. If the log
+// cannot be read there, it returns nil.
 func (p *Log) contains(ctx context.Context, at Mark) error {
 	if at.LSN == 0 || at.Sum == 0 {
 		return nil

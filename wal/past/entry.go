@@ -18,11 +18,11 @@ type Mark struct {
 	Sum uint64
 }
 
-// MostTime is the latest time that a frame may have, in microseconds since 1970: the start of 2399. Later times
-// are ignored.
+// MostTime is the latest time that a frame may record, in microseconds since 1970: the start of 2399. Later
+// times are ignored.
 const MostTime = 13537929600_000000
 
-// KindUser is the lowest kind of a value: lower kinds belong to the log itself.
+// KindUser is the lowest kind of a frame that contains a user's value: lower kinds belong to the log itself.
 const KindUser = 16
 
 // Entry is one change of one key.
@@ -37,7 +37,7 @@ type Entry struct {
 	Delete  bool   // the entry deletes the key
 	More    bool   // the next entry is of the same batch; set by reading
 	Writer  uint32 // the number of the writer, 0 if unknown; see wal.Batch
-	// Reason why the store wrote the entry: one of the causes of package wal; 0: a caller requested it.
+	// Reason why the store wrote the entry: one of the causes of package wal; 0: a caller asked for it.
 	Cause    uint8
 	Restores LSN    // for an entry that an undo wrote, the version that it restored; 0: none. See package segment
 	Own      bool   // this handle wrote the entry, and did not read it; set when the entry is applied
@@ -46,7 +46,8 @@ type Entry struct {
 	Value    []byte
 }
 
-// EntryIn returns the entry of a frame whose payload was checked. Key and value alias the payload.
+// EntryIn returns the entry in a frame with header h, whose payload was checked. Key and value alias the
+// payload.
 func EntryIn(h *segment.Header, payload []byte) Entry {
 	key, value, fields := h.Split(payload)
 	at := time.UnixMicro(h.Time).UTC()

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Files has one segment open: its file, or its copy in the archive if the file is missing or lacked the
-// expected frames.
+// Files reads segments by position. It keeps one segment open: its file, or its copy in the archive if the
+// file is missing or lacked the expected frames.
 type Files struct {
 	p      *Log
 	number uint64
@@ -21,7 +21,7 @@ type Files struct {
 	fell   map[uint64]bool // numbers of the segments whose copies are read first
 }
 
-// Files returns the files of the log, for reading by position.
+// Files returns a reader by position for the log's segments.
 func (p *Log) Files() *Files { return &Files{p: p} }
 
 // Open returns the bytes of a segment; they are valid until the next call.
@@ -56,8 +56,8 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver makes Files read the copies instead of the files, for the segment of a position and for the next
-// one, in which the log continues. It returns false if FallOver was called for both before.
+// FallOver makes Files read the archived copies instead of the files, for the segment that contains at and for
+// the next one, in which the log continues. It returns false if FallOver was called for both before.
 func (f *Files) FallOver(at LSN) bool {
 	f.Close()
 	n := f.p.Geometry.Number(at)
@@ -71,7 +71,7 @@ func (f *Files) FallOver(at LSN) bool {
 	return true
 }
 
-// Close closes the file that is open.
+// Close closes the file that Files keeps open.
 func (f *Files) Close() {
 	if f.src != nil {
 		_ = f.shut()

@@ -2,8 +2,8 @@ package past
 
 import "github.com/varve-db/varve/errs"
 
-// truncated returns the error for a position, below to, that is no longer kept. Either it was released, or the
-// log that had it is gone and the present log begins above it.
+// truncated returns the error for reading at a position, below to, that is no longer kept. Either it was
+// released, or the log that had it is gone and the present log begins above it.
 func (p *Log) truncated(at, to LSN) (lost, err error) {
 	begun, err := p.Begun(to)
 	if err != nil {
@@ -16,8 +16,8 @@ func (p *Log) truncated(at, to LSN) (lost, err error) {
 	return &errs.TruncatedError{Oldest: oldest}, err
 }
 
-// Begun returns the position where the log begins, if everything from its first entry on is kept and an earlier
-// log of the store existed: the entries of that one are gone. It returns 0 if no such beginning is known.
+// Begun returns the position where the log begins, if everything from its first entry on is kept and an
+// earlier log of the store existed, whose entries are gone. It returns 0 if no such beginning is known.
 func (p *Log) Begun(to LSN) (LSN, error) {
 	_, began, whole, err := p.Oldest(to)
 	if err != nil || !whole || began <= p.Geometry.Start(1) {

@@ -20,12 +20,13 @@ import (
 // Functions with which verify and repair read a log. They change no file, take no lock and leave no file open.
 // A segment may be recycled while it is read; a caller that finds damage checks whether that is the reason.
 
-// SegmentFile is a file in wal/ that has the name of a segment.
+// SegmentFile describes a file in wal/ that has the name of a segment.
 type SegmentFile struct {
 	Number uint64
 	Size   int64
 	Start  segment.Start // start of the segment, valid if Err is nil
-	// The file begins with zeros: the segment is prepared and not yet begun, or about to be recycled.
+	// The file begins with zeros: the segment was created in advance and has no frame yet, or is about to be
+	// recycled.
 	Zero bool
 	Err  error // reason why the file is not a segment of this log
 }
@@ -100,8 +101,8 @@ func NewestSegment(list []SegmentFile) (newest uint64) {
 	return newest
 }
 
-// Unbegun reports whether a segment is prepared and not yet begun: it begins with zeros and has no frame. A
-// segment that has lost only its first page begins with zeros as well.
+// Unbegun reports whether a segment was created in advance and has no frame yet: it begins with zeros and has
+// no frame. A segment that has lost only its first page begins with zeros as well, but has frames.
 func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	if !s.Zero {
 		return false, nil
@@ -135,22 +136,22 @@ func (p *Log) Place(at LSN) (number uint64, offset int64) {
 // SegmentOf returns the number of the segment that contains a position, as long as the log is open.
 func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
 
-// SegmentEnd returns the position after the end of a segment.
+// SegmentEnd returns the position where a segment ends and the next one begins.
 func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
 
-// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end if nothing was
-// found after the gap.
+// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end of the range if
+// nothing was found after the gap.
 type Gap struct {
 	At, To LSN
 	Key    string // key of the single frame in the gap, if its header is sound; the key may be damaged, too
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end. A frame must end there: end is taken from the next
-// segment's start, or is durable. WalkSegment calls visit with the end of each frame and its entry, nil for the
-// log's own frames; the entry is valid during the call. It calls gap for each place without a frame. prev is
-// the end of the previous segment, zero if unknown. The result is the position reached, or zero if that is not
-// end.
+// WalkSegment reads the frames of a segment up to end, which must be a position where a frame ends: it comes
+// from the next segment's start, or is the durable position. WalkSegment calls visit with the end of each
+// frame and its entry, nil for the log's own frames; the entry is valid during the call. It calls gap for each
+// place without a frame. prev is the end of the previous segment, zero if unknown. The result is the position
+// reached, or zero if that is not end.
 func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := p.OpenSegment(number)
@@ -225,7 +226,8 @@ func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint
 	return w.At, nil
 }
 
-// NextHeader searches for the next sound header of a segment.
+// NextHeader searches a segment, from a position to end, for the next valid frame header, and returns its
+// position.
 func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (LSN, error) {
 	buf := make([]byte, Chunk+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < end; at += Chunk {
@@ -394,8 +396,8 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	return EntryIn(&h, frame[segment.HeaderSize:]), nil
 }
 
-// EndOf returns the mark where the frames of a segment end, according to the start of the next segment. Without
-// a next segment it returns the end of the segment, without a checksum.
+// EndOf returns the position where the frames of a segment end, with the chain hash there, as the start of the
+// next segment records them. Without a next segment it returns the end of the segment, without a hash.
 func (p *Log) EndOf(number uint64) (Mark, error) {
 	s, _, err := p.Start(number + 1)
 	switch {

@@ -28,7 +28,7 @@ type Log struct {
 	Geometry segment.Geometry
 }
 
-// path returns the path of a file of the log.
+// path returns the path of a file in the folder of the log.
 func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
 
 // readError adds to an error of the system what was being read.
@@ -80,7 +80,7 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
-// Erased reports whether a purge has erased a frame in [from, to).
+// Erased reports whether a purge has erased a frame in the part [from, to) of the log.
 func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err error) {
 	if from.LSN >= to {
 		return false, nil
@@ -125,17 +125,17 @@ func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, er
 	return erased, nil
 }
 
-var errStop = errors.New("the caller ended the reading")
+var errStop = errors.New("the caller stopped reading")
 
-// walk visits the frames of [from, to). It passes damage and holes to visit, which returns true to continue
-// after them.
+// walk calls visit for each frame in [from, to). It also calls visit with an error for each damaged or missing
+// part; visit returns true to continue after it.
 func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) error {
 	return p.walkRaw(ctx, from, to, func(h *segment.Header, payload, _ []byte, err error) bool {
 		return visit(h, payload, err)
 	})
 }
 
-// walkRaw is like walk, and also passes the bytes of each frame.
+// walkRaw is like walk, and also passes the undecoded bytes of each frame.
 func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	visit func(h *segment.Header, payload, raw []byte, err error) bool) (err error) {
 	files := &Files{p: p}
@@ -225,8 +225,8 @@ func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole determines why there is no frame at a position below to, and where reading may continue after it. The
-// cause may be a segment that is gone or damaged; or nothing is lost there.
+// hole determines why there is no frame at a position below to, and where reading may continue after it. lost
+// describes the segment that is gone or damaged, and is nil if nothing is missing there.
 func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.At)
@@ -278,8 +278,8 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone reports whether an error means that a segment is neither in wal/ nor in the archive: it was not begun,
-// or it was recycled.
+// gone reports whether an error means that a segment is neither in wal/ nor in the archive: it was never
+// begun, or it was recycled without a copy.
 func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
@@ -297,9 +297,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below an LSN is kept without a hole, as the first position after a
-// segment's start. whole reports whether the log began there. began is the end of the previous segment: a
-// reader that has read everything below began has missed nothing.
+// Oldest returns how far back the log below to is kept without a hole: the position after the start frame of
+// the oldest such segment. whole reports whether the log began there. began is the end of the previous
+// segment: a reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
@@ -406,7 +406,7 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	return m, err
 }
 
-// within visits the frames of the segment that contains a position, from the segment's start.
+// within calls visit for the frames of the segment that contains the position at, from the segment's start.
 func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(at)
 	_, h, err := p.Start(number)
@@ -438,8 +438,8 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 	return err
 }
 
-// CopySegment writes the bytes of a segment up to a position into a file, from the segment or from its copy.
-// The bytes are not checked: read the written file to check them.
+// CopySegment writes the bytes of a segment up to the position to into a file, from the segment or from its
+// archived copy. The bytes are not checked: read the written file to check them.
 func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.File) error {
 	files := &Files{p: p}
 	defer files.Close()
@@ -465,7 +465,7 @@ func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.Fi
 	return nil
 }
 
-// Spares is the number of segments that are kept ready after the segment of the tail. The next segment is
-// prepared before one is released (see prepareNext), so a second one makes sure that a store in use recycles
-// segments without creating new files.
+// Spares is the number of segments that are kept ready after the one in which the log ends. The next segment
+// is created in advance before one is released (see prepareNext), so a second one makes sure that a store in
+// use recycles segments without creating new files.
 const Spares = 2

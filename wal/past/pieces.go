@@ -30,14 +30,14 @@ type GapError struct {
 
 // Error returns the message, in one line.
 func (e *GapError) Error() string {
-	return fmt.Sprintf("the log cannot be read from %d to %d, it continues at %d: %v", e.From, e.To, e.To, e.Err)
+	return fmt.Sprintf("the log cannot be read from position %d to %d; it continues at %d: %v", e.From, e.To, e.To, e.Err)
 }
 
 // Unwrap returns the reason: *errs.TruncatedError, *errs.HistoryGoneError, *errs.CorruptionError,
 // *errs.GapError, or *EndedError, which may wrap one of the others.
 func (e *GapError) Unwrap() error { return e.Err }
 
-// pieceSize is the size in bytes from which a piece ends at the next end of a batch.
+// pieceSize is the size in bytes from which Pieces ends a piece at the next end of a batch.
 const pieceSize = 1 << 20
 
 // Pieces returns the log in [from, to) as raw bytes. from must be where a batch ends. If from has a chain hash,
@@ -84,7 +84,7 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 	}
 }
 
-// gathering combines frames into pieces.
+// gathering combines frames of the log into pieces and gaps, for Pieces.
 type gathering struct {
 	ctx   context.Context
 	p     *Log
@@ -103,7 +103,7 @@ type gathering struct {
 	rest   bool      // frames up to the next border may belong to a batch that began in the gap
 }
 
-// visit receives a frame with its bytes, or an error in place of frames.
+// visit receives the next frame with its bytes, or an error in place of frames that cannot be read.
 func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) bool {
 	if err != nil {
 		return g.broken(err)
@@ -148,7 +148,8 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap, with the reason err. If err is nil, nothing is missing, but another log begins there.
+// broken begins a gap with the reason err, after the frames gathered so far. If err is nil, nothing is
+// missing, but another log begins there. It returns false to end the reading.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false
@@ -161,7 +162,7 @@ func (g *gathering) broken(err error) bool {
 	return true
 }
 
-// tell yields the gap.
+// tell yields the gap that was begun, as a *GapError. It returns false to end the reading.
 func (g *gathering) tell() bool {
 	gap := g.gap
 	g.gap, g.rest = nil, false
@@ -193,8 +194,8 @@ func (g *gathering) ended(gap *GapError) error {
 	return nil
 }
 
-// end yields the remaining piece and gap at the limit. If another log begins there that has no entry yet, that
-// is a gap, too.
+// end yields the remaining piece and gap when the limit is reached. If another log begins there that has no
+// entry yet, that is a gap, too.
 func (g *gathering) end() bool {
 	if g.gap == nil {
 		if !g.flush() {

@@ -14,16 +14,17 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// NewSalvaged returns a segment whose holes Patch fills.
+// NewSalvaged returns a reader of the segment in src, whose damaged parts Patch replaces.
 func NewSalvaged(src Source, geo segment.Geometry) *Salvaged { return &Salvaged{Source: src, geo: geo} }
 
-// Frames returns how many sound entries Patch has found.
+// Frames returns how many undamaged entries Patch has found.
 func (s *Salvaged) Frames() int { return s.frames }
 
 // Size returns the offset up to which the patched segment has bytes.
 func (s *Salvaged) Size() int64 { return s.size }
 
-// Salvaged is a reader of a segment whose holes are filled with gap frames.
+// Salvaged is a reader of a damaged segment. In place of missing frames it returns gap frames, which record
+// the loss and keep the chain of checksums intact.
 type Salvaged struct {
 	Source
 	geo     segment.Geometry
@@ -32,7 +33,7 @@ type Salvaged struct {
 	frames  int   // number of sound entries
 }
 
-// ReadAt implements io.ReaderAt.
+// ReadAt implements io.ReaderAt for the patched segment.
 func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
 	if off >= s.size {
 		return 0, nil
@@ -92,7 +93,7 @@ func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (ga
 	return gaps, nil
 }
 
-// fill fills a hole with gap frames.
+// fill replaces a hole by gap frames.
 func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	at, previous := g.At, before.Sum
 	if at == s.geo.Start(number) { // the segment's own start is gone
@@ -124,7 +125,7 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	return nil
 }
 
-// header reads the sound header of a frame.
+// header reads the header of a valid frame at a position.
 func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	var b [segment.HeaderSize]byte
 	n, err := ReadFull(s.Source, b[:], s.geo.Offset(at))
@@ -138,7 +139,7 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	return h, nil
 }
 
-// zstdMagic is the prefix of the compressed bytes of a block.
+// zstdMagic is the prefix of the compressed bytes of every block of an archived segment.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
@@ -214,8 +215,8 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	return plain, end, err
 }
 
-// nextBlock searches for a sound block from an offset of the file on, over the length of at most two damaged
-// blocks. It returns the offset of that block, or the size of the file.
+// nextBlock searches for an undamaged block from an offset of the file on, over the length of at most two
+// damaged blocks. It returns the offset of that block, or the size of the file.
 func (c *Copy) nextBlock(from int64) (int64, error) {
 	rest := make([]byte, min(c.size-from, 4*BlockSize))
 	n, err := ReadFull(c.f, rest, from)

@@ -32,7 +32,8 @@ const (
 	sentSize    = 72
 )
 
-// Sent is the record of wal/sent: the mark up to which a copy in another place has the log.
+// Sent is the record in wal/sent: up to which position, with which chain hash, a copy in another place has the
+// log.
 type Sent struct {
 	ID   ID
 	Mark Mark
@@ -41,10 +42,11 @@ type Sent struct {
 	Behind uint64 // bytes of the log that are durable but not in the copy
 }
 
-// Sent returns the recorded mark up to which a copy has the log, and false if there is no record. durable is a
-// position up to which the log is durable. The error is the reason why the copy cannot continue, or why that is
-// unknown: *EndedError if the mark belongs to a log that has ended, *errs.CopyBehindError if the log after the
-// mark is no longer kept, *errs.CorruptionError if the mark, or wal/ended, is damaged.
+// Sent returns the record in wal/sent of how far a copy in another place has the log, and false if there is no
+// record. durable is a position up to which the log is durable. The error is the reason why the copy cannot
+// continue, or why that is unknown: *EndedError if the recorded position belongs to a log that has ended,
+// *errs.CopyBehindError if the log after it is no longer kept, *errs.CorruptionError if the record, or
+// wal/ended, is damaged.
 func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	b, err := p.readSmall(sentName, sentSize)
 	if err != nil || b == nil {
@@ -101,7 +103,7 @@ func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	return p.writeSmall(sentName, s.encode(), mode)
 }
 
-// ForgetSent removes the record of Sent: no copy in another place needs the log any more.
+// ForgetSent removes the record wal/sent: no copy in another place needs the log any more.
 func (p *Log) ForgetSent() error {
 	err := p.FS.Remove(p.path(sentName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Walker follows the chain of frames. It is the only reader of sequences of frames. Catching up, scanning and
-// recovery all use it; they differ in where they stop and in what an end means to them.
+// Walker follows the chain of a log's frames. It is the only reader of sequences of frames. Catching up,
+// scanning and recovery all use it; they differ in where they stop and in what an end means to them.
 //
 // The owner of a Walker may set the exported fields between two calls.
 type Walker struct {
@@ -27,8 +27,8 @@ type Walker struct {
 	raw  []byte // bytes of the frame that was returned last
 }
 
-// NewWalker returns a walker at a mark; if the Sum of the mark is 0 the chain hash is unknown. open returns the
-// bytes of a segment, which the caller closes.
+// NewWalker returns a walker whose next frame begins at the position of at and must follow the chain hash
+// at.Sum; 0 means that the hash is unknown. open returns the bytes of a segment, which the caller closes.
 func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), at Mark) Walker {
 	return Walker{geo: geo, open: open, At: at, Linked: at.Sum != 0}
 }
@@ -43,16 +43,16 @@ func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	}
 }
 
-// Reuse takes the buffer of another walker that is no longer used.
+// Reuse takes over the buffer of old, a walker that is no longer used.
 func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
 
-// Forget drops the bytes that were read ahead.
+// Forget drops the bytes that the walker has read ahead.
 func (w *Walker) Forget() { w.have = 0 }
 
-// ReadTo returns the position up to which bytes were read.
+// ReadTo returns the position up to which the walker has read bytes.
 func (w *Walker) ReadTo() LSN { return w.base + uint64(w.have) }
 
-// Source has the bytes of a segment: its file, or its copy in the archive.
+// Source provides the bytes of a segment: from its file, or from its copy in the archive.
 type Source interface {
 	io.ReaderAt
 	Name() string
@@ -72,15 +72,16 @@ func (e *NoFrameError) Error() string {
 
 func (e *NoFrameError) Unwrap() []error { return []error{e.Here, e.Next} }
 
-// ErrNoSegment reports that a segment is missing.
+// ErrNoSegment reports that the file of a segment is missing.
 var ErrNoSegment = errors.New("no such segment")
 
 var errOtherLog = errors.New("the segment belongs to another log")
 
-// ErrUnlinked reports that a frame is not the successor of the one before it.
+// ErrUnlinked reports that a frame does not contain the checksum of the one before it, so it does not follow
+// that one.
 var ErrUnlinked = errors.New("the frame does not follow the one before it")
 
-// Chunk is the size of a read in bytes.
+// Chunk is how many bytes a walker reads at once.
 const Chunk = 1 << 20
 
 // Next returns the next frame, if it begins before limit. Nothing at or after limit is read, unless Ahead
@@ -150,8 +151,8 @@ func (w *Walker) Buffered() bool {
 	return err == nil && h.End() <= end
 }
 
-// peek returns at least n bytes at the current position, fewer only at the end of the file, the segment or the
-// limit.
+// peek returns at least n bytes from the walker's position on, fewer only at the end of the file, the segment
+// or the limit.
 func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	if at := w.At.LSN; at >= w.base && at+uint64(n) <= w.base+uint64(w.have) {
 		return w.buf[at-w.base : w.have], nil
@@ -175,8 +176,8 @@ func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	return w.buf[:got], nil
 }
 
-// roll moves to the next segment if the first frame of that segment names this mark as the end of the previous
-// one.
+// roll moves to the next segment if the first frame of that segment records the walker's position and chain
+// hash as the end of the previous one.
 func (w *Walker) roll() (segment.Header, error) {
 	number := w.geo.Number(w.At.LSN)
 	if w.geo.Offset(w.At.LSN) != 0 {
