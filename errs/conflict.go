@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// ConflictError reports what a condition on a write expected and what was found. It matches ErrConflict. A conflict
-// that does not concern a single document (a change of the embedding model) has no ConflictError.
+// ConflictError reports what a condition on a write expected and what was found. It matches ErrConflict. A
+// conflict that does not concern a single document (a change of the embedding model) has no ConflictError.
 type ConflictError struct {
 	ID string // id of the memory or assembly; for working memory the key
 	// the expected version; 0: no document (IfAbsent), or the condition is not on a version (Since, Hash)

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// The sentinels. Test for them with errors.Is.
+// The errors that callers test for with errors.Is.
 var (
 	// ErrNotFound: there is no such memory, assembly, session, scope or version.
 	ErrNotFound = errors.New("not found")
@@ -96,7 +96,7 @@ func (e *CorruptionError) Error() string {
 	return s
 }
 
-// Unwrap returns the sentinel, and the cause if there is one.
+// Unwrap returns ErrCorrupt, and the cause if there is one.
 func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt}, e.Err) }
 
 // FieldError reports which member of the input was refused, and why. It matches ErrInvalid, and
@@ -121,7 +121,7 @@ func (e *FieldError) Error() string {
 	return s
 }
 
-// Unwrap returns the sentinel, and the cause if there is one.
+// Unwrap returns ErrInvalid, and the cause if there is one.
 func (e *FieldError) Unwrap() []error { return appendErr([]error{ErrInvalid}, e.Err) }
 
 // Holder is a process that holds a lock.
@@ -186,7 +186,7 @@ func (e *LockError) Error() string {
 	return s
 }
 
-// Unwrap returns the sentinel, and the cause if there is one.
+// Unwrap returns ErrLocked, and the cause if there is one.
 func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Err) }
 
 // SessionError reports the session of a memory, and the session to which a write or a read was
@@ -265,7 +265,7 @@ type UnfiledError struct {
 	Err       error    // the reason why they could not be written
 }
 
-// UnfiledNamed is the maximum number of documents that an UnfiledError names.
+// UnfiledNamed is the maximum number of documents that the message of an UnfiledError names.
 const UnfiledNamed = 1000
 
 // Error returns the message, in one line. It names the first ten documents.

@@ -13,7 +13,7 @@ type DiskFullError struct {
 	Free int64  // bytes that may still be written there, -1 when unknown
 	Need int64  // approximate number of bytes that the refused operation takes, -1 when unknown
 	Err  error  // the system's error, may be nil
-	// Inodes reports whether the file system cannot create another file although bytes are free.
+	// Inodes reports that the file system cannot create another file although bytes are free.
 	Inodes bool
 }
 
@@ -44,7 +44,7 @@ func (e *DiskFullError) Error() string {
 	return s
 }
 
-// Unwrap returns the sentinel, and the cause if there is one.
+// Unwrap returns ErrDiskFull, and the cause if there is one.
 func (e *DiskFullError) Unwrap() []error { return appendErr([]error{ErrDiskFull}, e.Err) }
 
 // PermissionError reports which file the operating system does not let which user access, why, and a remedy. It matches
@@ -69,5 +69,5 @@ func (e *PermissionError) Error() string {
 	return s
 }
 
-// Unwrap returns the sentinel, and the cause if there is one.
+// Unwrap returns ErrPermission, and the cause if there is one.
 func (e *PermissionError) Unwrap() []error { return appendErr([]error{ErrPermission}, e.Err) }

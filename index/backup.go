@@ -65,23 +65,23 @@ func DropOldest(fsys vfs.FS, dir string) string {
 	return name
 }
 
-// OpenBackup maps an older base file as a set. The caller must check whether the log still reaches back to the
-// LSN of the set.
+// OpenBackup maps an older base file of the index, and returns it as a set of index files. The caller must
+// check whether the log still reaches back to the LSN of the set.
 func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
 		return nil, err
 	}
 	if m := t.Meta(); m.Store != store || m.LSN != b.LSN {
-		err := fmt.Errorf("%s %w: the file is of store %s up to %d, this is store %s", b.Name, table.ErrForeign, m.Store,
+		err := fmt.Errorf("%s %w: the file belongs to store %s and covers the log up to %d, this is store %s", b.Name, table.ErrForeign, m.Store,
 			m.LSN, store)
 		return nil, errors.Join(err, t.Release())
 	}
 	return table.Of(t), nil
 }
 
-// backUp links the base file of the index to a second name in backups/, or copies it if the file system has no
-// hard links. A base is never changed in place, so a link stays valid.
+// backUp keeps the base file of the index as a backup: it links the file to a second name in backups/, or
+// copies it if the file system has no hard links. A base is never changed in place, so a link stays valid.
 func backUp(to Target, base *table.Table) (string, error) {
 	folder := filepath.Join(to.Dir, BackupsDir)
 	if err := vfs.MkdirAll(to.FS, folder, 0o700); err != nil {
@@ -110,7 +110,7 @@ func backUp(to Target, base *table.Table) (string, error) {
 	return BackupsDir + "/" + name, nil
 }
 
-// prune removes all backups except the newest ones. The parameter keep is the number of backups that stay.
+// prune removes all backups of the index except the newest keep ones.
 func prune(fsys vfs.FS, dir string, keep int) error {
 	list, err := Backups(fsys, dir)
 	if err != nil || len(list) <= keep {

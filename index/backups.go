@@ -8,14 +8,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// OpenBase maps the base file alone, as a set without a delta.
+// OpenBase maps the base file of the index alone, without its delta.
 func OpenBase(fsys vfs.FS, dir, store string) (*Set, error) {
 	t, err := table.Open(fsys, dir, BaseName, Schema())
 	if err != nil {
 		return nil, err
 	}
 	if m := t.Meta(); m.Store != store {
-		err := fmt.Errorf("%s %w: the file is of store %s, this is store %s", BaseName, table.ErrForeign, m.Store, store)
+		err := fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", BaseName, table.ErrForeign, m.Store, store)
 		return nil, errors.Join(err, t.Release())
 	}
 	return table.Of(t), nil

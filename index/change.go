@@ -8,28 +8,28 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Change is the newest version of a memory or an assembly that changed.
+// Change describes the newest version of a memory or an assembly that has changed since the index was written.
 type Change struct {
 	Section int // section of the document: Memories or Assemblies
 	ID      string
 	Version uint64 // LSN of the frame that wrote the version
 	Deleted bool
-	// Finished is the index line of the version, if the caller has it; otherwise nil.
+	// Finished is the complete index line of the version, if the caller has it; otherwise nil.
 	Finished []byte
-	// Members are the ids of the members of an assembly; the line has only their number.
+	// Members are the ids of the members of an assembly; its index line records only how many there are.
 	Members []string
 }
 
-// Changes are the changes that Write merges into a table.
+// Changes are the changes of one section that Write merges into an index file.
 type Changes struct {
 	// List may be in any order. Of two changes of one id the newer is used.
 	List []Change
-	// Line appends the finished line of a change that is not a deletion and has no Finished. It is called once for each,
-	// in the order of the table.
+	// Line appends the index line of a change that is not a deletion and has no Finished. It is called once
+	// for each, in the order of the index.
 	Line func(dst []byte, c Change) ([]byte, error)
 }
 
-// lineEdits iterates over the changes of a section, sorted, as edits of a table.
+// lineEdits iterates over the changes of a section, in key order, as edits of an index file.
 type lineEdits struct {
 	ch   *Changes
 	list []sortedChange
@@ -87,7 +87,8 @@ func (e *lineEdits) Next() (key, value []byte, ok bool, err error) {
 	return e.key, line, true, nil
 }
 
-// pairEdits iterates over the pairs to add and remove, as edits of a table.
+// pairEdits iterates over the key pairs to add and remove in a section, in key order, as edits of an index
+// file.
 type pairEdits struct {
 	list []pairEdit
 	key  []byte

@@ -34,11 +34,12 @@ type Entry struct {
 	Deleted   bool // the line is a tombstone, which has only a Version
 }
 
-// UnknownDimension is the dimension of a line that records none: only the document shows whether there is a vector.
+// UnknownDimension stands in an Entry for the vector's dimension if the index line does not record it: then
+// only the document shows whether there is a vector.
 const UnknownDimension = -1
 
-// Vector returns the FAISS id of the vector of a finished line: the LSN of the write that brought the vector. It
-// returns 0 if there is no vector, or this is unknown.
+// Vector returns the FAISS id of the document's vector, from a complete index line: the LSN of the write that
+// brought the vector. It returns 0 if there is no vector, or if that is unknown.
 func (e *Entry) Vector() int64 {
 	switch {
 	case e.Deleted || e.Dimension <= 0:
@@ -51,7 +52,7 @@ func (e *Entry) Vector() int64 {
 
 // VectorNumber is like Vector, but does not need to know whether there is a vector: it returns the FAISS id
 // that the document's vector has if there is one. Versions that are not the LSN of a frame (LSNs are multiples
-// of 8) are shared by many documents, so for these the number is made from the content hash.
+// of 8) are shared by many documents, so for these the id is made from the content hash.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:
@@ -62,14 +63,14 @@ func (e *Entry) VectorNumber() int64 {
 	return int64(e.Version)
 }
 
-// StrayVector returns the FAISS id of the vector of a document whose version is no longer known. It is above every LSN,
-// and equal for equal bytes.
+// StrayVector returns the FAISS id of the vector of a document whose version is no longer known. The id is
+// above every LSN, and equal for documents with equal bytes.
 func StrayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
-// Agrees reports whether two lines of one version have the same values. A value that is unknown in one line
-// agrees with any value in the other.
+// Agrees reports whether two index lines of the same version of a document have the same values. A value that
+// is unknown in one line agrees with any value in the other.
 func (e Entry) Agrees(o Entry) bool {
 	if e.Dimension == UnknownDimension || o.Dimension == UnknownDimension {
 		e.Dimension, e.VectorID = o.Dimension, o.VectorID
@@ -81,13 +82,13 @@ func (e Entry) Agrees(o Entry) bool {
 }
 
 var (
-	errNotFinite = errors.New("JSON has no NaN and no infinity")
+	errNotFinite = errors.New("JSON cannot represent NaN or infinity")
 	errNotUTF8   = errors.New("not valid UTF-8")
-	errYear      = errors.New("RFC 3339 has only the years 0 to 9999")
+	errYear      = errors.New("RFC 3339 cannot represent years outside 0 to 9999")
 )
 
-// AppendMemory appends the line of a memory. Without a Version it writes neither mtime nor version, as in the
-// record of a log entry.
+// AppendMemory appends the index line of a memory. If Version is 0, it writes neither mtime nor version, as in
+// the record of a log entry.
 func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
 	if math.IsNaN(e.Score) || math.IsInf(e.Score, 0) {
 		return dst, &errs.FieldError{Field: "quickrecal_score", Err: errNotFinite}
@@ -112,7 +113,7 @@ func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// AppendAssembly appends the line of an assembly; see AppendMemory.
+// AppendAssembly appends the index line of an assembly. If Version is 0, it writes neither mtime nor version.
 func (e *Entry) AppendAssembly(dst []byte) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
@@ -123,7 +124,7 @@ func (e *Entry) AppendAssembly(dst []byte) ([]byte, error) {
 	return append(e.appendFile(dst), '}'), nil
 }
 
-// AppendTombstone appends the line that records a deletion by this version.
+// AppendTombstone appends the index line that records that the document was deleted, as the given version.
 func AppendTombstone(dst []byte, version uint64) []byte {
 	dst = append(dst, tombstoneHead...)
 	dst = strconv.AppendUint(dst, version, 10)
@@ -188,7 +189,7 @@ func appendStamp(dst []byte, version uint64, mtime int64, by uint32) []byte {
 	return dst
 }
 
-// appendTime appends a time with six digits after the second, or nine if the time needs them.
+// appendTime appends a time with six digits after the second, or with nine if the time has nanoseconds.
 func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	if t.Nanosecond()%1000 != 0 {
@@ -197,7 +198,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
 }
 
-// nanoForm is a time format of fixed width, so that times sort as text.
+// nanoForm is a time format of fixed width, in which the texts of times sort like the times.
 const nanoForm = "2006-01-02T15:04:05.000000000Z"
 
 // appendFloat appends a number as RFC 8785 and ECMAScript write it.

@@ -11,12 +11,13 @@ var errLine = errors.New("not an index line")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish appends the finished line of a log record to dst. After the member size it inserts mtime (Unix
-// microseconds), version and the number of the writer, unless that is 0. It removes members, which end the line
-// of an assembly in the log. A line that already has an mtime keeps that: the file existed before the version.
+// Finish turns the index line in a log record into a complete index line and appends that to dst. After the
+// JSON member size it inserts mtime (Unix microseconds), version and the number of the writer, unless that is
+// 0. It removes members, which end the line of an assembly in the log. A line that already has an mtime keeps
+// it: the file existed before the version.
 //
-// The line is not parsed again, because it comes from a verified record. Inside a JSON string every quote has a
-// backslash before it, so ,"size": can only be the member.
+// The line is not parsed again, because it comes from a verified record. Inside a JSON string every quote has
+// a backslash before it, so ,"size": can only be the JSON member.
 func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
@@ -35,11 +36,11 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 			mtime = 10*mtime + int64(own[n]-'0')
 		}
 		if rest = own[n:]; n == 0 || bytes.HasPrefix(rest, versionMember) {
-			return dst, fmt.Errorf("%w: the line already has a version, or lacks a time: %.60q", errLine, line)
+			return dst, fmt.Errorf("%w: the line already has a version, or has no time: %.60q", errLine, line)
 		}
 	}
 	if end == digits || len(rest) == 0 || rest[0] != ',' && len(rest) != 1 {
-		return dst, fmt.Errorf("%w: the size is not followed by the session, the expiry or the end: %.60q", errLine, line)
+		return dst, fmt.Errorf("%w: after the size, neither session nor expiry nor the end follows: %.60q", errLine, line)
 	}
 	dst = append(dst, line[:end]...)
 	dst = appendStamp(dst, version, mtime, by)
@@ -49,7 +50,8 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 	return append(dst, rest...), nil
 }
 
-// HasMtime reports whether the line of a record already has the modification time of a file: see WithMtime.
+// HasMtime reports whether the index line in a log record already has the modification time of a file; see
+// WithMtime.
 func HasMtime(line []byte) bool {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -60,8 +62,8 @@ func HasMtime(line []byte) bool {
 	return bytes.HasPrefix(line[at:], mtimeMember)
 }
 
-// WithMtime returns the line of a record with the modification time of a file (Unix microseconds), which the
-// version keeps.
+// WithMtime returns the index line of a log record with the modification time of a file (Unix microseconds)
+// added. The version then keeps that time.
 func WithMtime(line []byte, mtime int64) []byte {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || mtime <= 0 || mtime >= 1e17 {

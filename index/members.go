@@ -18,15 +18,15 @@ var membersMember = []byte(`,"members":[`)
 // MemberPrefix returns the prefix of the members keys of an assembly, and of the by_member keys of a memory.
 func MemberPrefix(id string) string { return SessionPrefix(id) }
 
-// MemberKey returns the key of the section members for an assembly and a memory, or, with exchanged arguments,
-// the key of by_member.
+// MemberKey returns the key in the index section members of a pair of an assembly and a memory, or, with
+// exchanged arguments, the key of the pair in by_member.
 func MemberKey(first, second string) string { return MemberPrefix(first) + second }
 
-// SplitMemberKey returns the arguments of the call of MemberKey that returned a key.
+// SplitMemberKey is the inverse of MemberKey: it returns the arguments for which MemberKey returned key.
 func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
 
-// Pairs returns the second ids of the pairs whose first id is first: the members of an assembly (section
-// Members) or the assemblies of a memory (ByMember).
+// Pairs returns the ids that the index pairs with first: the members of an assembly (sec is Members) or the
+// assemblies of a memory (sec is ByMember).
 func Pairs(s *Set, sec int, first string) ([]string, error) {
 	if s.Count(sec) == 0 {
 		return nil, nil
@@ -42,8 +42,8 @@ func Pairs(s *Set, sec int, first string) ([]string, error) {
 	return list, nil
 }
 
-// membership derives the pairs of changed assemblies: it removes pairs of the set that the change lacks, and
-// adds new ones.
+// membership derives the index pairs of changed assemblies: it removes the pairs of members that an assembly
+// no longer has, and adds those of new members.
 func (p *pairs) membership(e *lineEdits) error {
 	for _, sc := range e.list {
 		c := &p.ch.List[sc.i]
@@ -76,12 +76,12 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 	p.byMember = append(p.byMember, pairEdit{escape(MemberKey(memory, assembly)), live})
 }
 
-// counted returns an error unless an assembly's line and its change have the same number of members. So a
-// writer that provides a line without the members does not lose them.
+// counted returns an error unless the index line of an assembly counts as many members as the change lists. So
+// members are not lost if a writer provides a line without them.
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
-		err = fmt.Errorf("%w: the index line counts %d members, but %d were given", errLine, e.MemberCount, len(c.Members))
+		err = fmt.Errorf("%w: the index line counts %d members, but the change lists %d", errLine, e.MemberCount, len(c.Members))
 	}
 	if err != nil {
 		return fmt.Errorf("new index line of %q: %w", c.ID, err)
@@ -89,8 +89,8 @@ func counted(line []byte, c *Change) error {
 	return nil
 }
 
-// without adds changes that remove some memories from the assemblies of a set. Otherwise the lines of these
-// assemblies do not change.
+// without adds changes that remove the memories ids from the assemblies in s. Apart from that, the index lines
+// of these assemblies do not change.
 func (ch *Changes) without(s *Set, ids []string) error {
 	var assemblies []string
 	for _, id := range ids {
@@ -122,6 +122,6 @@ func (ch *Changes) without(s *Set, ids []string) error {
 	return nil
 }
 
-// countMember returns the member member_count of a line, as written. Its text cannot occur inside a string,
-// where each quote has a backslash before it.
+// countMember returns the JSON text ,"member_count":n as index lines have it. It cannot occur inside a JSON
+// string, where each quote has a backslash before it.
 func countMember(n int64) []byte { return fmt.Appendf(nil, `,"member_count":%d,`, n) }

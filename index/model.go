@@ -1,8 +1,8 @@
 package index
 
-// Model describes the embedding model of the store's vectors, according to the last log entry about it; see
-// internal/state. The metadata of an index has the Model as of that index's LSN, because the entry may be
-// released from the log.
+// Model describes the embedding model by which the store's vectors are made, according to the last log entry
+// about it; see internal/state. The metadata of an index contain the Model as of that index's LSN, because the
+// entry may be released from the log.
 type Model struct {
 	LSN       uint64 `json:"lsn"`            // LSN of that entry; 0: there is none
 	Name      string `json:"name,omitempty"` // name of the model, as in Options.EmbedModel
@@ -17,14 +17,15 @@ type Model struct {
 // model.
 func (m Model) Switching() bool { return m.Since != 0 && !m.Done }
 
-// Older reports whether the vector of a version is of an older model, while such vectors are left. number is
-// the FAISS id of the vector. A version that keeps a vector keeps that number, which is the LSN of the write
-// that brought the vector. Numbers from an import are smaller than every LSN.
+// Older reports whether a version's vector was made by an older model. It returns false if no such vectors are
+// left. number is the FAISS id of the vector, which is the LSN of the write that brought the vector and stays
+// the same in versions that keep the vector. Numbers from an import are smaller than every LSN.
 func (m Model) Older(version uint64, number int64) bool {
 	return m.Switching() && (version < m.Since || number >= 64<<10 && number%8 == 0 && uint64(number) < m.Since)
 }
 
-// ModelOf returns the Model of a set, the zero Model if it has none.
+// ModelOf returns the embedding model that the metadata of an index record, the zero Model if they record
+// none.
 func ModelOf(s *Set) Model {
 	x, ok := extraOf(s)
 	if !ok || x.Model == nil {

@@ -7,17 +7,18 @@ import (
 	"sync"
 )
 
-// Overlay has the position of the newest version of each key that changed since the files were written. It stores two
-// 64-bit hashes of a key instead of the key, so a reader that follows a position must compare the key found there. One
-// goroutine puts and drops; any number of goroutines get.
+// Overlay is an index in memory of what changed since the index files were written: it has the position of the
+// newest version of each changed key. It stores two 64-bit hashes of a key instead of the key, so a reader
+// that follows a position must compare the key found there. One goroutine puts and drops; any number of
+// goroutines get.
 //
 //	changes, in LSN order       chunk 0: [entry … ] chunk 1: [entry … ] …
 //	  entry, 24 bytes           first hash │ second hash │ position and two flags
 //	lookup, 256 open tables     slots of 4+1 bytes: the sequence number of a key's
 //	                            newest entry, 0 is free; a byte of its hash
 //
-// A newer version is a new entry at the end. The previous entry is flagged and skipped, and removed when such entries
-// outnumber the others. Tables grow one at a time, so no Put moves more than 1/256 of the slots.
+// A newer version is a new entry at the end. The previous entry is flagged and skipped, and removed when such
+// entries outnumber the others. Tables grow one at a time, so no Put moves more than 1/256 of the slots.
 type Overlay struct {
 	mu     sync.RWMutex
 	hash   func(kind byte, id string) (uint64, uint64)
@@ -134,7 +135,7 @@ func (o *Overlay) dropSome(spilled uint64) (more bool) {
 	return o.head < o.n && o.entry(o.head).pos&posMask < spilled
 }
 
-// Len returns the number of keys.
+// Len returns the number of keys in the overlay.
 func (o *Overlay) Len() int {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -168,7 +169,7 @@ func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	}
 }
 
-// collect copies changes, so that no lock is held while the caller processes them.
+// collect copies the changes in [from, to) to dst, so that no lock is held while the caller processes them.
 func (o *Overlay) collect(dst []At, from, to uint64) (n int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -208,7 +209,7 @@ func (o *Overlay) entry(i int) *overlayEntry { return &o.chunks[i/chunkLen][i%ch
 
 func (o *Overlay) at(seq uint32) *overlayEntry { return o.entry(int(seq - o.first)) }
 
-// sweep removes the superseded entries.
+// sweep removes the entries of the overlay that newer ones of the same key have replaced.
 func (o *Overlay) sweep() {
 	old, head, n := o.chunks, o.head, o.n
 	o.chunks, o.head, o.n, o.first = nil, 0, 0, 1

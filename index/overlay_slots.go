@@ -55,7 +55,8 @@ func (t *slotTable) place(h1 uint64, seq uint32) {
 	t.slots[i], t.tags[i] = seq, tag(h1)
 }
 
-// remove removes a key and moves the keys after it into the gap, so that no search for them ends there.
+// remove removes a key and moves the keys after it into the gap, so that no search for one of them ends at the
+// gap.
 func (t *slotTable) remove(o *Overlay, h1, h2 uint64) {
 	i := t.find(o, h1, h2)
 	if i < 0 {

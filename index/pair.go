@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SessionPrefix returns the prefix of all keys of a session in the section by_session.
+// SessionPrefix returns the prefix that all keys of a session have in the index section by_session.
 func SessionPrefix(session string) string {
 	if strings.IndexByte(session, 0) < 0 && strings.IndexByte(session, 1) < 0 {
 		return session + "\x00"
@@ -21,10 +21,10 @@ func SessionPrefix(session string) string {
 	return string(append(b, 0))
 }
 
-// SessionKey returns the key of a memory in the section by_session.
+// SessionKey returns the key of a memory in the index section by_session.
 func SessionKey(session, id string) string { return SessionPrefix(session) + id }
 
-// SplitSessionKey returns the arguments of the call of SessionKey that returned a key.
+// SplitSessionKey is the inverse of SessionKey: it returns the arguments for which SessionKey returned key.
 func SplitSessionKey(key string) (session, id string, ok bool) {
 	session, id, ok = strings.Cut(key, "\x00")
 	if !ok || strings.IndexByte(session, 1) < 0 {
@@ -44,8 +44,8 @@ func SplitSessionKey(key string) (session, id string, ok bool) {
 	return string(b), id, true
 }
 
-// ExpiryKey returns the key of a memory in the section by_expiry. ExpiryKey(t, "") sorts before the keys of all
-// memories that expire at t or later.
+// ExpiryKey returns the key of a memory in the index section by_expiry. ExpiryKey(t, "") sorts before the keys
+// of all memories that expire at t or later.
 func ExpiryKey(t time.Time, id string) string {
 	b := make([]byte, 0, len(nanoForm)+1+len(id))
 	b = t.UTC().AppendFormat(b, nanoForm)
@@ -53,7 +53,7 @@ func ExpiryKey(t time.Time, id string) string {
 	return string(append(b, id...))
 }
 
-// SplitExpiryKey returns the arguments of the call of ExpiryKey that returned a key.
+// SplitExpiryKey is the inverse of ExpiryKey: it returns the arguments for which ExpiryKey returned key.
 func SplitExpiryKey(key string) (t time.Time, id string, ok bool) {
 	if len(key) < len(nanoForm)+1 || key[len(nanoForm)] != 0 {
 		return t, "", false

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// PurgedBackups is the result of PurgeBackups.
+// PurgedBackups is the result of PurgeBackups: what it did with each backup of the index.
 type PurgedBackups struct {
 	Rewritten []string // names of rewritten backups, as in Backup.Name
 	Removed   []string // names of removed backups that had a line to purge and were damaged or of another store
@@ -29,12 +29,14 @@ type PurgedBackups struct {
 // backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
-// PurgeBackups rewrites every backup in backups/ that has a line of one of these documents, without these
-// lines. section is that of the documents' kind, and file returns the path of an id's file in a store.
+// PurgeBackups removes the lines of some documents from every backup in backups/, which it rewrites for that.
+// section is the index section of the documents' kind, and file returns the path of an id's file in a store.
 // PurgeBackups writes in to.Dir, a folder on the same file system that no other process uses. The LSNs and the
-// time in a backup stay the same. A backup that cannot be rewritten, because it is damaged or another store's,
-// is removed if it has such a line; a damaged backup that may have had such a line is removed, too.
-// PurgeBackups may be interrupted at any point and repeated.
+// time in a backup stay the same.
+//
+// A backup that cannot be rewritten, because it is damaged or another store's, is removed if it has such a
+// line; a damaged backup that may have had such a line is removed, too. PurgeBackups may be interrupted at any
+// point and repeated.
 func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
 	list, err := Backups(to.FS, dir)
@@ -86,8 +88,8 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	return nil
 }
 
-// unusable searches the bytes of a backup that is not a table of this store, and removes the backup if it has data to
-// purge.
+// unusable searches the bytes of a backup that cannot be read as an index of this store, and removes the
+// backup if it contains data of the documents ids.
 func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string, file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)
@@ -123,7 +125,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 	return nil
 }
 
-// whole reports whether the file is an undamaged table, of this or another store.
+// whole reports whether a backup is an undamaged index file, of this or another store.
 func whole(fsys vfs.FS, dir string, b Backup) bool {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
@@ -135,10 +137,11 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups of the index that have lines of some memories, also as members, or of some
-// assemblies (section is their kind). It is used when there is no room to rewrite the backups: the index does
-// not need them. unlinked are the names of removed backups that were not overwritten, because a process has
-// them mapped, or this is unknown: the newest backup was the base until just before.
+// DropBackups removes the backups of the index that have lines of the given documents, memories also as
+// members. section is the index section of the documents' kind. It is used when there is no room to rewrite
+// the backups: the index does not need them. unlinked are the names of removed backups that were not
+// overwritten, because a process has them mapped, or this is unknown: the newest backup was the base until
+// just before.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
@@ -195,7 +198,7 @@ func purgeBackup(dir string, to Target, b Backup, section int, ids []string) (ch
 	return true, to.FS.Rename(filepath.Join(to.Dir, BaseName), filepath.Join(dir, filepath.FromSlash(b.Name)))
 }
 
-// purging returns the changes that remove all data of some ids from a set.
+// purging returns the changes to the index set that remove all data of the documents ids.
 func purging(set *Set, section int, version uint64, ids []string) (ch Changes, err error) {
 	for _, id := range ids {
 		_, ok, err := set.Get(nil, section, id)

@@ -47,7 +47,7 @@ func MayExpire(line []byte) bool {
 	}
 }
 
-// The members of a line, as bits of a set.
+// The members that an index line may have, as bits of a set.
 const (
 	hasFilepath = 1 << iota
 	hasCreated
@@ -68,7 +68,7 @@ const (
 	needed = hasFilepath | hasHash | hasSize
 )
 
-// object parses the members and returns the set of those present.
+// object parses the members of a JSON object into e and returns the set of those present.
 func (s *scanner) object(e *Entry) (seen int) {
 	s.need('{')
 	if s.take('}') {
@@ -93,7 +93,7 @@ func (s *scanner) object(e *Entry) (seen int) {
 	return seen
 }
 
-// member parses one value and returns the bit of the member; 0 for an unknown member.
+// member parses the value of one JSON member into e and returns the member's bit; 0 for an unknown member.
 func (s *scanner) member(e *Entry, name []byte) int {
 	switch string(name) {
 	case "filepath":

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// scanner reads JSON text without white space. After the first error it does not advance.
+// scanner reads JSON text that has no white space. After the first error it does not advance.
 type scanner struct {
 	b   []byte
 	i   int
@@ -221,10 +221,10 @@ func (s *scanner) float() float64 {
 	return f
 }
 
-// maxDepth is the maximum nesting of a skipped value.
+// maxDepth is the maximum nesting of a JSON value that is skipped.
 const maxDepth = 100
 
-// skip consumes a value of any type.
+// skip consumes a JSON value of any type.
 func (s *scanner) skip(depth int) {
 	if s.bad != "" || s.i == len(s.b) || depth > maxDepth {
 		s.fail("no value")

@@ -49,7 +49,7 @@ func QuickLine(line []byte, folder, id string, size, dims int, vectors uint64) b
 	return q.ok && len(q.b) == 0
 }
 
-// quick consumes expected text from a line. ok becomes false at the first difference.
+// quick consumes expected text from an index line. ok becomes false at the first difference.
 type quick struct {
 	b  []byte
 	ok bool
@@ -65,7 +65,7 @@ func (q *quick) may(s string) bool {
 
 func (q *quick) text(s string) { q.ok = q.may(s) }
 
-// digits consumes n digits and returns their value.
+// digits consumes exactly n digits and returns their value.
 func (q *quick) digits(n int) (v uint64) {
 	if !q.ok || len(q.b) < n {
 		q.ok = false

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The sections of memory_index.json.
+// The sections of the index file memory_index.json.
 const (
 	Memories = iota
 	Assemblies
@@ -21,7 +21,7 @@ const (
 	Notes
 )
 
-// Names of files and folders in a store's folder.
+// Names of the index files and folders in a store's folder.
 const (
 	BaseName   = "memory_index.json"
 	DeltaName  = "memory_index.delta.json"
@@ -38,18 +38,18 @@ type (
 	Result  = table.Result  // the counts of a written file
 )
 
-// added are the sections that AddDocuments has added for other kinds of documents.
+// added are the index sections that AddDocuments has added for other kinds of documents.
 var added []table.Section
 
-// AddDocuments adds a section for another kind of document after all others, and returns its number. It must be called
-// before any index is opened: see kind.Register.
+// AddDocuments adds an index section for another kind of document after all others, and returns its number. It
+// must be called before any index is opened: see kind.Register.
 func AddDocuments(name string) int {
 	added = append(added, table.Section{Name: name, Count: name + "_count", Optional: true, Dead: IsTombstone,
 		Valid: validLine})
 	return Notes + len(added)
 }
 
-// Schema returns the layout of memory_index.json.
+// Schema returns the list of sections of memory_index.json.
 func Schema() *table.Schema {
 	return &table.Schema{Name: "memory_index", Sections: append([]table.Section{
 		{Name: record.MemoryFolder, Count: "memory_count", Dead: IsTombstone, Valid: validLine},
@@ -62,17 +62,17 @@ func Schema() *table.Schema {
 	}, added...)}
 }
 
-// Load maps the index of a store; see table.Load. prev may be nil.
+// Load maps the index files of the store in dir; see table.Load. prev is the previously loaded set or nil.
 func Load(fsys vfs.FS, dir string, want Want, prev *Set) (*Set, error) {
 	return table.Load(fsys, dir, Schema(), want, prev)
 }
 
-// Empty returns the index of a store that has not written one yet.
+// Empty returns the index of a store that has not written one yet, as if it covered the log up to lsn.
 func Empty(lsn uint64) *Set { return table.Empty(Schema(), lsn) }
 
 const tombstoneHead = `{"deleted":true,"version":`
 
-// IsTombstone reports whether a line of a delta is a deletion.
+// IsTombstone reports whether a line of an index delta records a deletion.
 func IsTombstone(line []byte) bool { return bytes.HasPrefix(line, []byte(tombstoneHead)) }
 
 var (

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads the whole set and yields every error in its files. If there is none, it verifies that the sections
-// agree: the counts, a pair for each session, expiry and member, and no pair without its memory or assembly. A member
-// need not exist: see assembly.
+// Verify reads all index files of a set and yields every error in them. If there is none, it verifies that the
+// sections agree: the counts, a pair for each session, expiry and member, and no pair without its memory or
+// assembly. A member need not exist: see assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {
@@ -41,10 +41,11 @@ func VerifyBeside(s *Set) iter.Seq[error] {
 	}
 }
 
-// besideMost is the maximum number of errors found in the sections that are kept until the files are read.
+// besideMost is how many errors in the agreement of the sections are kept until the files are read.
 const besideMost = 1000
 
-// check reads the files and yields their errors. more is false if the caller stopped.
+// check reads the index files and yields their errors. sound reports whether there were none; more is false if
+// the caller stopped.
 func check(s *Set, yield func(error) bool) (sound, more bool) {
 	sound = true
 	for _, t := range []*table.Table{s.Base(), s.Delta()} {
@@ -68,7 +69,8 @@ type verifier struct {
 	bytes int64 // sum of the sizes of memories
 }
 
-// fault yields an error that concerns no single file offset. false means that the caller stopped.
+// fault yields an error about the index that belongs to no offset in a file. It returns false if the caller
+// stopped.
 func (v *verifier) fault(format string, args ...any) bool {
 	name := BaseName
 	if v.s.Delta() != nil {
@@ -94,18 +96,18 @@ func (v *verifier) sections() {
 				return
 			}
 		}
-		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, but the metadata have %d", sec, n, v.s.Count(sec)) {
+		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, but the metadata count %d", sec, n, v.s.Count(sec)) {
 			return
 		}
 		if sum,
 			known := MemoryBytes(v.s); sec == Memories && known && sum != v.bytes &&
-			!v.fault("the memories have %d bytes, but the metadata have %d", v.bytes, sum) {
+			!v.fault("the memories have %d bytes, but the metadata count %d", v.bytes, sum) {
 			return
 		}
 	}
 }
 
-// document verifies the line of a document of a kind without pairs.
+// document verifies the index line of a document of a kind that has no pairs in other sections.
 func (v *verifier) document(it Item) bool {
 	if _, err := ParseLine(it.Value); err != nil {
 		return v.fault("%q: %w", it.Key, err)
@@ -113,7 +115,7 @@ func (v *verifier) document(it Item) bool {
 	return true
 }
 
-// memory verifies the line and the pairs of a memory.
+// memory verifies the index line of a memory and the pairs for its session and expiry.
 func (v *verifier) memory(it Item) bool {
 	e, err := ParseLine(it.Value)
 	if err != nil {
@@ -121,18 +123,18 @@ func (v *verifier) memory(it Item) bool {
 	}
 	v.bytes += e.Size
 	id := string(it.Key)
-	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) && !v.fault("%q is missing in by_session", id) {
+	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) && !v.fault("%q is missing in the section by_session", id) {
 		return false
 	}
 	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) &&
-		!v.fault("%q is missing in by_expiry", id) {
+		!v.fault("%q is missing in the section by_expiry", id) {
 		return false
 	}
 	return true
 }
 
-// assembly verifies the line and the pairs of an assembly. It does not check that the members exist: an import may name
-// missing ones.
+// assembly verifies the index line and the pairs of an assembly. It does not check that the members exist: an
+// import may name missing ones.
 func (v *verifier) assembly(it Item) bool {
 	e, err := ParseLine(it.Value)
 	if err != nil {
@@ -146,21 +148,21 @@ func (v *verifier) assembly(it Item) bool {
 		return v.fault("members of %q: %w", it.Key, err)
 	}
 	if int64(len(members)) != e.MemberCount {
-		return v.fault("assembly %q has %d members, but the section members has %d", it.Key, e.MemberCount, len(members))
+		return v.fault("assembly %q has %d members, but the section members lists %d", it.Key, e.MemberCount, len(members))
 	}
 	return true
 }
 
-// member verifies a pair of an assembly and a member: the opposite pair and the assembly must exist.
+// member verifies an index pair of an assembly and a member: the opposite pair and the assembly must exist.
 func (v *verifier) member(it Item) bool {
 	assembly, id, ok := SplitMemberKey(string(it.Key))
 	switch {
 	case !ok:
-		return v.fault("members has %q, which is not a pair", it.Key)
+		return v.fault("the section members has the malformed key %q", it.Key)
 	case !v.has(Assemblies, assembly):
-		return v.fault("members has %q of assembly %q, which does not exist", id, assembly)
+		return v.fault("the section members has %q of assembly %q, which does not exist", id, assembly)
 	case !v.has(ByMember, MemberKey(id, assembly)):
-		return v.fault("%q in assembly %q is missing in by_member", id, assembly)
+		return v.fault("%q in assembly %q is missing in the section by_member", id, assembly)
 	}
 	return true
 }
@@ -168,10 +170,10 @@ func (v *verifier) member(it Item) bool {
 func (v *verifier) containing(it Item) bool {
 	id, assembly, ok := SplitMemberKey(string(it.Key))
 	if !ok {
-		return v.fault("by_member has %q, which is not a pair", it.Key)
+		return v.fault("the section by_member has the malformed key %q", it.Key)
 	}
 	if !v.has(Members, MemberKey(assembly, id)) {
-		return v.fault("%q in assembly %q is missing in members", id, assembly)
+		return v.fault("%q in assembly %q is missing in the section members", id, assembly)
 	}
 	return true
 }
@@ -184,10 +186,10 @@ func (v *verifier) has(sec int, key string) bool {
 func (v *verifier) session(it Item) bool {
 	session, id, ok := SplitSessionKey(string(it.Key))
 	if !ok {
-		return v.fault("by_session has %q, which is not a pair", it.Key)
+		return v.fault("the section by_session has the malformed key %q", it.Key)
 	}
 	if e, ok := v.entry(id); !ok || e.SessionID != session {
-		return v.fault("%q is in session %q in by_session, but not in its index line", id, session)
+		return v.fault("%q is in session %q in the section by_session, but not in its index line", id, session)
 	}
 	return true
 }
@@ -195,10 +197,10 @@ func (v *verifier) session(it Item) bool {
 func (v *verifier) expiry(it Item) bool {
 	at, id, ok := SplitExpiryKey(string(it.Key))
 	if !ok {
-		return v.fault("by_expiry has %q, which is not a pair", it.Key)
+		return v.fault("the section by_expiry has the malformed key %q", it.Key)
 	}
 	if e, ok := v.entry(id); !ok || !e.ExpiresAt.Equal(at) {
-		return v.fault("%q expires at %s in by_expiry, but not in its index line", id, at.Format(nanoForm))
+		return v.fault("%q expires at %s in the section by_expiry, but not in its index line", id, at.Format(nanoForm))
 	}
 	return true
 }

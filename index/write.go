@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target describes where a rewrite of the index writes, and what the new file will cover.
+// Target describes to where an index file is written and which part of the log it will cover.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // path of the store's folder
@@ -38,28 +38,29 @@ type Target struct {
 	// durable when Ready returns. It may be nil.
 	Ready func() error
 
-	// For WriteBase: with Backup, it links the old base into backups/, and then removes all but the newest
-	// Backups files there. If Backups is 0 or less, no backup is made and none is removed.
+	// For WriteBase: with Backup, the old base is linked into backups/, and then all but the newest Backups
+	// files there are removed. If Backups is 0 or less, no backup is made and none is removed.
 	Backup  bool
 	Backups int
 }
 
-// Written is the result of a rewrite of the index. A backup that failed does not fail the rewrite.
+// Written describes the index file that was written. If the old base could not be backed up, writing does not
+// fail.
 type Written struct {
 	Result
 	Backup    string // name of the backup of the old base in backups/, "" if none was made
 	BackupErr error
 }
 
-// WriteDelta writes the changes, together with those of the set's delta, as the new delta. The set itself is
-// unchanged; Load returns the new one.
+// WriteDelta writes a new delta of the index: the changes, together with those of the present delta. s itself
+// does not change; Load returns the new set.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
 	r, err := table.WriteDelta(s, to.table(nil), p.plan(&to))
 	return Written{Result: r}, err
 }
 
-// WriteBase merges the set and the changes into a new base and removes the delta.
+// WriteBase merges the index files and the changes into a new base file and removes the delta.
 func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 	var w Written
 	p := newPairs(s, &ch)
@@ -105,7 +106,7 @@ func (to *Target) extra(p *pairs) []byte {
 	return append(x, '}')
 }
 
-// extra is the object that the index stores in the metadata of its tables.
+// extra is the JSON object that the index stores in the metadata of its files.
 type extra struct {
 	Chain     string  `json:"chain"`
 	Vectors   *uint64 `json:"vectors"`
@@ -114,7 +115,7 @@ type extra struct {
 	Model     *Model  `json:"model"`
 }
 
-// extraOf returns the extra object of the newest file of a set.
+// extraOf returns the extra object in the metadata of the newest file of a set.
 func extraOf(s *Set) (x extra, ok bool) {
 	t := s.Delta()
 	if t == nil {
@@ -123,8 +124,8 @@ func extraOf(s *Set) (x extra, ok bool) {
 	return x, t != nil && json.Unmarshal(t.Meta().Extra, &x) == nil
 }
 
-// Chain returns the chain hash of the log at the set's LSN, as recorded when the set was written, and false if
-// no file records it.
+// Chain returns the chain hash of the log at the set's LSN, which was recorded when the set was written, and
+// false if no file records it.
 func Chain(s *Set) (uint64, bool) {
 	x, ok := extraOf(s)
 	if !ok {
@@ -134,8 +135,8 @@ func Chain(s *Set) (uint64, bool) {
 	return sum, err == nil
 }
 
-// Vectors returns the LSN of the vector files that are complete as of the set's LSN, and their dimension, 0 if there
-// are no vectors; known is false if the set does not record it.
+// Vectors returns up to which LSN the vector files are complete, as the index records it, and their dimension,
+// 0 if there are no vectors; known is false if the index does not record it.
 func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {
@@ -144,7 +145,8 @@ func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	return *x.Vectors, x.Dimension, true
 }
 
-// MemoryBytes returns the sum of the sizes of a set's memories; known is false if all lines must be read to find it.
+// MemoryBytes returns the sum of the sizes of all memories in the index, as its metadata record it; known is
+// false if they do not and all lines must be read to compute it.
 func MemoryBytes(s *Set) (sum int64, known bool) {
 	if s.Base() == nil {
 		return 0, s.Count(Memories) == 0
@@ -156,7 +158,8 @@ func MemoryBytes(s *Set) (sum int64, known bool) {
 	return *x.Bytes, true
 }
 
-// SumMemories computes MemoryBytes by reading all lines; ok is false if a line cannot be read.
+// SumMemories returns the sum of the sizes of all memories in the index, read from all lines; ok is false if a
+// line cannot be read.
 func SumMemories(s *Set) (sum int64, ok bool) {
 	for it, err := range s.Range(Memories, Span{}) {
 		if err != nil {
@@ -176,8 +179,8 @@ const (
 	deltaShare = 8         // a delta larger than 1/deltaShare of the base is merged into the base
 )
 
-// MergeDue reports whether the next round should write a base: the set has no base, its base is small, or the delta has
-// grown to an eighth of the base.
+// MergeDue reports whether the next flush should write a new base of the index: there is no base, the base is
+// small, or the delta has grown to an eighth of the base.
 func MergeDue(s *Set) bool {
 	if s.Base() == nil || s.Base().Size() < smallBase {
 		return true
@@ -185,8 +188,8 @@ func MergeDue(s *Set) bool {
 	return s.Delta() != nil && s.Delta().Size() > s.Base().Size()/deltaShare
 }
 
-// pairs derives the edits of by_session and by_expiry from the old and new lines, and those of members and by_member
-// from the set and the changes.
+// pairs derives the edits of the sections by_session and by_expiry from the old and new index lines, and those
+// of members and by_member from the set and the changes.
 type pairs struct {
 	set      *Set
 	ch       *Changes
@@ -256,8 +259,8 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	return nil
 }
 
-// samePairs reports whether two lines end with the same session and expiry, if this package wrote them. If it
-// returns false, they may still be the same.
+// samePairs reports whether two index lines end with the same session and expiry, if this package wrote them.
+// If it returns false, they may still be the same.
 func samePairs(a, b []byte) bool {
 	endA, okA := behindStamp(a)
 	endB, okB := behindStamp(b)
@@ -270,8 +273,8 @@ var (
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
-// behindStamp returns the rest of a line after size, mtime and version, as Finish orders them, and after the
-// optional members of the writer and the vector. None of these names can occur inside a string.
+// behindStamp returns the rest of an index line after size, mtime and version, as Finish orders them, and
+// after the optional members of the writer and the vector. None of these names can occur inside a string.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
@@ -294,7 +297,7 @@ func behindStamp(line []byte) (rest []byte, ok bool) {
 	return rest, true
 }
 
-// sizeOf returns the value of the member size of a line; 0 for a nil line.
+// sizeOf returns the value of the JSON member size of an index line; 0 for a nil line.
 func sizeOf(line []byte) (n int64, ok bool) {
 	if line == nil {
 		return 0, true
@@ -312,7 +315,8 @@ func sizeOf(line []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// linePairs has the encoded prefixes of a memory's keys in by_session and by_expiry; "" for none.
+// linePairs has the encoded keys' prefixes under which a memory appears in by_session and by_expiry; "" if it
+// does not.
 type linePairs struct{ session, expiry string }
 
 func pairsOf(line []byte) (lp linePairs, err error) {
@@ -334,8 +338,8 @@ func pairsOf(line []byte) (lp linePairs, err error) {
 
 func escape(s string) string { return string(jsondoc.AppendEscaped(nil, s)) }
 
-// swapPair adds the edits that replace a pair. key is encoded already; the encoding works character by character, so
-// encoded parts can be joined.
+// swapPair adds to list the edits that replace the pair under prefix old by one under prefix now. key is
+// encoded already; the encoding works character by character, so encoded parts can be joined.
 func swapPair(list []pairEdit, old, now string, key []byte) []pairEdit {
 	if old == now {
 		return list

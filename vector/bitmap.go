@@ -2,7 +2,7 @@ package vector
 
 import "sync/atomic"
 
-// bitmap has one bit per row. Bits are only ever set.
+// bitmap has one bit for each row of vectors. Bits are only ever set.
 type bitmap []atomic.Uint64
 
 func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads the whole set and yields every error: in the mappings, in each block and the head of the FAISS files,
-// and in ids that differ from the mapping or occur twice. It also reads blocks again that an earlier search has
-// verified. It needs 16 bytes of heap per vector.
+// Verify reads all vector files of a set and yields every error: in the mappings, in each block and the head
+// of the FAISS files, and in ids that differ from the mapping or occur twice. It also reads blocks again that
+// an earlier search has verified. It needs 16 bytes of heap per vector.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sound := true
@@ -49,7 +49,7 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// check verifies every block and the head.
+// check verifies every block of a FAISS file and its head.
 func (f *file) check(report func(error) bool) bool {
 	for b := 0; b*blockSize < len(f.data); b++ {
 		if err := f.guard(func() error { return f.verify(b) }); err != nil && !report(err) {
@@ -58,7 +58,7 @@ func (f *file) check(report func(error) bool) bool {
 	}
 	err := f.guard(func() error {
 		if !bytes.Equal(f.data[:headSize], f.header()) {
-			return f.damaged(0, errors.New("the head differs from the mapping"))
+			return f.damaged(0, errors.New("the head of the file differs from the mapping"))
 		}
 		return nil
 	})
@@ -72,7 +72,7 @@ type checker struct {
 	live  [kinds]int64
 }
 
-// level compares the ids of a level's file with the lines of its mapping.
+// level compares the ids in a FAISS file with the lines of its mapping.
 func (c *checker) level(i int, l *level) bool {
 	for kind := range kinds {
 		w := l.t.Walk(int(kind))
@@ -123,7 +123,7 @@ func (c *checker) counts() {
 	for kind := range kinds {
 		if c.live[kind] != c.s.count[kind] {
 			if !c.yield(corrupt(c.s.top().t.Name(),
-				fmt.Errorf("the mapping has %d vectors, but its metadata count %d", c.live[kind], c.s.count[kind]))) {
+				fmt.Errorf("the mapping lists %d vectors, but its metadata count %d", c.live[kind], c.s.count[kind]))) {
 				return
 			}
 		}

@@ -8,19 +8,19 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Edit is a key whose vector has changed or was removed.
+// Edit is a document key whose vector has changed or was removed.
 type Edit struct {
 	Key    string
 	ID     int64  // the number of the vector; 0: the key has no vector now
 	Handle uint64 // a value for the caller's Plan.Vector
 }
 
-// Edits yields edits in the order of their keys as a table writes them, each key once.
+// Edits yields edits in the order of their encoded keys, each key once.
 type Edits interface {
 	Next() (e Edit, ok bool, err error)
 }
 
-// Plan has the changes that a write applies to a set.
+// Plan has the changes that are applied to a set of vector files when new files are written.
 type Plan struct {
 	// Edits returns the edits of a kind. It is called twice, and must return the same edits both times.
 	Edits func(kind Kind) (Edits, error)
@@ -29,7 +29,8 @@ type Plan struct {
 	Vector func(dst []float32, kind Kind, e Edit) (_ []float32, ok bool, err error)
 }
 
-// List returns a plan for edits in any order, each key once.
+// List returns a plan for edits in any order, each key once. The function vector appends the vector of an edit
+// to dst; false means that there is none.
 func List(edits [2][]Edit, vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) (Plan, error) {
 	var lists [kinds][]encodedEdit
 	for kind := range kinds {
@@ -99,7 +100,8 @@ func (s *Set) Changes(kind Kind, edits []Edit,
 	return left, nil
 }
 
-// Walk calls f with every key of a kind that has a vector, and its number, in order, until f returns an error.
+// Walk calls f with every document key of a kind that has a vector, and the vector's number, in order, until f
+// returns an error.
 func (s *Set) Walk(kind Kind, f func(key string, id int64) error) error {
 	if err := s.ready(); err != nil {
 		return err

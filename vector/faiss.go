@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// The FAISS file; its layout is in the package comment.
+// Sizes of the parts of a FAISS file; its layout is in the package comment.
 const (
 	headSize  = 82
 	innerHead = 37
@@ -25,7 +25,7 @@ const (
 	maxDim = 1 << 20
 )
 
-// shape is the content of a FAISS file's header.
+// shape has the values in the header of a FAISS file.
 type shape struct {
 	metric Metric
 	dim    int
@@ -34,7 +34,7 @@ type shape struct {
 
 func (s shape) rowSize() int64 { return 4 * int64(s.dim) }
 
-// idsAt returns the offset of the number of ids.
+// idsAt returns the offset in the FAISS file at which the number of ids is stored.
 func (s shape) idsAt() int64 { return headSize + s.rows*s.rowSize() }
 
 func (s shape) size() int64 { return s.idsAt() + idsHead + 8*s.rows }
@@ -68,11 +68,11 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	}
 	le := binary.LittleEndian
 	if m := string(b[:4]); m != magicIDMap && m != magicIDMap2 {
-		return bad(0, "%s: only an IndexIDMap or IndexIDMap2 (IxMp, IxM2) is read", indexType(m))
+		return bad(0, "%s: only an IndexIDMap or IndexIDMap2 (IxMp, IxM2) can be read", indexType(m))
 	}
 	s := shape{metric: Metric(le.Uint32(b[33:])), dim: int(int32(le.Uint32(b[4:]))), rows: int64(le.Uint64(b[8:]))}
 	if s.metric != IP && s.metric != L2 {
-		return bad(33, "metric %d: only 0 (inner product) and 1 (L2) are read", s.metric)
+		return bad(33, "metric %d: only 0 (inner product) and 1 (L2) can be read", s.metric)
 	}
 	flat := magicIP
 	if s.metric == L2 {
@@ -81,9 +81,9 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	switch m := string(b[innerHead : innerHead+4]); {
 	case m == flat:
 	case m == magicIP || m == magicL2:
-		return bad(innerHead, "index %q inside one of metric %v", m, s.metric)
+		return bad(innerHead, "index %q does not have the metric %v of the index around it", m, s.metric)
 	default:
-		return bad(innerHead, "%s: only an IndexFlatIP or IndexFlatL2 (IxFI, IxF2) is read inside", indexType(m))
+		return bad(innerHead, "%s: inside, only an IndexFlatIP or IndexFlatL2 (IxFI, IxF2) can be read", indexType(m))
 	}
 	if b[32] != 1 || b[69] != 1 {
 		return bad(32, "the index is not trained")
@@ -105,7 +105,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		{74, le.Uint64(b[74:]), uint64(s.rows) * uint64(s.dim), "numbers"},
 	} {
 		if f.got != f.want {
-			return bad(f.off, "the index has %d %s, the header names %d", f.got, f.what, f.want)
+			return bad(f.off, "the index has %d %s, but the header names %d", f.got, f.what, f.want)
 		}
 	}
 	if size != s.size() {
@@ -115,7 +115,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	return s, nil
 }
 
-// indexType returns a name for the first four bytes of a FAISS index.
+// indexType returns a readable name for the first four bytes of a FAISS index.
 func indexType(magic string) string {
 	name := map[string]string{
 		magicIDMap: "an IndexIDMap", magicIDMap2: "an IndexIDMap2", magicIP: "an IndexFlatIP", magicL2: "an IndexFlatL2",

@@ -25,8 +25,8 @@ type idRow struct{ id, row int64 }
 // maxRows is the maximum number of vectors in an imported file: its ids need 24 bytes of memory each.
 const maxRows = 1 << 28
 
-// ReadIndex reads the head and the ids of an IndexFlatIP or IndexFlatL2 inside an IndexIDMap or
-// IndexIDMap2 of size bytes. A list of ids of another length, a repeated id, which FAISS accepts,
+// ReadIndex reads the head and the ids of a FAISS file of size bytes that is an IndexFlatIP or IndexFlatL2
+// inside an IndexIDMap or IndexIDMap2. A list of ids of another length, a repeated id, which FAISS accepts,
 // and any other fault is a *errs.CorruptionError that names the byte. More than 2²⁸ vectors are
 // errs.ErrTooLarge. Memory is allocated for the ids, 24 bytes each, as they are read.
 func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
@@ -91,7 +91,7 @@ func (x *Index) readIDs() error {
 	return nil
 }
 
-// twice sorts ids, and returns an error if an id occurs twice.
+// twice sorts the ids, and returns an error if one occurs twice.
 func (x *Index) twice(list []idRow) error {
 	slices.SortFunc(list, func(a, b idRow) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.row, b.row)) })
 	for i := 1; i < len(list); i++ {
@@ -118,7 +118,7 @@ func (x *Index) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: x.name, Offset: off, Err: err}
 }
 
-// Len returns the number of vectors.
+// Len returns the number of vectors in the file.
 func (x *Index) Len() int64 { return x.rows }
 
 // Dim returns the number of dimensions.
@@ -147,7 +147,7 @@ func (x *Index) RowOf(id int64) int64 {
 	return x.byID[i].row
 }
 
-// Vector appends the vector of a row to dst.
+// Vector appends the vector in a row to dst.
 func (x *Index) Vector(dst []float32, row int64) ([]float32, error) {
 	if row < 0 || row >= x.rows {
 		return dst, fmt.Errorf("row %d of %s is out of range: the file has %d rows, numbered from 0", row, x.name, x.rows)

@@ -39,7 +39,7 @@ func (w *faissWriter) write(b []byte) error {
 	return nil
 }
 
-// flush hashes the block in buf and writes it. The first block is kept for finish.
+// flush hashes the block in the buffer and writes it. The first block is kept for finish.
 func (w *faissWriter) flush() error {
 	if w.off == 0 && w.first == nil {
 		w.first, w.buf = w.buf, make([]byte, 0, blockSize)
@@ -56,13 +56,13 @@ func (w *faissWriter) flush() error {
 	return nil
 }
 
-// row writes a row.
+// row writes one vector, encoded as a row.
 func (w *faissWriter) row(b []byte) error {
 	w.shape.rows++
 	return w.write(b)
 }
 
-// ids begins the list of ids after the last row; id writes one id.
+// ids begins the list of ids after the last row; the method id then writes each of them.
 func (w *faissWriter) ids() error {
 	return w.write(binary.LittleEndian.AppendUint64(nil, uint64(w.shape.rows)))
 }

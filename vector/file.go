@@ -19,13 +19,13 @@ import (
 const blockSize = 1 << 20 // number of bytes covered by one hash
 
 var (
-	// errPair means that the FAISS file is not the one that the mapping names: a writer is between its two renames, or the
-	// file is damaged.
-	errPair  = errors.New("not the file that belongs to the mapping")
+	// errPair means that the FAISS file is not the one that the mapping names: either a writer has renamed
+	// only one of the two files so far, or the FAISS file is damaged.
+	errPair  = errors.New("the file is not the one that the mapping names")
 	errBlock = errors.New("checksum mismatch in a block")
 )
 
-// file is a mapped FAISS file whose blocks are verified on first access.
+// file is a mapped FAISS file whose blocks are verified when they are first read.
 type file struct {
 	shape
 	name    string
@@ -35,7 +35,7 @@ type file struct {
 	seen    []atomic.Uint64 // one bit per block that was verified
 }
 
-// openFile maps the file that a mapping describes, under one of the names that it may have.
+// openFile maps the FAISS file that a mapping describes, which may have one of several names.
 func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, error) {
 	h, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -61,10 +61,10 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	return o, nil
 }
 
-// belongs returns an error if the file was not written together with the mapping.
+// belongs returns an error if the FAISS file was not written together with the mapping.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
-		return f.damaged(-1, fmt.Errorf("%w: %d bytes, but the mapping requires %d", errPair, len(f.data), want.Size))
+		return f.damaged(-1, fmt.Errorf("%w: the file has %d bytes, but the mapping requires %d", errPair, len(f.data), want.Size))
 	}
 	if info.Mtime.Equal(time.UnixMicro(want.Mtime)) {
 		return nil
@@ -81,8 +81,8 @@ func (f *file) belongs(info vfs.Info, want faissFile) error {
 	return err
 }
 
-// touch verifies the blocks of the bytes [from, to), each only once as long as the file is open. It must be called
-// under guard.
+// touch verifies the blocks that contain the bytes [from, to), each only once as long as the file is open. It
+// must be called inside guard.
 func (f *file) touch(from, to int64) error {
 	for b := int(from / blockSize); int64(b)*blockSize < to; b++ {
 		bit := uint64(1) << (b & 63)
@@ -97,7 +97,7 @@ func (f *file) touch(from, to int64) error {
 	return nil
 }
 
-// verify compares block b with its hash.
+// verify verifies block b of the FAISS file against its hash.
 func (f *file) verify(b int) error {
 	lo := b * blockSize
 	want, err := strconv.ParseUint(f.hashes[16*b:16*(b+1)], 16, 64)
@@ -107,12 +107,12 @@ func (f *file) verify(b int) error {
 	return nil
 }
 
-// bytes returns the rows [from, to). It must be used under guard and after touchRows.
+// bytes returns the bytes of the rows [from, to). It must be used inside guard and after touchRows.
 func (f *file) bytes(from, to int64) []byte {
 	return f.data[headSize+from*f.rowSize() : headSize+to*f.rowSize()]
 }
 
-// touchRows verifies the blocks of the rows [from, to), each only once as long as the file is open.
+// touchRows verifies the blocks that contain the rows [from, to), each only once as long as the file is open.
 func (f *file) touchRows(from, to int64) error {
 	return f.touch(headSize+from*f.rowSize(), headSize+to*f.rowSize())
 }
@@ -146,5 +146,5 @@ func (f *file) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: f.name, Offset: off, Err: err}
 }
 
-// guard runs read, which reads the mapping, and returns a memory fault as an error.
+// guard runs read, which reads the mapped file, and returns a memory fault as an error.
 func (f *file) guard(read func() error) error { return vfs.GuardFile(f.name, read) }

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// kernel compares q with len(out) adjoining rows, little-endian and unaligned, and writes one number for each: the dot
-// product or the squared distance. The result for a row does not depend on its position or its neighbours, so a vector
-// has the same score in base, delta and overlay.
+// kernel compares the vector q with len(out) adjoining rows, little-endian and unaligned, and writes one
+// number for each to out: the dot product or the squared distance. The result for a row does not depend on its
+// position or its neighbours, so a vector has the same score in base, delta and overlay.
 type kernel func(q []float32, rows []byte, out []float32)
 
 func plainKernel(m Metric) kernel {
@@ -17,7 +17,7 @@ func plainKernel(m Metric) kernel {
 	return dot
 }
 
-// dot is the dot product in plain Go, with four sums so that additions need not wait for each other.
+// dot computes dot products in plain Go, with four sums so that additions need not wait for each other.
 func dot(q []float32, rows []byte, out []float32) {
 	for i := range out {
 		row := rows[4*len(q)*i : 4*len(q)*(i+1)]
@@ -36,7 +36,7 @@ func dot(q []float32, rows []byte, out []float32) {
 	}
 }
 
-// squares is the squared distance in plain Go.
+// squares computes squared distances in plain Go.
 func squares(q []float32, rows []byte, out []float32) {
 	for i := range out {
 		row := rows[4*len(q)*i : 4*len(q)*(i+1)]
@@ -57,7 +57,7 @@ func squares(q []float32, rows []byte, out []float32) {
 	}
 }
 
-// at returns number j of a row.
+// at returns element j of the vector in a row.
 func at(row []byte, j int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*j:]))
 }

@@ -2,5 +2,5 @@
 
 package vector
 
-// kernelOf returns the kernel of a metric for builds without assembly.
+// kernelOf returns the kernel for a metric in builds without assembly code.
 func kernelOf(m Metric) kernel { return plainKernel(m) }

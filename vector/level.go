@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// level is a pair of files, base or delta: the mapping and its FAISS file. Consecutive sets share it.
+// level is a pair of vector files, either the base or the delta: a mapping and its FAISS file. Consecutive
+// sets share it.
 type level struct {
 	t     *table.Table
 	f     *file
@@ -28,7 +29,7 @@ type level struct {
 	done atomic.Bool
 }
 
-// names are the names of the files of a level.
+// names are the names of the two files of a level.
 type names struct{ mapping, faiss, next string }
 
 var levelNames = [2]names{{BaseMapping, baseFAISS, baseNext}, {DeltaMapping, deltaFAISS, deltaNext}}
@@ -64,7 +65,7 @@ func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	return err
 }
 
-// lines finds a delta's lines that record deletions, and the first row of each kind.
+// lines finds the lines of a delta that record deletions, and the first row of each kind.
 func (l *level) lines(isDelta bool) error {
 	if l.done.Load() {
 		return nil
@@ -105,8 +106,8 @@ func (l *level) lines(isDelta bool) error {
 	return nil
 }
 
-// find returns the row and the number of a key, row -1 if it has no vector. has reports whether it has a line, dead or
-// live. The key must be in the table's encoded form.
+// find returns the row and the number of a key's vector, row -1 if it has none. has reports whether the level
+// has a line for the key, which may record a deletion. The key must be in the table's encoded form.
 func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error) {
 	line, value, err := l.t.FindEncoded(nil, int(kind), enc)
 	if err != nil || line < 0 {
@@ -122,7 +123,7 @@ func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error)
 	return l.first[kind] + line - int64(before), id, true, nil
 }
 
-// key returns the key of a row and its number.
+// key returns the document key of a row and the number of the vector.
 func (l *level) key(kind Kind, row int64) (string, int64, error) {
 	live := row - l.first[kind]
 	dead := l.dead[kind]

@@ -15,17 +15,17 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Kind is the kind of document to which a vector belongs: a section of the mapping.
+// Kind is the kind of document to which a vector belongs. Each kind has a section in the mapping.
 type Kind int
 
-// The kinds.
+// The kinds of documents that may have vectors.
 const (
 	Memories Kind = iota
 	Assemblies
 	kinds
 )
 
-// Names in a store's folder.
+// Names of the vector files and their folder, in a store's folder.
 const (
 	Folder      = "vector_index"
 	baseFAISS   = Folder + "/memory_vectors.faiss"
@@ -34,12 +34,13 @@ const (
 	deltaNext   = Folder + "/memory_vectors.delta.next.faiss"
 	mappingName = Folder + "/mapping"
 
-	// BaseMapping and DeltaMapping are the authoritative tables.
+	// BaseMapping and DeltaMapping are the tables that list the vectors; they are authoritative for which
+	// exist.
 	BaseMapping  = mappingName + ".json"
 	DeltaMapping = mappingName + ".delta.json"
 )
 
-// Schema returns the layout of mapping.json.
+// Schema returns the list of sections of mapping.json.
 func Schema() *table.Schema {
 	return &table.Schema{Name: mappingName, Sections: []table.Section{
 		{Name: "ids", Count: "vector_count", Dead: isDead, Valid: validID},
@@ -62,7 +63,8 @@ func validID(value []byte) error {
 	return err
 }
 
-// parseID parses a value that does not record a deletion.
+// parseID parses the value of a mapping's line as the number of a vector; the value must not record a
+// deletion.
 func parseID(value []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n <= 0 || value[0] == '0' || value[0] == '+' {
@@ -105,7 +107,7 @@ func parseExtra(b []byte) (extra, shape, error) {
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }
 
-// assemblyPrefix marks the id of an assembly in a flat mapping of another system.
+// assemblyPrefix precedes the id of an assembly in another system's mapping, which has no sections.
 const assemblyPrefix = "asm:"
 
 // ReadMapping parses a mapping from ids to the numbers of vectors, in any of the existing formats, and calls add for

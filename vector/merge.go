@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// merged is one key of the new file, with a vector or, in a new delta, with a deletion.
+// merged is one key of the files being written, with a vector or, in a new delta, with a deletion.
 type merged struct {
 	enc  []byte // encoded key, valid until the next call
 	id   int64  // 0: deleted
@@ -16,10 +16,10 @@ type merged struct {
 	edit Edit
 }
 
-// edited is the value of merged.from for the row of an edit.
+// edited is the value of merged.from for a row that comes from an edit and not from a file.
 const edited = 2
 
-// merger merges base, delta and edits of one kind.
+// merger merges the keys of base, delta and edits for one kind of document.
 type merger struct {
 	s       *Set
 	kind    Kind
@@ -59,7 +59,7 @@ func (s *Set) merge(kind Kind, p Plan, asDelta bool, skip map[string]bool) (*mer
 	return m, m.stepEdit()
 }
 
-// step moves to the next line of a level.
+// step moves to the next line of level i.
 func (m *merger) step(i int) (err error) {
 	m.key[i], m.value[i], m.has[i], err = m.lines[i].Next()
 	if m.has[i] && !isDead(m.value[i]) {
@@ -77,7 +77,7 @@ func (m *merger) stepEdit() (err error) {
 	return err
 }
 
-// next returns the next key of the new file.
+// next returns the next key of the files being written.
 func (m *merger) next() (c merged, ok bool, err error) {
 	for m.has[base] || m.has[delta] || m.hasE {
 		// The smallest key; of equal ones the newest level counts.
@@ -120,7 +120,7 @@ func (m *merger) next() (c merged, ok bool, err error) {
 	return merged{}, false, nil
 }
 
-// pass moves past a key in all levels.
+// pass moves past a key in base, delta and edits.
 func (m *merger) pass(key []byte) error {
 	for i := range 2 {
 		if m.has[i] && bytes.Equal(m.key[i], key) {
@@ -135,7 +135,7 @@ func (m *merger) pass(key []byte) error {
 	return nil
 }
 
-// inBase reports whether a key of the delta replaces one of the base.
+// inBase reports whether the base has a line for a key, which a line of the delta then replaces.
 func (m *merger) inBase(enc []byte) (bool, error) {
 	if m.s.levels[base] == nil {
 		return false, nil

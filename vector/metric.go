@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Metric is the measure by which two vectors are compared. Its value is FAISS's number for it.
+// Metric is the measure by which two vectors are compared. Its value is the number that FAISS uses for it.
 type Metric int32
 
-// The metrics.
+// The supported metrics.
 const (
 	IP Metric = 0 // cosine: the inner product of vectors of length 1
 	L2 Metric = 1 // the squared distance
@@ -49,8 +49,9 @@ func (m Metric) score(v float32) float64 {
 	return max(-1, min(1, float64(v))) // rounding may exceed the range by about 1e-7
 }
 
-// Row appends v as it is stored in a row: unchanged for L2, scaled to length 1 for IP; a zero vector stays zero. The
-// bits do not depend on the machine: the squares are exact in float64, so fusing an addition changes nothing.
+// Row appends vector v in the form in which a file stores it: unchanged for L2, scaled to length 1 for IP; a
+// zero vector stays zero. The bits do not depend on the machine: the squares are exact in float64, so fusing
+// an addition changes nothing.
 func (m Metric) Row(dst []byte, v []float32) []byte {
 	norm := 1.0
 	if m == IP {
@@ -76,7 +77,7 @@ func Norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// query returns v in the form in which it is compared with rows.
+// query returns the query vector v in the form in which it is compared with rows: scaled to length 1 for IP.
 func (m Metric) query(v []float32) []float32 {
 	row := m.Row(make([]byte, 0, 4*len(v)), v)
 	q := make([]float32, len(v))
@@ -96,7 +97,8 @@ func zero(row []byte) bool {
 	return true
 }
 
-// CheckFinite returns a *errs.FieldError for the first NaN or infinity in v, with its index in field.
+// CheckFinite returns a *errs.FieldError for the first NaN or infinity in v, which names the field and the
+// index.
 func CheckFinite(field string, v []float32) error {
 	for i, x := range v {
 		if d := x - x; d != 0 { // NaN if x is not finite

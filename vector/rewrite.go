@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// rewrite is a write in progress.
+// rewrite is the state of writing a new base or delta of the vectors.
 type rewrite struct {
 	s       *Set
 	to      Target
@@ -19,7 +19,7 @@ type rewrite struct {
 	verified [2]int64
 }
 
-// rows writes the rows of a kind.
+// rows writes the rows of one kind of document into the FAISS file.
 func (r *rewrite) rows(kind Kind) error {
 	m, err := r.s.merge(kind, r.p, r.asDelta, nil)
 	if err != nil {
@@ -62,8 +62,8 @@ func (r *rewrite) rows(kind Kind) error {
 	}
 }
 
-// copyRow copies a row of a level. It verifies the blocks again, even if they were verified before: bytes damaged since
-// must not get a new, valid checksum.
+// copyRow copies a row from a file of the set. It verifies the blocks again, even if they were verified
+// before: bytes damaged since must not get a new, valid checksum.
 func (r *rewrite) copyRow(level int, row int64) error {
 	f := r.s.levels[level].f
 	return f.guard(func() error {
@@ -77,7 +77,8 @@ func (r *rewrite) copyRow(level int, row int64) error {
 	})
 }
 
-// ids writes the ids and the lines of a kind. It returns the number of keys of the kind in the resulting set.
+// ids writes the ids of one kind of document into the FAISS file and its lines into the mapping. It returns
+// how many documents of the kind have a vector in the resulting set.
 func (r *rewrite) ids(kind Kind) (live int64, err error) {
 	m, err := r.s.merge(kind, r.p, r.asDelta, r.skip[kind])
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	return best(k, tops), nil
 }
 
-// scanner is the state that the workers of a scan share.
+// scanner is the state that the workers share that scan one FAISS file for a search.
 type scanner struct {
 	s     *search
 	l     *level
@@ -50,7 +50,7 @@ type scanner struct {
 	err   atomic.Pointer[error]
 }
 
-// run processes chunks until there are no more.
+// run compares one chunk of rows after another until there are no more, and collects the best in t.
 func (w *scanner) run(ctx context.Context, t *top) {
 	out := make([]float32, w.step)
 	for w.err.Load() == nil {
@@ -70,7 +70,7 @@ func (w *scanner) run(ctx context.Context, t *top) {
 	}
 }
 
-// chunk compares the rows [from, to). It must be called under guard.
+// chunk compares the query with the rows [from, to), and adds the best to t. It must be called inside guard.
 func (w *scanner) chunk(from, to int64, out []float32, t *top) error {
 	f := w.l.f
 	if err := f.touchRows(from, to); err != nil {

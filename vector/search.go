@@ -27,7 +27,7 @@ type Query struct {
 	Accept func(key string) (bool, error)
 	// Keys, if not nil, are the only keys to compare: the result of a selective filter.
 	Keys []string
-	// Workers is the number of goroutines to use; 0 and 1 start none.
+	// Workers is the number of goroutines that search; 0 and 1 start none besides the caller.
 	Workers int
 }
 
@@ -38,7 +38,7 @@ type Hit struct {
 	Score float64 // the cosine, or 1/(1+d²)
 }
 
-// found is a candidate with its key.
+// found is a search candidate with its document key.
 type found struct {
 	Hit
 	val float32
@@ -100,7 +100,7 @@ func (v *View) checkQuery(vector []float32, dim int) error {
 	return nil
 }
 
-// search is one call of Search.
+// search is the state of one call of Search.
 type search struct {
 	v      *View
 	q      *Query
@@ -125,8 +125,8 @@ func (s *search) found(key, enc string, id int64, val float32) found {
 	return found{Hit: Hit{Key: key, ID: id, Score: s.v.metric.score(x)}, val: val, enc: enc}
 }
 
-// accept selects from candidates, best first, up to Limit that Accept accepts. enough is also true if no further
-// candidate can reach MinScore.
+// accept selects from list, whose candidates are sorted best first, up to Limit that Accept accepts. enough is
+// also true if no further candidate can reach MinScore.
 func (s *search) accept(ctx context.Context, list []found) (hits []Hit, enough bool, err error) {
 	for i := range list {
 		h := &list[i].Hit
@@ -165,7 +165,8 @@ func sortFound(list []found) {
 	})
 }
 
-// best returns the best k candidates of all levels and the overlay. more reports whether there may be further ones.
+// best returns the best k candidates of base, delta and overlay. more reports whether there may be further
+// ones.
 func (s *search) best(ctx context.Context, k int) (list []found, more bool, err error) {
 	for {
 		list, more, missed, err := s.bestOnce(ctx, k)
@@ -217,8 +218,8 @@ func (s *search) bestOnce(ctx context.Context, k int) (list []found, more, misse
 	return list, more, false, nil
 }
 
-// overlay compares the rows of the overlay. v.mu is held. Their number is bounded by the log's budget, so they are
-// sorted with the rest instead of kept in a heap.
+// overlay returns all rows of the overlay as candidates; the caller holds v.mu. Their number is bounded by the
+// log's budget, so they are sorted with the rest instead of kept in a heap.
 func (s *search) overlay() []found {
 	o := &s.v.over[s.q.Kind]
 	n := len(o.keys)
@@ -238,7 +239,7 @@ func (s *search) overlay() []found {
 	return list
 }
 
-// only compares the vectors of some keys.
+// only returns the candidates among the given document keys, best first.
 func (s *search) only(ctx context.Context, keys []string) ([]found, error) {
 	var list []found
 	var row []byte

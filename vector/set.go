@@ -12,10 +12,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ErrForeign means that the files belong to another store.
+// ErrForeign means that the vector files belong to another store.
 var ErrForeign = table.ErrForeign
 
-// Set is the base with the delta over it, as of one LSN. It never changes. Readers must hold a reference.
+// Set is the base of the vector files with the delta over it, as of one LSN. It never changes. Readers must
+// hold a reference.
 type Set struct {
 	levels [2]*level // base and delta; nil if missing
 	shape            // rows is the number of live rows of both
@@ -33,12 +34,13 @@ const (
 	delta
 )
 
-// loadTries is the maximum number of attempts of Load. One more attempt is enough for each write that ends meanwhile.
+// loadTries is the maximum number of attempts of Load. One more attempt is enough for each write of vector
+// files that ends meanwhile.
 const loadTries = 8
 
-// Load maps the vectors of a store. If there are none, it returns an empty set with LSN 0. Files that are torn, of
-// another store, or that do not belong together are an error, never an empty set. Files that prev has open are shared.
-// The caller owns one reference.
+// Load maps the vector files of a store. If there are none, it returns an empty set with LSN 0. Files that are
+// torn, of another store, or that do not belong together are an error, never an empty set. Files that prev has
+// open are shared. The caller owns one reference.
 func Load(fsys vfs.FS, dir, store string, prev *Set) (s *Set, err error) {
 	for range loadTries {
 		if s, err = loadOnce(fsys, dir, store, prev); !errors.Is(err, errPair) {
@@ -55,7 +57,8 @@ func Empty() *Set {
 	return s
 }
 
-// loadOnce opens the delta's mapping before the base: a merge puts the new base in place before it removes the delta.
+// loadOnce makes one attempt of Load. It opens the delta's mapping before the base: a merge puts the new base
+// in place before it removes the delta.
 func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	s := Empty()
 	defer func() {
@@ -86,8 +89,8 @@ func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	return s, s.fill()
 }
 
-// openLevel opens a level, or takes another reference to the one in prev if the files are the same. It returns nil if
-// there is no mapping.
+// openLevel opens the base (i is 0) or the delta, or takes another reference to the one in prev if the files
+// are the same. It returns nil if there is no mapping.
 func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error) {
 	if prev != nil && prev.levels[i] != nil {
 		if had := prev.levels[i]; !had.next && had.t.Stands(fsys, dir) && had.retain() {
@@ -104,7 +107,7 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	l := &level{t: t}
 	l.refs.Start()
 	if got := t.Meta().Store; got != store {
-		return nil, errors.Join(fmt.Errorf("%s %w: the file is of store %s, this is store %s", t.Name(), ErrForeign, got,
+		return nil, errors.Join(fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", t.Name(), ErrForeign, got,
 			store), l.release())
 	}
 	return l, nil
@@ -136,7 +139,7 @@ func (s *Set) fill() error {
 	return nil
 }
 
-// ready determines, on first use, the rows of the base that the delta hides.
+// ready determines, when the set is first used, the rows of the base that the delta replaces or deletes.
 func (s *Set) ready() error {
 	if s.done.Load() {
 		return nil
@@ -237,7 +240,8 @@ func (s *Set) ID(kind Kind, key string) (int64, error) {
 	return id, err
 }
 
-// find returns the level, row and number of a key's vector; the level is -1 if it has none.
+// find returns where the vector of a key is: in base or delta (at), in which row, and the number of the
+// vector. at is -1 if the key has no vector.
 func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -264,7 +268,7 @@ func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	return -1, -1, 0, nil
 }
 
-// Row appends the row of a key to dst, as in the file; ok is false if the key has no vector.
+// Row appends the row of a key's vector to dst, as stored in the file; ok is false if the key has no vector.
 func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
 	at, row, id, err := s.find(kind, key)
 	if err != nil || at < 0 {

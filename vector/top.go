@@ -2,13 +2,14 @@ package vector
 
 import "slices"
 
-// candidate is a row that may be among the best. A greater val means nearer.
+// candidate is a row that may be among the best results of a search. A greater val means that it is nearer.
 type candidate struct {
 	val float32
 	row int64
 }
 
-// worse reports whether a ranks after b. Rows are in the order of the ids.
+// worse reports whether candidate a ranks after b. Of two with equal val the one with the lower row ranks
+// first; rows are in the order of the keys.
 func worse(a, b candidate) bool { return a.val < b.val || a.val == b.val && a.row > b.row }
 
 // top has the best k candidates in a heap whose root is the worst of them.
@@ -52,7 +53,7 @@ func (t *top) add(c candidate) {
 	}
 }
 
-// best returns the best k candidates of several heaps, in order.
+// best merges heaps and returns the best k of their candidates, best first.
 func best(k int, tops []top) []candidate {
 	var all []candidate
 	for i := range tops {

@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// View is a set with an overlay in memory of the later changes. It may be filled and searched concurrently.
+// View is a set of vector files with an overlay in memory that has the later changes. It may be filled and
+// searched concurrently.
 type View struct {
 	set    *Set
 	metric Metric
@@ -21,8 +22,8 @@ type View struct {
 	size   int // number of keys in the overlay
 }
 
-// overlay is a growing contiguous matrix of vectors. A key has at most one row; a newer vector of the key overwrites
-// the row.
+// overlay is a growing matrix of vectors, in memory, that changed since the files were written. A key has at
+// most one row; a newer vector of the key overwrites the row.
 type overlay struct {
 	rows []byte
 	keys []string // encoded keys, by row
@@ -52,13 +53,13 @@ func NewView(set *Set, metric Metric, dim int) (*View, error) {
 	return v, nil
 }
 
-// Set returns the underlying set. It is valid as long as the view.
+// Set returns the underlying set. It may be used as long as the view.
 func (v *View) Set() *Set { return v.set }
 
 // Retain takes another reference to the set. It returns false if the last one was released.
 func (v *View) Retain() bool { return v.set.Retain() }
 
-// Release releases a reference.
+// Release releases a reference to the set.
 func (v *View) Release() error { return v.set.Release() }
 
 // Dim returns the number of dimensions, 0 while it is not known.
@@ -68,7 +69,7 @@ func (v *View) Dim() int {
 	return v.dim
 }
 
-// Overlay returns the number of keys that changed since the set was written.
+// Overlay returns the number of keys that changed since the vector files were written.
 func (v *View) Overlay() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -129,7 +130,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	return nil
 }
 
-// Delete records that a key no longer has a vector.
+// Delete records in the overlay that a key no longer has a vector.
 func (v *View) Delete(kind Kind, key string) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -154,14 +155,14 @@ func (v *View) Delete(kind Kind, key string) error {
 	return nil
 }
 
-// hide marks a row of the set as replaced by the overlay.
+// hide marks a row of the base or delta as replaced by the overlay.
 func (v *View) hide(level int, row int64) {
 	if level >= 0 {
 		v.hidden[level].set(row)
 	}
 }
 
-// Row appends the current row of a key to dst; ok is false if the key has no vector.
+// Row appends the current row of a key's vector to dst; ok is false if the key has no vector.
 func (v *View) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -204,14 +205,14 @@ func (v *View) Count(kind Kind) int64 {
 	return n
 }
 
-// end returns the row after the last one of a kind.
+// end returns the number of the row after the last one of a kind.
 func (l *level) end(kind Kind) int64 { return l.first[kind+1] }
 
 // Metric returns the metric of the vectors.
 func (v *View) Metric() Metric { return v.metric }
 
-// Walk calls f with every key of a kind that has a vector, until f returns an error. The keys of the overlay come last,
-// as of the beginning of the call.
+// Walk calls f with every document key of a kind that has a vector, until f returns an error. Keys in the
+// overlay, as it was at the beginning of the call, come last.
 func (v *View) Walk(kind Kind, f func(key string) error) error {
 	v.mu.RLock()
 	o := &v.over[kind]

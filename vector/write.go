@@ -14,13 +14,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target has the parameters of a write: where it writes, and the part of the log that the new files will cover.
+// Target describes where new vector files are written, and which part of the log they will cover.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // the store's folder
 	Temp string      // path of temporary files without their extensions, on the same file system; no other process uses it
 	Perm fs.FileMode // mode of the files; 0 means 0600
-	// FolderPerm is the mode of vector_index, if it must be created; 0 means 0700.
+	// FolderPerm is the mode with which the folder vector_index is created if it is missing; 0 means 0700.
 	FolderPerm fs.FileMode
 
 	Store  string // the store's UUID
@@ -32,7 +32,7 @@ type Target struct {
 	Model  string
 }
 
-// Written is the result of a write.
+// Written describes the vector files that were written.
 type Written struct {
 	Name    string // name of the FAISS file, relative to the store
 	Size    int64  // size of the FAISS file in bytes
@@ -41,13 +41,13 @@ type Written struct {
 	Skipped int   // number of edits whose vector was not available
 }
 
-// ErrNoBase means that there is no base for a delta.
+// ErrNoBase means that a delta cannot be written because there is no base.
 var ErrNoBase = table.ErrNoBase
 
 const deltaShare = 8 // a delta larger than 1/deltaShare of the base is merged
 
-// MergeDue reports whether the next write should be a base: there is none, it is smaller than small bytes, or the delta
-// has grown to an eighth of it.
+// MergeDue reports whether the next write of vectors should be a base: there is none, it is smaller than small
+// bytes, or the delta has grown to an eighth of it.
 func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil || b.f.size() < small {
@@ -56,12 +56,12 @@ func (s *Set) MergeDue(small int64) bool {
 	return d != nil && d.f.size() > b.f.size()/deltaShare
 }
 
-// HasDelta reports whether the set has a delta.
+// HasDelta reports whether the set has a delta over its base.
 func (s *Set) HasDelta() bool { return s.levels[delta] != nil }
 
-// WriteBase merges the set and the edits into a new base and removes the delta. The set itself is unchanged; Load
-// returns the new one. The set must have been loaded under the flush.lock that is held, and must be Empty if its
-// dimension or metric differs from the target's.
+// WriteBase merges the set and the edits into new base files and removes the delta. s itself does not change;
+// Load returns the new set. s must have been loaded under the flush.lock that is held, and must be Empty if
+// its dimension or metric differs from the target's.
 func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	w, err := write(s, to, p, base)
 	if err != nil {
@@ -70,7 +70,7 @@ func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	return w, dropDelta(to)
 }
 
-// WriteDelta writes a new delta: the set's delta with the edits applied.
+// WriteDelta writes a new delta: the vectors of the present delta with the edits applied.
 func WriteDelta(s *Set, to Target, p Plan) (Written, error) {
 	if s.levels[base] == nil {
 		return Written{}, ErrNoBase
@@ -107,7 +107,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 		return w, err
 	}
 	if err := settle(s, to); err != nil {
-		return w, fmt.Errorf("finish the previous write: %w", err)
+		return w, fmt.Errorf("finish the previous write of vectors: %w", err)
 	}
 	if err := fill(s, to, p, which, &w); err != nil {
 		return w, fmt.Errorf("write %s: %w", n.faiss, err)
@@ -123,7 +123,8 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	return w, nil
 }
 
-// place renames both files to their final names. Each step is durable before the next; see the package comment.
+// place renames the new FAISS file and the new mapping to their final names. Each step is durable before the
+// next; see the package comment.
 func place(to Target, n names, folder string) error {
 	for _, step := range [][2]string{
 		{to.Temp + ".faiss", filepath.Join(to.Dir, n.next)},
@@ -140,7 +141,8 @@ func place(to Target, n names, folder string) error {
 	return nil
 }
 
-// settle renames FAISS files that an interrupted writer left under next, and removes those that belong to no mapping.
+// settle finishes what an interrupted writer has left: it renames FAISS files that still have their temporary
+// name next, and removes those that belong to no mapping.
 func settle(s *Set, to Target) error {
 	changed := false
 	for i, n := range levelNames {
@@ -165,7 +167,7 @@ func settle(s *Set, to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// dropDelta removes the delta, which is merged into the new base: its mapping first.
+// dropDelta removes the delta, which was merged into the new base: its mapping first.
 func dropDelta(to Target) error {
 	changed := false
 	for _, name := range []string{DeltaMapping, deltaFAISS, deltaNext} {
@@ -184,7 +186,8 @@ func dropDelta(to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// fill writes and syncs both temporary files. It removes them if it fails, to free the space on a full disk.
+// fill writes and syncs the temporary FAISS file and mapping. It removes them if it fails, to free the space
+// on a full disk.
 func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	var f [2]vfs.File
 	var err error
@@ -223,8 +226,8 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	return err
 }
 
-// both writes the rows, and in a second pass the ids and the mapping: the number of rows, and so the offset of the ids,
-// is known only after the first pass.
+// both writes the rows, and in a second pass the ids and the mapping, because the number of rows, and so the
+// offset of the ids, is known only after the first pass.
 func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
 	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
 	r.faiss = newFAISSWriter(vfs.Streamed(f[0]), shape{metric: to.Metric, dim: to.Dim})

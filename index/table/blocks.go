@@ -14,7 +14,8 @@ var (
 	errLine  = errors.New("not a table line")
 )
 
-// touch verifies block b against its checksum, unless this open table has verified it before.
+// touch verifies block b of the table file against its checksum, unless this open table has verified it
+// before.
 func (t *Table) touch(b int) error {
 	bit := uint64(1) << (b & 63)
 	if t.seen[b>>6].Load()&bit != 0 {
@@ -27,7 +28,7 @@ func (t *Table) touch(b int) error {
 	return nil
 }
 
-// verifyBlock compares block b with its hash.
+// verifyBlock verifies block b of the table file against its checksum.
 func (t *Table) verifyBlock(b int) error {
 	lo := b * blockSize
 	hi := min(lo+blockSize, t.body)

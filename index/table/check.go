@@ -80,12 +80,12 @@ func (c *checker) foot() error {
 	t := c.t
 	at := t.body - len(foot)
 	if string(t.data[at:t.body]) != foot {
-		return t.damaged(int64(at), errors.New("the sections do not end here"))
+		return t.damaged(int64(at), errors.New("the sections do not end where the metadata begin"))
 	}
 	return nil
 }
 
-// lineCheck checks the lines of a section, checkLines at a time.
+// lineCheck checks the lines of a section of a table, checkLines at a time.
 type lineCheck struct {
 	t      *Table
 	sec    int
@@ -126,7 +126,7 @@ func (l *lineCheck) fault(err error) {
 	l.faults = append(l.faults, l.t.damaged(int64(l.at), err))
 }
 
-// one checks a line with its newline.
+// one checks one line of a table, including its newline; last reports that it is the last of its section.
 func (l *lineCheck) one(line []byte, last bool) {
 	n := -1
 	if line[0] == '"' {
@@ -162,7 +162,7 @@ func (l *lineCheck) one(line []byte, last bool) {
 	if sec.Dead == nil || !sec.Dead(rest[1:]) {
 		l.live++
 	} else if l.t.name != l.t.sch.Delta() {
-		l.fault(fmt.Errorf("%s has a dead value, which only a delta may have", enc))
+		l.fault(fmt.Errorf("%s has a value that marks a deletion, which only a delta may have", enc))
 	}
 	if sec.Valid != nil {
 		if err := sec.Valid(rest[1:]); err != nil {
@@ -171,14 +171,14 @@ func (l *lineCheck) one(line []byte, last bool) {
 	}
 }
 
-// count compares the counts in the section's metadata with those found.
+// count compares the counts of lines and entries in the metadata with those found.
 func (l *lineCheck) count() {
 	s := l.t.sections[l.sec]
 	name := l.t.sch.Sections[l.sec].Name
 	if l.lines != s.lines {
-		l.fault(fmt.Errorf("%q has %d lines, but the metadata have %d", name, l.lines, s.lines))
+		l.fault(fmt.Errorf("%q has %d lines, but the metadata count %d", name, l.lines, s.lines))
 	}
 	if l.t.name != l.t.sch.Delta() && l.live != s.live {
-		l.fault(fmt.Errorf("%q has %d entries, but the metadata have %d", name, l.live, s.live))
+		l.fault(fmt.Errorf("%q has %d entries, but the metadata count %d", name, l.live, s.live))
 	}
 }

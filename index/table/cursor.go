@@ -1,6 +1,7 @@
 package table
 
-// cursor iterates over the lines of a section. It reads the mapping, so it must be used under guard.
+// cursor iterates over the lines of a section of a table. It reads the mapped file, so it must be used inside
+// guard.
 type cursor struct {
 	t      *Table
 	at, hi int // offset of the current line, and offset of the section's end

@@ -3,7 +3,8 @@ package table
 // A search estimates positions with numbers: the characters of keys are read as digits, in an order that never
 // contradicts the order of bytes. Two characters may share a digit.
 
-// The alphabets, the most specific first. A range of keys uses the first one that has all the characters to compare.
+// The alphabets that keys may be written in, the most specific first. For a range of keys the first alphabet
+// is used that has all the characters to compare.
 const (
 	inDecimal = 1 << iota // the characters 0-9 -
 	inHex                 // the characters 0-9 a-f -
@@ -12,7 +13,7 @@ const (
 	inAny
 )
 
-// charsets returns the alphabets that a byte belongs to.
+// charsets returns, as a bit set, the alphabets that a byte belongs to.
 func charsets(c byte) uint8 {
 	switch {
 	case c == 0:
@@ -60,17 +61,17 @@ func nameDigit(c byte) uint64 {
 	return 0
 }
 
-// sample has the characters that an estimate uses: those of three keys after their common prefix, without the positions
-// where all three agree (the hyphens and the version of a UUID carry no information). After the end of a key it has
-// zeros.
+// sample has the characters by which the position of a key is estimated: those of three keys after their
+// common prefix, without the positions where all three agree (the hyphens and the version of a UUID carry no
+// information). After the end of a key it has zeros.
 type sample struct {
 	k, lo, hi [10]byte
 	n         int
 	set       uint8 // set of the alphabets that have all these characters
 }
 
-// take fills the sample from three keys. It reads a few more positions of the keys than the sample has room
-// for.
+// take fills the sample from the three keys, whose first p bytes agree. It reads a few more positions of the
+// keys than the sample has room for.
 func (s *sample) take(k, lo, hi []byte, p int) {
 	s.set = inDecimal | inHex | inLower | inName | inAny
 	kEnd, loEnd, hiEnd := false, false, false
@@ -97,7 +98,7 @@ func char(b []byte, i int, end *bool) byte {
 	return b[i]
 }
 
-// numbers returns the three keys of the sample as numbers.
+// numbers returns the three keys of the sample as numbers that can be interpolated.
 func (s *sample) numbers() (k, lo, hi uint64) {
 	switch {
 	case s.set&inDecimal != 0:

@@ -2,27 +2,28 @@ package table
 
 import "bytes"
 
-// Edits iterates over the changes of one section in the order of their encoded keys, each key once. value is a live
-// value, or one for which the section's Dead is true. It is valid until the next call.
+// Edits iterates over the changes of one section in the order of their encoded keys, each key once. value is
+// the new value, or one for which the section's Dead is true: that deletes the key. It is valid until the next
+// call.
 type Edits interface {
 	Next() (key, value []byte, ok bool, err error)
 }
 
-// Plan has the changes that a rewrite applies to a set.
+// Plan has the changes that are applied to a set of table files when a new file is written.
 type Plan struct {
 	// Edits is called once for each section, in order, after the previous section is written. It returns the
 	// changes of the section.
 	Edits func(sec int) (Edits, error)
-	// Changed is called for each change of a key with the previous and the new live value; nil means that there
-	// is no live value. The bytes are valid during the call only. Changed may be nil.
+	// Changed is called for each change of a key with the previous and the new value; nil means that the key
+	// does not exist. The bytes are valid during the call only. Changed may be nil.
 	Changed func(sec int, key, before, after []byte) error
-	// Extra returns the Extra of the metadata, in place of the Extra of the target. It is called after all
+	// Extra returns the Extra object of the metadata, in place of the one in Target. It is called after all
 	// sections are written. It may be nil.
 	Extra func() []byte
 }
 
-// merge writes the set with the plan's edits: as a base (with the delta merged in, without dead entries) or as a delta
-// over the set's base (only what differs from the base).
+// merge writes a new table file from a set and the plan's edits: either a base (with the delta merged in and
+// deletions dropped) or a delta (only what differs from the set's base).
 type merge struct {
 	s       *Set
 	w       *Writer
@@ -30,11 +31,11 @@ type merge struct {
 	asDelta bool
 	live    []int64
 	steps   int // number of changes processed so far
-	// Number of the first block of the base that was not verified again.
+	// Number of the first block of the base that was not verified again for this write.
 	verified int
 }
 
-// all writes every section and returns the numbers of live entries by section.
+// all writes every section of the new file and returns the number of existing keys of each section.
 func (m *merge) all() ([]int64, error) {
 	m.live = make([]int64, len(m.s.sch.Sections))
 	for sec := range m.s.sch.Sections {

@@ -14,7 +14,7 @@ const (
 	blockSize = 64 << 10
 	hashWidth = 16 // number of hex digits of a block's hash
 
-	// Format is the version of the file format that this package reads and writes.
+	// Format is the version of the table file format that this package reads and writes.
 	Format   = 1
 	endHead  = `,"end":"`
 	endTail  = `"}` + "\n"
@@ -23,7 +23,7 @@ const (
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
 
-// Meta identifies the store of a table and the log range that it covers.
+// Meta has the metadata of a table: which store it belongs to and which range of the log it covers.
 type Meta struct {
 	Store   string    // UUID of the store
 	From    uint64    // LSN of the base of a delta
@@ -32,13 +32,13 @@ type Meta struct {
 	Extra   []byte    // JSON object that belongs to the caller, nil for none
 }
 
-// span is the position and size of a section.
+// span is the position and size of a section in a table file.
 type span struct {
 	start, end  int64 // offsets of the first byte of the section's lines and of their end
 	lines, live int64
 }
 
-// appendMeta appends the metadata line up to the hashes of the blocks.
+// appendMeta appends the metadata line of a table, up to where the hashes of the blocks begin.
 func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 	dst = append(dst, `,"metadata": {"version":"`...)
 	dst = strconv.AppendInt(dst, Format, 10)
@@ -84,8 +84,8 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 // blocksTail is the text after the hashes of the blocks, at the end of the metadata line.
 const blocksTail = `"}` + "\n"
 
-// parseMeta parses the metadata line, whose checksum is already verified. blocks are the hashes; it points into
-// line. sections are the sections that the file has.
+// parseMeta parses the metadata line of a table, whose checksum is already verified. blocks are the hashes of
+// the blocks; the slice points into line. sections are the sections that the file has.
 func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte, err error) {
 	p := metaParser{rest: line}
 	p.expect(`,"metadata": {"version":"`)
@@ -132,7 +132,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 	}
 	p.expect(`]},"blocks":"`)
 	if p.err == nil && !bytes.HasSuffix(p.rest, []byte(blocksTail)) {
-		p.fail("the metadata has no end")
+		p.fail("the metadata end too early")
 	}
 	if p.err != nil {
 		return m, nil, nil, p.err
@@ -140,7 +140,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 	return m, sections, p.rest[:len(p.rest)-len(blocksTail)], nil
 }
 
-// metaParser parses the metadata line. After the first error its methods return zero values.
+// metaParser parses the metadata line of a table. After the first error its methods return zero values.
 type metaParser struct {
 	rest []byte
 	err  error
@@ -170,7 +170,7 @@ func (p *metaParser) number() uint64 {
 	}
 	v, err := strconv.ParseUint(string(p.rest[:n]), 10, 64)
 	if err != nil {
-		p.fail("the metadata lacks a number")
+		p.fail("the metadata lack a number")
 		return 0
 	}
 	p.rest = p.rest[n:]
@@ -192,12 +192,12 @@ func (p *metaParser) span() span {
 
 func (p *metaParser) time() time.Time {
 	if len(p.rest) < len(timeForm) {
-		p.fail("the metadata lacks a time")
+		p.fail("the metadata lack a time")
 		return time.Time{}
 	}
 	t, err := time.Parse(timeForm, string(p.rest[:len(timeForm)]))
 	if err != nil {
-		p.fail("the metadata lacks a time")
+		p.fail("the metadata lack a time")
 		return time.Time{}
 	}
 	p.rest = p.rest[len(timeForm):]
@@ -207,12 +207,12 @@ func (p *metaParser) time() time.Time {
 func (p *metaParser) text() string {
 	n := keyEnd(p.rest)
 	if p.err != nil || n < 0 {
-		p.fail("the metadata lacks a string")
+		p.fail("the metadata lack a string")
 		return ""
 	}
 	s, ok := appendDecoded(nil, p.rest[:n])
 	if !ok {
-		p.fail("a string in the metadata is not canonical")
+		p.fail("a string in the metadata is not in the form that this program writes")
 	}
 	p.rest = p.rest[n:]
 	return string(s)

@@ -37,11 +37,11 @@ type Table struct {
 	refs     refcount.Count
 }
 
-// edge has the first and last key of a section, each from after its opening quote on.
+// edge has the first and last key of a section, each without its opening quote.
 type edge struct{ first, last []byte }
 
-// Open maps a table. It reads only the last line and the metadata. name is relative to dir. The caller receives
-// one reference, which it must release.
+// Open maps a table file. It reads only the last line and the metadata. name is relative to dir. The caller
+// receives one reference, which it must release.
 func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	return t, nil
 }
 
-// readEnd reads the last line and the metadata.
+// readEnd reads the last line of the file and the metadata to which that points.
 func (t *Table) readEnd() error {
 	size := len(t.data)
 	if size < endWidth {
@@ -99,7 +99,7 @@ func (t *Table) readEnd() error {
 		return t.damaged(int64(t.body), err)
 	}
 	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
-		return t.damaged(int64(t.body), fmt.Errorf("the metadata cover the log from %d to %d, beyond the maximum position",
+		return t.damaged(int64(t.body), fmt.Errorf("the metadata name a range of the log, %d to %d, beyond the maximum position",
 			t.meta.From, t.meta.LSN))
 	}
 	t.present = len(t.sections)
@@ -117,10 +117,10 @@ func (t *Table) readEnd() error {
 	return nil
 }
 
-// mostLSN is a position above every position of a log (segment.MaxNumber).
+// mostLSN is above every position that a log can have (segment.MaxNumber).
 const mostLSN = 1 << 62
 
-// checkSpans returns an error unless the sections and their heads fill the file before the metadata. It adds
+// checkSpans returns an error unless the sections fill the file before the metadata without gaps. It adds
 // empty spans for optional sections that the file does not have.
 func (t *Table) checkSpans() error {
 	at := int64(0)
@@ -141,10 +141,10 @@ func (t *Table) checkSpans() error {
 	return nil
 }
 
-// minLine is the length of the shortest line in bytes: `"":0` and a newline.
+// minLine is the length in bytes of the shortest possible line: `"":0` and a newline.
 const minLine = 5
 
-// parseEnd parses the last line of a table.
+// parseEnd parses the last line of a table: the offset of the metadata and their hash.
 func parseEnd(b []byte) (off, hash uint64, ok bool) {
 	if len(b) != endWidth || !bytes.HasPrefix(b, []byte(endHead)) || !bytes.HasSuffix(b, []byte(endTail)) ||
 		b[len(endHead)+16] != ' ' {
@@ -199,15 +199,16 @@ func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
 // Has reports whether the file has a section; optional sections may be missing.
 func (t *Table) Has(sec int) bool { return sec < t.present }
 
-// Live returns the number of live entries in a section; for a delta, in base and delta together.
+// Live returns the number of existing keys in a section; for a delta, in base and delta together.
 func (t *Table) Live(sec int) int64 { return t.sections[sec].live }
 
-// damaged returns a *errs.CorruptionError for an offset in the file.
+// damaged returns a *errs.CorruptionError that names this file and the offset, with err as the cause.
 func (t *Table) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: t.name, Offset: off, Err: err}
 }
 
-// guard calls f, which reads the mapping, and returns a memory fault as an error.
+// guard calls f, which reads the mapped file, and returns a memory fault (as when the file was truncated) as
+// an error.
 func (t *Table) guard(f func() error) error { return vfs.GuardFile(t.name, f) }
 
 // missing reports whether err means that the file does not exist.

@@ -9,7 +9,7 @@ import (
 // The lines of a section are numbered from 0. They are found by counting newlines, once per open table on first use,
 // with 4 bytes of heap per 64 KiB.
 
-// counts returns the number of newlines before each block.
+// counts returns, for each block of the table, the number of newlines before it.
 func (t *Table) counts() ([]uint32, error) {
 	if c := t.newlines.Load(); c != nil {
 		return *c, nil
@@ -27,7 +27,7 @@ func (t *Table) counts() ([]uint32, error) {
 	return c, nil
 }
 
-// before returns the number of newlines before offset off.
+// before returns the number of newlines before offset off; c is the result of counts.
 func (t *Table) before(c []uint32, off int) int64 {
 	b := off / blockSize
 	return int64(c[b]) + int64(bytes.Count(t.data[b*blockSize:off], newline))
@@ -64,7 +64,7 @@ func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value 
 	return line, dst, err
 }
 
-// At returns the decoded key and the value of a line.
+// At returns the decoded key and the value of line number line of a section.
 func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 	s := t.sections[sec]
 	if line < 0 || line >= s.lines {
@@ -87,7 +87,7 @@ func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 			at += i + 1
 		}
 		if at < int(s.start) || at >= int(s.end) {
-			return t.damaged(int64(at), fmt.Errorf("section %q has another number of lines than the metadata",
+			return t.damaged(int64(at), fmt.Errorf("section %q has another number of lines than the metadata count",
 				t.sch.Sections[sec].Name))
 		}
 		end, err := t.lineEnd(at, at, int(s.end))

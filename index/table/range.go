@@ -5,18 +5,18 @@ import (
 	"iter"
 )
 
-// Span selects keys of a section.
+// Span selects a range of keys of a section.
 type Span struct {
 	From   string // first key of the span; "" means the first key of the section
 	After  bool   // the span does not include From itself
 	Prefix string // the span has only keys with this prefix
 }
 
-// Item is a live entry. Its bytes are valid until the next step of the iteration.
+// Item is a key that exists, with its value. The bytes are valid until the next step of the iteration.
 type Item struct{ Key, Value []byte }
 
-// Range yields the live entries of a section in the order of the file. An error ends the iteration. Range holds its own
-// reference to the set.
+// Range yields the existing keys of a section with their values, in the order of the file. An error ends the
+// iteration. Range holds its own reference to the set.
 func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if !s.Retain() {
@@ -49,7 +49,7 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 	}
 }
 
-// walk merges the lines of base and delta of a section.
+// walk merges the lines that base and delta have for a section.
 type walk struct {
 	s           *Set
 	sec         int
@@ -103,7 +103,7 @@ func (w *walk) place(c *cursor, from string, after bool) (ok bool, err error) {
 	return ok, err
 }
 
-// fill copies up to n items from the mappings into buf. more is false at the end.
+// fill copies up to n items from the mapped files into buf. more is false at the end.
 func (w *walk) fill(n int) (more bool, err error) {
 	w.buf, w.ends = w.buf[:0], w.ends[:0]
 	t := w.base.t // only used to name the file in errors
@@ -127,8 +127,8 @@ func (w *walk) fill(n int) (more bool, err error) {
 	return more, err
 }
 
-// one copies the next live item into buf. It skips dead entries, and the entries of the base that the delta
-// hides.
+// one copies the next existing key with its value into buf. It skips deletions in the delta, and entries of
+// the base that the delta replaces or deletes.
 func (w *walk) one() (ok bool, err error) {
 	for w.hasB || w.hasD {
 		order := 0

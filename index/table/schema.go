@@ -8,7 +8,7 @@ type Schema struct {
 	Sections []Section
 }
 
-// Section is one sorted object of a table.
+// Section describes one of the sorted lists of keys and values in a table.
 type Section struct {
 	Name  string // name of the section's JSON member
 	Count string // name of the metadata member with the section's number of live entries; "" for none
@@ -18,7 +18,7 @@ type Section struct {
 	// Spare means that a file lacks the section while it is empty, unless a section after it is present. A
 	// Spare section is Optional, too.
 	Spare bool
-	// Dead reports whether a value of a delta hides the base's entry.
+	// Dead reports whether a value in a delta means that the key of the base is deleted.
 	Dead func(value []byte) bool
 	// Valid returns an error if a value is invalid; Check calls it. If Valid is nil, values are not checked.
 	Valid func(value []byte) error
@@ -30,7 +30,7 @@ func (s *Schema) Base() string { return s.Name + ".json" }
 // Delta returns the name of the delta file.
 func (s *Schema) Delta() string { return s.Name + ".delta.json" }
 
-// head returns the text that opens section i and closes the previous one.
+// head returns the text in the file that closes the previous section and opens section i.
 func (s *Schema) head(i int) string {
 	if i == 0 {
 		return `{"` + s.Sections[0].Name + `": {` + "\n"

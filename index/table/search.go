@@ -2,13 +2,13 @@ package table
 
 import "math"
 
-// found is the position of a key's line, or the position where the line would be inserted.
+// found is the place of a key's line in the file, or the place where the line would be inserted.
 type found struct {
 	start, end int // bounds of the line, with its newline; equal if the key is absent
 	probes     int // number of lines read, for benchmarks
 }
 
-// find searches for the encoded key k in section sec.
+// find searches section sec for the encoded key k.
 func (t *Table) find(sec int, k []byte) (found, error) {
 	s := &t.sections[sec]
 	lo, hi := int(s.start), int(s.end)
@@ -64,9 +64,10 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 	return f, nil
 }
 
-// aim returns the offset for an estimate in a range of n bytes. beyond moves it away from the nearer end by
-// about one standard deviation of an estimate among evenly distributed keys. So the next line found is probably
-// on the other side of the key, and the range narrows from both sides.
+// aim returns the offset at which to look next in a range of n bytes, for an estimate frac of the key's place.
+// beyond moves it away from the nearer end by about one standard deviation of an estimate among evenly
+// distributed keys. So the next line found is probably on the other side of the key, and the range narrows
+// from both sides.
 func aim(frac float64, n, mean int, beyond bool) int {
 	at := int(frac * float64(n))
 	if beyond {

@@ -13,16 +13,16 @@ import (
 
 // The errors of Load that are not damage.
 var (
-	// ErrForeign means that a file belongs to another store.
+	// ErrForeign means that a table file belongs to another store.
 	ErrForeign = errors.New("belongs to another store")
-	// ErrBehind means that the files cover less of the log than was released.
+	// ErrBehind means that the table files cover less of the log than was released from it.
 	ErrBehind = errors.New("covers less of the log than was released")
 
 	errReleased = errors.New("the set was released by its last user")
 )
 
-// Set is a base with an optional delta over it. A Set never changes. Get and Range may be called concurrently
-// by callers that hold a reference.
+// Set is a base file with an optional delta file over it. A Set never changes. Get and Range may be called
+// concurrently by callers that hold a reference.
 type Set struct {
 	sch         *Schema
 	base, delta *Table   // open files; either may be nil, and there is a delta only with a base
@@ -31,15 +31,15 @@ type Set struct {
 	refs        refcount.Count
 }
 
-// Want is what Load requires of the files.
+// Want describes what Load requires of the table files.
 type Want struct {
 	Store   string // UUID of the store
 	Spilled uint64 // position up to which the log is released: base and delta must cover everything below it
 	Start   uint64 // position where the log begins; files need not exist if Spilled is not above it
 }
 
-// loadTries is the maximum number of attempts of Load. Files are renamed into place before spilled moves, so
-// one retry for each round that ends meanwhile suffices.
+// loadTries is the maximum number of attempts of Load. Files are renamed into place before the position
+// spilled moves, so one more attempt for each flush that ends meanwhile suffices.
 const loadTries = 8
 
 // Load maps the base and delta of a folder. It opens the delta first: a merge puts the new base in place before
@@ -113,15 +113,15 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	if t.meta.Store != store {
 		got := t.meta.Store
 		release(t)
-		return nil, fmt.Errorf("%s %w: the file is of store %s, this is store %s", name, ErrForeign, got, store)
+		return nil, fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", name, ErrForeign, got, store)
 	}
 	return t, nil
 }
 
-// is reports whether the file of this name is the file that t has mapped, and its last line is still that of t.
-// The last line has the hash of the metadata, and the metadata have the hashes of everything else. A file that
-// was rebuilt with the same contents, because the mapped file is damaged, has the same last line but is another
-// file.
+// is reports whether the file that now has t's name is the file that t has mapped, and its last line is still
+// that of t. The last line has the hash of the metadata, and the metadata have the hashes of everything else.
+// A file that was rebuilt with the same contents, because the mapped file is damaged, has the same last line
+// but is another file.
 func (t *Table) is(fsys vfs.FS, dir string) bool {
 	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *Table) maps(info vfs.Info) bool {
 // same reports whether a and b describe the same file, with no write in between.
 func same(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
 
-// Stands reports whether the current files in the folder are the files of the set. An index that was rebuilt
+// Stands reports whether the files that are now in the folder are those of the set. An index that was rebuilt
 // because of damage may cover the same range, but has other files.
 func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	info, err := fsys.Stat(filepath.Join(dir, s.sch.Base()))
@@ -168,7 +168,7 @@ func Empty(sch *Schema, lsn uint64) *Set {
 	return s
 }
 
-// Of returns a set of one table. The set takes the caller's reference.
+// Of returns a set that consists of one table. It takes over the caller's reference.
 func Of(t *Table) *Set { return newSet(t.sch, t, nil) }
 
 func newSet(sch *Schema, base, delta *Table) *Set {
@@ -189,13 +189,13 @@ func release(t *Table) {
 // LSN returns the position below which the set has all changes of the log.
 func (s *Set) LSN() uint64 { return s.lsn }
 
-// Base returns the base, nil if there is none. It is valid as long as the set.
+// Base returns the base table, nil if there is none. It may be used as long as the set.
 func (s *Set) Base() *Table { return s.base }
 
-// Delta returns the delta, nil if there is none. It is valid as long as the set.
+// Delta returns the delta table, nil if there is none. It may be used as long as the set.
 func (s *Set) Delta() *Table { return s.delta }
 
-// Count returns the number of live entries in a section.
+// Count returns the number of existing keys in a section.
 func (s *Set) Count(sec int) int64 {
 	switch {
 	case s.delta != nil:
@@ -223,7 +223,7 @@ func (s *Set) Release() error {
 	return err
 }
 
-// Get appends the value of a live key to dst; ok is false if there is none.
+// Get appends the value of a key to dst; ok is false if the key does not exist.
 func (s *Set) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err error) {
 	enc, err := EncodeKey(key)
 	if err != nil {
@@ -260,7 +260,7 @@ func (c *Current) Acquire() *Set {
 	}
 }
 
-// Swap makes s the current set and releases the previous one. It takes the caller's reference to s.
+// Swap makes s the current set and releases the previous one. It takes over the caller's reference to s.
 func (c *Current) Swap(s *Set) error {
 	if old := c.p.Swap(s); old != nil {
 		return old.Release()

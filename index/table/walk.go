@@ -2,8 +2,9 @@ package table
 
 import "github.com/varve-db/varve/internal/vfs"
 
-// Walk iterates over the lines of one section of one file, including dead ones, in order. It verifies each block again,
-// as every rewrite does: the lines are written to a new file, and damaged bytes must not get a new, valid checksum.
+// Walk iterates over the lines of one section of one table file, deletions included, in order. It verifies
+// each block again, as every rewrite does: the lines are written to a new file, and damaged bytes must not get
+// a new, valid checksum.
 type Walk struct {
 	c        *cursor
 	verified int
@@ -45,7 +46,7 @@ func (w *Walk) Next() (key, value []byte, ok bool, err error) {
 	return w.buf[from:e[0]:e[0]], w.buf[e[0]:e[1]:e[1]], true, nil
 }
 
-// fill copies lines from the mapping into buf.
+// fill copies lines from the mapped file into buf.
 func (w *Walk) fill() error {
 	for len(w.ends) < 256 && len(w.buf) < blockSize {
 		if w.c.next < w.c.hi {
@@ -81,7 +82,7 @@ func (w *Walk) verify(off int) error {
 	return nil
 }
 
-// Stands reports whether the current file of this name is still the file that this table has mapped.
+// Stands reports whether the file that now has this table's name is still the file that the table has mapped.
 func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
 
 // Decode returns the key whose encoded form is enc; ok is false if EncodeKey cannot have written enc.

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target describes where and how a rewrite writes a table.
+// Target describes where and how a new table file is written.
 type Target struct {
 	FS   vfs.FS
 	Dir  string
@@ -20,11 +20,11 @@ type Target struct {
 	// Ready is called when the new file is written and durable, before it is renamed into place: the files that
 	// the new one refers to must be durable when Ready returns. It may be nil.
 	Ready func() error
-	// Keep is called before a new base replaces the old one. It may be nil.
+	// Keep is called before a new base replaces the old one, which it may link to another name. It may be nil.
 	Keep func() error
 }
 
-// Result describes the file that was written.
+// Result describes the table file that was written.
 type Result struct {
 	Name  string
 	Size  int64
@@ -34,12 +34,12 @@ type Result struct {
 	Live  []int64 // number of live entries by section, in base and delta together
 }
 
-// ErrNoBase reports that there is no base for a delta.
-var ErrNoBase = errors.New("no base to write a delta for")
+// ErrNoBase reports that a delta cannot be written because there is no base.
+var ErrNoBase = errors.New("there is no base to which a delta could be written")
 
 // WriteBase writes the set with the plan's changes as the new base, makes the base durable, and then removes
-// the delta. If WriteBase is interrupted, the folder has the old pair, or the new base with the old delta
-// (which is then ignored), or the new base.
+// the delta. If WriteBase is interrupted, the folder has the old base and delta, or the new base with the old
+// delta (which is then ignored), or the new base alone.
 func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 	to.Meta.From = 0
 	r, err := write(s, to, p, s.sch.Base(), false)
@@ -100,7 +100,8 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	return r, nil
 }
 
-// fill writes and syncs the temporary file. It removes the file if it fails, to free the space on a full disk.
+// fill writes and syncs the temporary file of a new base or delta. It removes the file if it fails, to free
+// the space on a full disk.
 func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
 	perm := to.Perm
 	if perm == 0 {

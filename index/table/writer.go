@@ -26,7 +26,8 @@ type Writer struct {
 	hashes   []byte // hashes of the written blocks, hex
 	sections []span
 	open     int // index of the current section, -1 before the first
-	// Number of empty Spare sections after that, which are written only if a section after them is written.
+	// Number of empty Spare sections that were skipped since the last one written. They are written only if a
+	// section after them is written.
 	skipped int
 	turns   yield.Turns
 }
@@ -40,7 +41,7 @@ func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	}
 }
 
-// Skip omits the next section, which is Spare and empty.
+// Skip omits the next section, which is Spare and empty, from the file.
 func (w *Writer) Skip() { w.skipped++ }
 
 // Section begins the next section.
@@ -82,7 +83,7 @@ func (w *Writer) endSection() error {
 
 var newline, comma = []byte("\n"), []byte(",\n")
 
-// Entry writes one line. key must be in encoded form.
+// Entry writes one line, with a key in encoded form and its value.
 func (w *Writer) Entry(key, value []byte) error {
 	if len(value) == 0 || bytes.IndexByte(value, '\n') >= 0 {
 		return fmt.Errorf("entry %q: %w", key, errValue)
@@ -129,7 +130,7 @@ func (w *Writer) run(lines []byte) error {
 	return w.write(lines)
 }
 
-// at returns the offset in the file of the next byte.
+// at returns the offset in the file at which the next byte is written.
 func (w *Writer) at() int64 { return w.off + int64(len(w.buf)) }
 
 func (w *Writer) write(b []byte) error {
@@ -146,7 +147,7 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
-// flush hashes the blocks in the buffer and writes it.
+// flush hashes the blocks in the buffer and writes the buffer to the file.
 func (w *Writer) flush() error {
 	for b := w.buf; len(b) > 0; {
 		n := min(len(b), blockSize)

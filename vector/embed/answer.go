@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits for an answer, which comes from another machine and has an unknown size. It is parsed while it is read, and
-// vectors and numbers are counted before memory is allocated for them. So it takes no more memory than the requested
-// vectors may take, whatever else it contains.
+// Limits for the answer of an embedding service, which comes from another machine and has an unknown size. It
+// is parsed while it is read, and vectors and numbers are counted before memory is allocated for them. So it
+// takes no more memory than the requested vectors may take, whatever else it contains.
 const (
 	// maximum number of dimensions of a vector: the maximum of Options.Dimensions, and of a store by default
 	mostDimensions = 1 << 16
@@ -22,7 +22,7 @@ const (
 	tokenBytes = 1 << 20
 )
 
-// answer parses vectors from an answer.
+// answer parses the vectors in a service's answer.
 type answer struct {
 	e     *Embedder
 	texts int
@@ -32,7 +32,7 @@ type answer struct {
 	given int         // number of vectors read
 }
 
-// vectors parses an answer, which must have one vector for each text.
+// vectors parses the answer of the service, which must have one vector for each text.
 func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	a := &answer{e: e, texts: texts, list: make([][]float32, texts), in: &limited{r: body, left: e.mostBytes(texts)}}
 	a.dec = jsontext.NewDecoder(a.in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -50,7 +50,7 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 		return nil, e.wrong("%v", err)
 	}
 	if a.given != texts {
-		return nil, e.wrong("%d vectors for %d texts", a.given, texts)
+		return nil, e.wrong("the service returned %d vectors for %d texts", a.given, texts)
 	}
 	for i, v := range a.list {
 		want := len(a.list[0])
@@ -64,7 +64,7 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	return a.list, nil
 }
 
-// mostBytes returns the maximum length, in bytes, of the answer for this number of texts.
+// mostBytes returns the maximum length, in bytes, of the service's answer for this number of texts.
 func (e *Embedder) mostBytes(texts int) int64 {
 	each := int64(e.most())*numberBytes + overheadBytes
 	return min(e.o.MaxBytes, int64(texts)*each+overheadBytes)
@@ -89,7 +89,7 @@ func (a *answer) read() error {
 		}
 		return a.array(func(i int) error {
 			if a.given++; a.given > a.texts {
-				return a.e.wrong("more than %d vectors for %d texts", a.texts, a.texts)
+				return a.e.wrong("the service returned more than %d vectors for %d texts", a.texts, a.texts)
 			}
 			if a.e.o.Protocol == OpenAI {
 				return a.item(i)
@@ -108,7 +108,7 @@ func (a *answer) read() error {
 	return nil
 }
 
-// item parses {"index":0,"embedding":[…]}.
+// item parses {"index":0,"embedding":[…]}, the element at index at of the answer's list.
 func (a *answer) item(at int) error {
 	var v []float32
 	err := a.object(func(member string) (err error) {
@@ -212,7 +212,7 @@ func (a *answer) token() (jsontext.Token, error) {
 	return a.dec.ReadToken()
 }
 
-// limited reads at most left bytes, and at most tokenBytes for one token.
+// limited is a reader that returns at most left bytes, and at most tokenBytes for one JSON token.
 type limited struct {
 	r    io.Reader
 	left int64

@@ -11,7 +11,7 @@ import (
 // firstWait is the wait before the first retry; it doubles each time.
 const firstWait = 500 * time.Millisecond
 
-// mostCuts is the maximum number of times that a text is halved for the model to accept it.
+// mostCuts is how often a text that is too long for the model is halved before Embed gives up.
 const mostCuts = 8
 
 // Embed returns the vector of each text, all of one dimension. Errors are *Error, or those of ctx.
@@ -32,7 +32,8 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return all, nil
 }
 
-// batch requests the vectors of texts. If the service refuses that many texts, it makes smaller requests.
+// batch requests the vectors of texts. If the service refuses that many texts at once, it makes smaller
+// requests.
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
 	list, err := e.patiently(ctx, texts)
 	if !errors.Is(err, errTooMuch) {
@@ -50,7 +51,8 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	return append(first, rest...), err
 }
 
-// cut requests the vector of the beginning of a text that is too long.
+// cut requests the vector of the beginning of a text that is too long; err is the service's refusal of the
+// whole text.
 func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32, error) {
 	for range mostCuts {
 		n := len(text) / 2
@@ -73,7 +75,7 @@ func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32
 	return nil, err
 }
 
-// patiently makes a request, and repeats it after transient failures.
+// patiently sends one request, and repeats it after transient failures.
 func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, error) {
 	wait := firstWait
 	for try := 1; ; try++ {

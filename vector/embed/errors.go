@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The causes of an Error; test with errors.Is.
+// The causes of an Error of the embedding service; test with errors.Is.
 var (
 	ErrKey = errors.New("the service refused the key") // HTTP status 401 or 403
 	// HTTP status 404: the model or the path does not exist
@@ -20,7 +20,7 @@ var (
 	errTooMuch = errors.New("the request is too large for the service") // the caller makes a smaller request
 )
 
-// Error is a failed request to a service.
+// Error is a failed request to an embedding service.
 type Error struct {
 	URL     string // the requested URL, without user, password and query
 	Model   string
@@ -52,8 +52,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Answered reports whether the service answered and refused the request itself: its key, its model or its text. Such a
-// service is not down.
+// Answered reports whether the service answered and refused the request itself: its key, its model or its
+// text. In that case the service is not down.
 func (e *Error) Answered() bool {
 	return e.Status >= 400 && e.Status < 500 && !e.passing()
 }
@@ -79,7 +79,8 @@ func (e *Embedder) clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// secrets returns the key, and parts of the URL that may be secret.
+// secrets returns the strings that a message must not contain: the key, and parts of the URL that may be
+// secret.
 func (e *Embedder) secrets() (all []string) {
 	if e.o.Key != "" {
 		all = append(all, e.o.Key)

@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Protocol is the protocol of a service.
+// Protocol is the protocol of an embedding service.
 type Protocol string
 
-// The protocols; see the package comment.
+// The supported protocols; see the package comment.
 const (
 	OpenAI Protocol = "openai"
 	Ollama Protocol = "ollama"
@@ -133,7 +133,7 @@ func protocolOf(u *url.URL) Protocol {
 	return OpenAI
 }
 
-// endpoint completes a URL to that of the protocol's requests.
+// endpoint returns u with the path to which requests of the protocol are sent.
 func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	version, name := "/v1", "/embeddings"
 	switch p {
@@ -156,7 +156,7 @@ func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	return &full, nil
 }
 
-// openAIHost is the host to which OPENAI_API_KEY belongs.
+// openAIHost is the host of OpenAI: only requests to it use the key in OPENAI_API_KEY.
 const openAIHost = "api.openai.com"
 
 // FromEnv returns the Embedder that environment variables configure. ok is false if VARVE_EMBED_URL is not set.

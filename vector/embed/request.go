@@ -22,7 +22,7 @@ type request struct {
 	Dimensions int      `json:"dimensions,omitempty"`
 }
 
-// ask makes one request.
+// ask sends one request for the vectors of texts.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error) {
 	ctx, cancel := context.WithTimeout(ctx, e.o.Timeout)
 	defer cancel()
@@ -95,8 +95,8 @@ func (e *Embedder) refused(resp *http.Response) *Error {
 	return f
 }
 
-// words returns the message in a response: {"error":{"message":"…"}}, {"error":"…"}, {"message":"…"}, {"detail":"…"},
-// or the text itself.
+// words returns the error message in the body of a response: {"error":{"message":"…"}}, {"error":"…"},
+// {"message":"…"}, {"detail":"…"}, or the text itself.
 func words(b []byte) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(b, &members) == nil {
@@ -117,7 +117,7 @@ func words(b []byte) string {
 	return string(b)
 }
 
-// tooMuch recognises the messages by which services refuse an input as too long.
+// tooMuch reports whether a message is one by which services refuse an input as too long.
 func tooMuch(message string) bool {
 	m := strings.ToLower(message)
 	for _, s := range []string{
