@@ -129,7 +129,8 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	return a, true
 }
 
-// forDocument returns the action for a document whose file matches none of the document's versions.
+// forDocument returns the repair action for a document whose file matches none of the document's versions;
+// false if there is none.
 func forDocument(a Action, f Finding) (Action, bool) {
 	switch {
 	case f.Severity != Lost:
@@ -144,7 +145,7 @@ func forDocument(a Action, f Finding) (Action, bool) {
 	return a, true
 }
 
-// sorted returns the actions in the order in which they are applied.
+// sorted returns the repair actions in the order in which they are applied.
 func (g *grouped) sorted() []Action {
 	slices.SortStableFunc(g.list, func(a, b Action) int { return cmp.Compare(order[a.Do], order[b.Do]) })
 	return g.list

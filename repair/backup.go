@@ -11,10 +11,10 @@ import (
 	"github.com/varve-db/varve/index"
 )
 
-// BackupName is the name of the file that makes a folder a backup. It is written last.
+// BackupName is the name of the file whose presence makes a folder a backup. It is written last.
 const BackupName = "backup.json"
 
-// BackupInfo describes a backup.
+// BackupInfo describes a backup, as the file BackupName in it records.
 type BackupInfo struct {
 	Format      int       `json:"varve_backup"`
 	Store       uuid.UUID `json:"store"` // UUID of the store
@@ -23,12 +23,12 @@ type BackupInfo struct {
 	Memories    int64     `json:"memories"`             // number of files
 	Assemblies  int64     `json:"assemblies,omitempty"` // number of files
 	Scopes      int64     `json:"scopes,omitempty"`     // number of files of working memory
-	// Others are the numbers of files of other kinds of documents, by folder.
+	// Others are the numbers of files of other kinds of documents than memories and assemblies, by folder.
 	Others map[string]int64 `json:"others,omitempty"`
 	Bytes  int64            `json:"bytes"` // size of all files in bytes
 	List   string           `json:"list"`  // sha256 of files.sha256
 
-	// the position at which the copied log begins; the files include everything before it
+	// the position at which the copied log begins; the document files include everything before it
 	From  Position `json:"from"`
 	Whole uint64   `json:"whole"` // files may include versions written below this position, and lack earlier versions
 	End   Position `json:"end"`   // the position at which the copied log ends
@@ -66,7 +66,7 @@ type Position struct {
 	Chain string `json:"chain"`
 }
 
-// Moment is a commit, by its version and its time.
+// Moment names a commit by its version and its time.
 type Moment struct {
 	LSN  uint64    `json:"lsn"`
 	Time time.Time `json:"time"`
@@ -79,7 +79,7 @@ type DamagedFile struct {
 	Why string `json:"why"`
 }
 
-// MomentError means that a moment cannot be restored. It matches errs.ErrTruncated.
+// MomentError means that a store cannot be restored to the requested moment. It matches errs.ErrTruncated.
 type MomentError struct {
 	Asked       string // the moment as the caller gave it
 	First, Last Moment // a restore is possible between these moments
@@ -94,14 +94,16 @@ func (e *MomentError) Error() string {
 // Unwrap makes the error match errs.ErrTruncated.
 func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
 
-// BackupModel names the models whose vectors a backup has.
+// BackupModel names the embedding models by which the vectors in a backup were made.
 type BackupModel struct {
-	// model at the start of the copied log; files with a mark in files.sha256 have vectors by this model
+	// embedding model at the start of the copied log; files with a mark in files.sha256 have vectors by this
+	// model
 	From index.Model `json:"from"`
 	End  index.Model `json:"end"` // the model when config.json was read, which may be before the log's end
 }
 
-// BackupComputed describes a backup's copy of the results of a re-embedding that was under way.
+// BackupComputed describes the file in a backup with vectors that a running change of the embedding model had
+// already computed.
 type BackupComputed struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"` // sha256 of the copy
@@ -140,7 +142,7 @@ type Damage struct {
 	Missing bool   // a part of the file's content is not in the restored store
 }
 
-// String returns a description in one line.
+// String returns a description of the damage in one line.
 func (d *Damage) String() string {
 	return d.Path + " is damaged in the backup: " + d.Why + ": " + d.Done
 }

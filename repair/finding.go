@@ -7,16 +7,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kind is the kind of a finding: what is wrong.
+// Kind is the kind of a finding: what is wrong with the store.
 type Kind string
 
 // The kinds of findings.
 const (
 	ConfigInvalid  Kind = "config invalid"  // config.json cannot be used
 	CheckpointSlot Kind = "checkpoint slot" // a slot does not verify
-	// a position of the checkpoint at which no frame ends, or at which the chain hash differs
+	// a position in the checkpoint at which no frame of the log ends, or at which the chain hash differs
 	CheckpointMark Kind = "checkpoint mark"
-	// below the durable end, bytes that are not a frame or do not continue the chain
+	// below the durable end of the log, bytes that are not a frame or do not continue the chain
 	SegmentDamaged Kind = "segment damaged"
 	SegmentMissing Kind = "segment missing" // a segment is absent between others, or recovery needs it
 	SegmentForeign Kind = "segment foreign" // a segment of another store, or not a segment
@@ -28,12 +28,12 @@ const (
 	HistoryGap     Kind = "history gap"     // an earlier repair left a gap there; the entries around it are kept
 	IndexDamaged   Kind = "index damaged"   // base or delta cannot be used or contradict themselves
 	IndexLine      Kind = "index line"      // an index line that contradicts its document
-	// a position in the overlay at which the log has no entry of the key; in memory only
+	// the overlay (in memory only) has a position for a key at which the log has no entry of the key
 	OverlayWrong  Kind = "overlay wrong"
 	BackupDamaged Kind = "backup damaged" // an older index that cannot be used as a fallback
 	MemoryMissing Kind = "memory missing" // an entry whose file does not exist
 	MemoryEmpty   Kind = "memory empty"   // the file of the memory is empty
-	// the content of the memory's file changed, the time of the file did not
+	// MemoryRot: the content of the memory's file changed, but the modification time of the file did not
 	MemoryRot     Kind = "memory rot"
 	MemoryEdited  Kind = "memory edited"   // the memory's file was saved by hand, and is valid
 	MemoryInvalid Kind = "memory invalid"  // the memory's file was changed, and is no longer a valid memory
@@ -54,9 +54,9 @@ const (
 	AssemblyTime       Kind = "assembly time"
 	AssemblyUnreadable Kind = "assembly unreadable"
 	AssemblyMembers    Kind = "assembly members missing" // an assembly with members that do not exist
-	// a composite that differs from the one computed from the members
+	// a composite embedding that differs from the one computed from the members of the assembly
 	CompositeWrong Kind = "composite wrong"
-	// the index lists other members of an assembly than the document
+	// the index lists other members for an assembly than the assembly's document
 	IndexMembers Kind = "index members"
 
 	VectorsDamaged Kind = "vectors damaged" // mapping or vectors cannot be used or contradict themselves
@@ -66,13 +66,14 @@ const (
 	// a vector that belongs to no memory or assembly, or to one without an embedding
 	VectorGhost Kind = "vector without memory"
 	VectorStale Kind = "vector stale" // a vector that differs from the embedding
-	// contents without embeddings in a store with embeddings by a model
+	// memories without embeddings in a store whose other memories have embeddings by a model
 	EmbeddingsPending Kind = "embeddings pending"
 	VectorMisfit      Kind = "vector misfit" // an embedding of another dimension, for which no vector is stored
 
 	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or contradict the index
 
-	// The file of a scope cannot be read, or the log does not continue its state.
+	// The file of a scope of working memory cannot be read, or the log does not continue from the state that
+	// it records.
 	WorkingDamaged Kind = "working memory damaged"
 	WorkingEdited  Kind = "working memory edited" // the file of a scope was saved by hand, and is valid
 
@@ -89,7 +90,7 @@ const (
 	StoreUnreadable Kind = "store unreadable"   // the store cannot be opened, for a reason other than these
 )
 
-// ofAssembly maps the kinds of findings about a memory's file to those about an assembly's file.
+// ofAssembly maps each kind of finding about a memory's file to the same kind for an assembly's file.
 var ofAssembly = map[Kind]Kind{
 	MemoryMissing: AssemblyMissing, MemoryEmpty: AssemblyEmpty, MemoryRot: AssemblyRot, MemoryEdited: AssemblyEdited,
 	MemoryInvalid: AssemblyInvalid, MemoryWrongID: AssemblyWrongID, MemoryStale: AssemblyStale, MemoryTime: AssemblyTime,
@@ -136,7 +137,7 @@ func (s Severity) String() string {
 	return "lost"
 }
 
-// The sources or methods that repair a finding (Finding.Heals).
+// The sources or methods by which a finding is repaired (Finding.Heals).
 const (
 	ByLog        = "log"
 	ByArchive    = "archive"
@@ -156,7 +157,7 @@ const (
 	ByTakingOut   = "taking them out"
 )
 
-// Finding is one fault or remark.
+// Finding is one fault that a verification found in a store, or a remark.
 type Finding struct {
 	Kind     Kind
 	Severity Severity
@@ -175,7 +176,7 @@ type Finding struct {
 // Remarks are facts about a finding on which the repair depends.
 type Remarks uint8
 
-// The remarks.
+// The facts about a finding that Remarks may combine.
 const (
 	Released Remarks = 1 << iota // the damaged segment is one that the log no longer needs
 	Unopened                     // the store could not be opened

@@ -9,8 +9,8 @@ import (
 
 // VerifyOptions are the options of Verify; the zero value verifies everything.
 type VerifyOptions struct {
-	// Part and Parts select a sample of the memories' files and of the archive: the files whose name's hash falls into
-	// part number Part, counted from 1, of Parts equal parts. All parts together are everything.
+	// Part and Parts select a sample of the memories' files and of the archive: the files whose name's hash
+	// falls into part number Part, counted from 1, of Parts equal parts. All parts together are everything.
 	Part, Parts int
 	// Workers is the number of goroutines that read files; 0 means 2, 1 the caller's goroutine
 	// only.
@@ -34,7 +34,7 @@ func (o *VerifyOptions) Validate() error {
 	return nil
 }
 
-// Chosen reports whether the item with this name belongs to the sample.
+// Chosen reports whether the file with this name belongs to the sample that Part and Parts select.
 func (o *VerifyOptions) Chosen(name string) bool {
 	if o.Parts < 2 {
 		return true
@@ -44,7 +44,7 @@ func (o *VerifyOptions) Chosen(name string) bool {
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 
-// Summary counts what a verification read.
+// Summary counts what a verification has read.
 type Summary struct {
 	Memories    int64            // memories whose files were compared
 	Assemblies  int64            // assemblies whose files were compared

@@ -9,19 +9,21 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Verb is the kind of an action.
+// Verb is the kind of a repair action.
 type Verb string
 
-// The verbs, in the order in which they are applied.
+// The kinds of repair actions, in the order in which they are applied.
 const (
-	// An object in the place of a folder is moved to quarantine/; if it is a link, the target is not touched.
+	// Something other than a folder, in the place of a folder, is moved to quarantine/; if it is a link, its
+	// target is not touched.
 	MakeRoom Verb = "make room for the folder"
-	// an object that is not a file, in the place of a file, is moved to quarantine/
+	// something other than a file, in the place of a file, is moved to quarantine/
 	MoveOut   Verb = "move out of the way"
 	FixConfig Verb = "write a valid config.json" // invalid members of config.json get their defaults
 	NewMarks  Verb = "rewrite the checkpoint"
 	NewLog    Verb = "begin a new log" // the readable part of the old log is written to files and index
-	// a segment that the log no longer needs is moved: other files have its data, or the data are history
+	// a segment of the log that is no longer needed is moved to quarantine/: other files have its data, or it
+	// has only history
 	SetSegment    Verb = "set the segment aside"
 	SetIndexAside Verb = "set the index aside"   // base and delta are moved; opening the store rebuilds the index
 	Reopen        Verb = "rebuild log and index" // opening the store rebuilds both
@@ -40,13 +42,13 @@ const (
 	Tidy           Verb = "tidy tmp/"               // leftovers of ended processes are removed
 )
 
-// order returns the place of a verb in the order of application.
+// order returns the place of a kind of action in the order in which actions are applied.
 var order = map[Verb]int{
 	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7,
 	SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
 	RebuildScope: 13, TakeOut: 14, Recompute: 15, RebuildVectors: 16, RebuildView: 17, Tidy: 18}
 
-// Action is one step of a plan.
+// Action is one step of a plan to repair a store.
 type Action struct {
 	Do       Verb
 	Path     string // path in the store of the changed file
@@ -99,8 +101,8 @@ func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport
 	return &RepairPlan{Dir: dir, apply: apply}
 }
 
-// SetFindings replaces the actions of the plan by actions for findings. It returns the first error
-// among them.
+// SetFindings replaces the actions of the plan by those that repair findings. It returns the first error that
+// findings yields.
 func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	p.Actions, p.Left, p.Worst = nil, nil, Info
 	list := &grouped{by: map[string]int{}}
@@ -162,7 +164,7 @@ func (p *RepairPlan) add(list *grouped, f Finding) {
 	list.add(a, f)
 }
 
-// grouped is a list of actions without repetitions, each with all findings that it repairs.
+// grouped is a list of repair actions without repetitions, each with all findings that it repairs.
 type grouped struct {
 	list []Action
 	by   map[string]int

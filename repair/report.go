@@ -1,6 +1,6 @@
 package repair
 
-// RepairReport is the result of Apply.
+// RepairReport is the result of RepairPlan.Apply.
 type RepairReport struct {
 	Done []Done
 	// Waiting are actions that could not be done because other processes have the store open.
@@ -14,7 +14,7 @@ type RepairReport struct {
 	Worst     Severity // the worst severity in Remaining
 }
 
-// Done is an action that was applied.
+// Done is a repair action that was applied.
 type Done struct {
 	Action
 	Result string // a description of the result
@@ -22,12 +22,12 @@ type Done struct {
 	Err    error  // the reason for which the action failed; the file at Path is unchanged
 }
 
-// PartialKey is the member of metadata with the value true that marks a memory that was reconstructed from the
-// readable parts of a damaged file. An assembly, which has no metadata, has the member at the top level. The damaged
-// file is in quarantine.
+// PartialKey is the JSON member of metadata whose value true marks a memory that was reconstructed from the
+// readable parts of a damaged file. An assembly, which has no metadata, has the member at the top level. The
+// damaged file is in quarantine.
 const PartialKey = "varve_partial"
 
-// Mention is a file that does not belong to a purged memory and contains a part of it.
+// Mention is a file that contains a part of a purged memory's text but does not belong to that memory.
 type Mention struct {
 	Path string // relative to the store, with slashes
 	How  string // what the file contains, such as "contains the purged id"

@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Places is the condition under which documents are created: no other document exists whose path excludes theirs.
+// Places is the condition under which documents can be created at their paths: no other document exists whose
+// path excludes theirs, as a file a excludes a file a/b.
 type Places struct {
 	cm       *Committer
 	interest *state.Interest
@@ -73,7 +74,8 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	return p, fails, nil
 }
 
-// MayCreate returns an error if an existing document excludes one with this id.
+// MayCreate returns an error if an existing document makes it impossible to create one with this id, because
+// of their paths.
 func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) error {
 	if !k.Tree() {
 		return nil
@@ -94,15 +96,15 @@ func (p *Places) precondition() wal.Precondition {
 	return p.demand
 }
 
-// End ends the watch for new documents that Places has begun.
+// End ends the watch for new documents that the function Places has begun.
 func (p *Places) End() {
 	if p != nil {
 		p.cm.engine.State().Unobserve(p.interest)
 	}
 }
 
-// inTheWay returns the id of an existing document that excludes one with this id, "" if there is none, or only those in
-// deleted.
+// inTheWay returns the id of an existing document whose path excludes a document with this id; "" if there is
+// none, or only those in deleted.
 func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, deleted map[string]bool) (string, error) {
 	path := k.FileName(id)
 	for at := range len(path) {
@@ -141,8 +143,8 @@ func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, de
 	}
 }
 
-// sibling returns the id of a document in the folder parent, or below it, that cannot coexist with the document in b.
-// It looks at one document of each folder inside parent. parent ends with a slash.
+// sibling returns the id of a document in the folder parent, or below it, whose path excludes the document
+// that b describes. It looks at one document of each folder inside parent. parent ends with a slash.
 func (cm *Committer) sibling(ctx context.Context, k *engine.Kind, parent string, b *kind.Beside,
 	deleted map[string]bool) (string, error) {
 	f := engine.Filters{Prefix: parent, Expired: true}

@@ -19,20 +19,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// along has the entries about assemblies that a commit writes besides its own operations. Deleting a memory also
-// removes it from the assemblies that contain it, and a new embedding changes what these assemblies derive from it, in
-// the same batch. So an assembly never names a deleted memory, and its composite is that of its members, wherever a
-// crash occurs.
+// along has the entries about assemblies that a commit writes besides its own operations. Deleting a memory
+// also removes it from the assemblies that contain it, and a new embedding changes what these assemblies
+// derive from it, in the same batch. So an assembly never names a deleted memory, and its composite embedding
+// is that of its members, wherever a crash occurs.
 //
-// A precondition on state.MembersKey ensures that no assembly adds the memory between the look and the commit: see
-// package state.
+// A precondition on state.MembersKey ensures that no assembly adds the memory between the look and the commit:
+// see package state.
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
 	of            string // id of a memory that causes assemblies to change, for a message
 }
 
-// explain adds to the error of a batch that is too large the number of assemblies that the batch also rewrites.
+// explain adds to the error of a batch that is too large how many assemblies the batch also rewrites.
 func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
@@ -41,17 +41,18 @@ func (a *along) explain(err error) error {
 		"of them first", err, len(a.entries), human.Quote(a.of))
 }
 
-// Joint prepares the assemblies of a commit: those that its operations name, and those that change because their
-// members do.
+// Joint prepares the assemblies that a commit writes: those that its operations name, and those that change
+// because their members do.
 type Joint struct {
 	st       *Committer
 	ctx      context.Context
 	memories map[string]MemoryChange
 	touched  map[string]*touch
 	out      along
-	// Load reads a document: Engine.Load, or a function that the holder of flush.lock may call.
+	// Load reads a document: it is Engine.Load, or a function that the holder of flush.lock may call.
 	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	// Held shows that the caller holds flush.lock, and must not search for the dimension; nil if it does not.
+	// Held proves that the caller holds flush.lock, and so must not search for the dimension of vectors; nil
+	// if it does not.
 	Held  *wal.Held
 	model index.Model
 }
@@ -63,7 +64,7 @@ type MemoryChange struct {
 	Vector  []float32
 }
 
-// touch is the change to an assembly that is caused by changes of its members.
+// touch is how an assembly changes because of changes of its members.
 type touch struct {
 	gone  []string // ids of the members that are deleted
 	moved bool     // the embedding of a member changes
@@ -76,7 +77,8 @@ func (cm *Committer) Joint(ctx context.Context) *Joint {
 		Load: cm.engine.Load, model: cm.vectors.Model()}
 }
 
-// prepareAlong prepares the changes of assemblies for a batch whose memories are prepared.
+// prepareAlong prepares the changes of assemblies that belong to a batch, once the batch's memories are
+// prepared.
 func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error {
 	hint := cm.engine.State().MembersHint()
 	grouped := cm.engine.State().Grouped()
@@ -161,7 +163,7 @@ func (j *Joint) Modelled() wal.Precondition {
 	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
 
-// allMembers is the key whose version is 0 as long as there is no assembly.
+// allMembers is a key in the log's preconditions whose version is 0 as long as there is no assembly.
 const allMembers = string(rune(state.Members))
 
 // changes records which assemblies change if a memory changes as c.
@@ -247,7 +249,7 @@ func (j *Joint) others() error {
 	return nil
 }
 
-// Assembly reads the newest version of an assembly.
+// Assembly reads the newest version of an assembly and returns it also in decoded form.
 func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) {
 	v, err := j.Load(j.ctx, j.st.engine.Kinds().Assemblies, id)
 	if err != nil {
@@ -337,9 +339,9 @@ func (j *Joint) deletedAfter(i int) []string {
 	return ids
 }
 
-// check adds preconditions for the new members of an assembly a: that they still exist as they were read, or, if that
-// is allowed, that they still do not exist. Members that the previous version, in the parameter was, already has need
-// no precondition: deleting one of them writes this assembly.
+// check adds preconditions for the new members of an assembly a: that they still exist as they were read, or,
+// if missing members are allowed, that they still do not exist. Members that was, the previous version,
+// already has need no precondition: deleting one of them writes this assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
@@ -379,13 +381,13 @@ func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	return nil
 }
 
-// find returns the newest version of a memory, without its document.
+// find returns the newest version of a memory, without its content.
 func (j *Joint) find(id string) (engine.Version, error) {
 	return j.st.engine.Find(j.ctx, j.st.engine.Kinds().Memories, id, false)
 }
 
-// Entry returns the log entry that writes the assembly a. The parameter old is the version that the entry replaces. The
-// parameter previous is the position of the newest version of its key, which may be a deletion.
+// Entry returns the log entry that writes the assembly a in place of the version old. previous is the position
+// of the newest entry of its key, which may be a deletion.
 func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
 	cm := j.st
 	var prev *assembly.Previous

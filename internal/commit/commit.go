@@ -26,7 +26,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Op is one operation of a commit.
+// Op is one operation of a commit, such as putting or deleting a memory.
 type Op struct {
 	kind      *engine.Kind // kind of the document; set by commit
 	Group     bool         // the operation is on an assembly
@@ -43,17 +43,17 @@ type Op struct {
 	Cause        uint8
 	Written      bool // set by Commit: this operation changed the store
 	EmbeddedHere bool // this process's embedder made the embedding
-	// name under which the store would know the model that made the embedding
+	// name that the store would give to the model that made the embedding
 	EmbeddedBy     string
 	NeedsEmbedding bool // the memory has no embedding yet, and is to get one
 	Derived        bool // only the embedding changes: updated_at stays the same
-	// not nil: the operation is based on a version that may not be durable yet
+	// if set, the operation is based on a version that may not be durable yet
 	follows *follow
 }
 
 func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
 
-// cause returns the cause, of package wal, that the entry of the operation has.
+// cause returns the cause, as package wal defines it, that is recorded in the operation's log entry.
 func (o *Op) cause() uint8 {
 	switch {
 	case o.evicted:
@@ -64,24 +64,25 @@ func (o *Op) cause() uint8 {
 	return o.Cause
 }
 
-// Reads are the versions that a transaction has read, by key of the log.
+// Reads are the versions that a transaction has read, by log key.
 type Reads map[string]wal.LSN
 
-// Commit prepares each operation from the newest version, and appends all of them as one batch on the condition that
-// these versions are still the newest. If one is not, Commit prepares the batch again. It evaluates the caller's
-// conditions each time, and ends if one fails. It sets the results in ops. seen are the versions that a transaction has
-// read, and listed is the position as of which it has listed memories; 0: it has not.
+// Commit prepares each operation from the newest version of its document, and appends all of them as one batch
+// on the condition that these versions are still the newest. If one is not, Commit prepares the batch again.
+// It evaluates the caller's conditions each time, and ends if one fails. It sets the results in ops. seen are
+// the versions that a transaction has read, and listed is the log position as of which it has listed memories;
+// 0: it has not.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
 
-// Upkeep does what Commit does, for changes that the store makes by itself, such as a sweep. It does not count them as
-// commits that a caller requested (Engine.Commits).
+// Upkeep does what Commit does, for changes that the store makes by itself, such as deleting expired memories.
+// It does not count them as commits that a caller requested (Engine.Commits).
 func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
 }
 
-// commit does what Commit does, and adds to commits if it has changed something.
+// commit does what Commit does, and increments commits if it has changed something.
 func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
@@ -151,11 +152,11 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 	}
 }
 
-// busyPause is the pause before the next attempt if other commits are making room.
+// busyPause is the pause before the next attempt of a commit while other commits evict memories to make room.
 const busyPause = time.Millisecond
 
-// attempt prepares and appends the operations once. It returns the operations followed by the deletions that the
-// store's limits require; nil if there was nothing to do.
+// attempt prepares and appends the operations once. It returns the operations followed by the deletions that
+// the store's limits require; nil if there was nothing to do. puts reports that the operations include a put.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN,
 	puts bool) ([]Op, error) {
 	defer func() { cm.counts.Evictions.Leave(w.turn) }()
@@ -225,8 +226,8 @@ func (cm *Committer) wrote(ops []Op, w *work) {
 	}
 }
 
-// prepare builds the batch of a work. If several operations are on one id, only the last is written. prepare returns
-// the operations followed by the deletions that the store's limits require.
+// prepare builds the batch of entries for the operations in w. If several operations are on one id, only the
+// last is written. prepare returns the operations followed by the deletions that the store's limits require.
 func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN) ([]Op, error) {
 	b := &w.batch
 	for _, key := range sortedKeys(seen) {
@@ -258,7 +259,7 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 			}
 			if of.Any() {
 				return nil, &errs.BatchError{Index: late, Key: ops[late].ID,
-					Err: fmt.Errorf("%w: the batch has a condition on an id that an earlier operation names", errs.ErrInvalid)}
+					Err: fmt.Errorf("%w: the operation has a condition, but an earlier operation of the batch names the same id", errs.ErrInvalid)}
 			}
 			ops[j].Conds.inherit(&ops[i].Conds)
 			continue
@@ -337,8 +338,8 @@ type prepared struct {
 	err          error
 }
 
-// prepareMany is the number of operations from which on a second goroutine is worthwhile, and the cache is not filled:
-// an import would displace what is being read.
+// prepareMany is the number of operations from which on a second goroutine prepares some of them, and the
+// cache is not filled: an import would displace what is being read.
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
@@ -362,7 +363,8 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	wg.Wait()
 }
 
-// prepareSome prepares operations and stores the results in out. at returns the time of the i-th operation.
+// prepareSome prepares the operations ops and stores the results in out. at returns the time of the i-th
+// operation.
 func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena,
 	at func(i int) time.Time) {
 	for i := range out {
@@ -372,8 +374,8 @@ func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, 
 	}
 }
 
-// before returns the version that an operation replaces, with its document if the new version keeps members of it. A
-// version that cannot be read does not prevent the write.
+// before returns the version that an operation replaces, with its content if the new version keeps some JSON
+// members of it. A version that cannot be read does not prevent the write.
 func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
 	if o.follows != nil {
 		return o.follows.base, o.follows.err
@@ -390,12 +392,13 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
-// unheard reports whether this process knows no version of a document, without first reading what other processes have
-// made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a put
-// that is refused has read them by then. A limit needs more: it refuses a new document before the log sees it.
+// unheard reports whether this process knows no version of a document, without first reading what other
+// processes have made durable. An unconditional put needs no more: the log evaluates its precondition against
+// all entries, and a put that is refused has read them by then. A limit needs more: it refuses a new document
+// before the log sees it.
 //
-// Measured with 4 processes of 16 goroutines that put: reading the new entries before each put took the log's mutex
-// from the goroutine that was writing.
+// Measured with 4 processes of 16 goroutines that put: reading the new entries before each put took the log's
+// mutex from the goroutine that was writing.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
 		return false
@@ -455,7 +458,8 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	return cm.preparePut(o, p, values, &old, hint, now)
 }
 
-// preparePut prepares a put that replaces old, whose LSN is 0 if there is no version.
+// preparePut prepares the operation o, a put that replaces the version old, and stores the result in p. The
+// LSN of old is 0 if there is no version.
 func (cm *Committer) preparePut(o *Op, p *prepared, values *arena, old *engine.Version, hint uint64,
 	now time.Time) error {
 	found, previous := old.LSN != 0, old.LSN

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite of an assembly a from its members. The parameter was is its previous version, or nil. If
-// the members are the same, and none of them changed, the composite stays. As long as no member ever had a vector, the
-// caller's composite is kept: an import may have no other source.
+// Compose sets the composite embedding of an assembly a from the embeddings of its members. was is its
+// previous version, or nil. If the members are the same, and none of them changed, the composite stays. As
+// long as no member ever had a vector, the caller's composite is kept: an import may have no other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
@@ -62,8 +62,9 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	return nil
 }
 
-// Dimension returns the dimension of the store's vectors; members with an embedding of another one do not count. The
-// holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait for that lock.
+// Dimension returns the dimension of the store's vectors; members whose embedding has another one are ignored.
+// The holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait
+// for that lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
 		dim, _, err := j.st.vectors.Dimension(j.ctx)
@@ -75,9 +76,9 @@ func (j *Joint) Dimension() (int, error) {
 	return int(j.st.vectors.Known.Load()), nil
 }
 
-// fits returns an error if a composite that a caller has set has another dimension than the store's vectors: it would
-// count as indexed but not be found. A composite that is computed from members is not checked. If no vector has decided
-// the dimension yet, this one does; see fitVectors.
+// fits returns an error if a composite embedding that a caller has set has another dimension than the store's
+// vectors: it would count as indexed but not be found. A composite that is computed from members is not
+// checked. If no vector has decided the dimension yet, this one does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
@@ -101,8 +102,8 @@ func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	return nil
 }
 
-// given returns the dimension of the vectors that the batch writes, 0 if there are none; fitVectors has ensured that
-// all are equal.
+// given returns the dimension of the vectors that the commit's operations write, 0 if there are none;
+// fitVectors has ensured that all are equal.
 func (j *Joint) given() int {
 	dim := 0
 	for _, c := range j.memories {
@@ -111,7 +112,8 @@ func (j *Joint) given() int {
 	return dim
 }
 
-// misfit reports whether a composite has another dimension than the store's vectors, and so is not indexed.
+// misfit reports whether the composite embedding of an assembly has another dimension than the store's
+// vectors, and so is not indexed.
 func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	n := len(a.CompositeEmbedding)
 	if n == 0 {
@@ -124,7 +126,8 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	return dim != 0 && dim != n, err
 }
 
-// same reports whether an assembly has the same members as before, and the commit changes none of them.
+// same reports whether the assembly a has the same members as its previous version was, and the commit changes
+// none of them.
 func (j *Joint) same(a, was *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
 		_, ok := j.memories[id]
@@ -132,7 +135,7 @@ func (j *Joint) same(a, was *assembly.Assembly) bool {
 	})
 }
 
-// counted reports whether any former member of an assembly had a vector.
+// counted reports whether any member of the previous version of an assembly had a vector.
 func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	if len(was.CompositeEmbedding) == 0 {
 		return false, nil
@@ -149,7 +152,8 @@ func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	return false, nil
 }
 
-// curve recomputes the hyperbolic form of the composite, if the assembly has one.
+// curve recomputes the composite embedding's point in hyperbolic space from the new composite, if the assembly
+// has one.
 func (j *Joint) curve(a *assembly.Assembly) {
 	switch {
 	case len(a.CompositeEmbedding) == 0:
@@ -159,7 +163,7 @@ func (j *Joint) curve(a *assembly.Assembly) {
 	}
 }
 
-// vector returns the embedding that a memory will have after the batch is written; nil if it will not exist or cannot
+// vector returns the embedding that a memory will have after this commit; nil if it will not exist or cannot
 // be read.
 func (j *Joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {

@@ -7,7 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Conditions are the caller's conditions on the version that an operation replaces, and other options of the operation.
+// Conditions are a caller's conditions on the version that an operation replaces, and other options of the
+// operation.
 type Conditions struct {
 	Version   *wal.LSN
 	Absent    bool
@@ -31,8 +32,8 @@ func (c *Conditions) Any() bool {
 	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
 }
 
-// inherit copies the conditions of an earlier operation on the same id, which this operation supersedes in the batch.
-// Only one of the two operations has conditions.
+// inherit copies the conditions of an earlier operation on the same id, which this operation replaces in the
+// commit. Only one of the two operations has conditions.
 func (c *Conditions) inherit(before *Conditions) {
 	if before.Any() {
 		c.Version, c.Absent, c.Modified = before.Version, before.Absent, before.Modified
@@ -44,8 +45,8 @@ func (c *Conditions) inherit(before *Conditions) {
 	}
 }
 
-// Holds returns nil if the conditions hold for the newest version of a document, and an error otherwise. v is that
-// version, 0 if there is none or it has expired, and updated is its time.
+// Holds returns nil if the conditions hold for the newest version of a document, and an error otherwise. v is
+// that version, 0 if there is none or it has expired, and updated is its time.
 func (c *Conditions) Holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.Absent && v != 0:

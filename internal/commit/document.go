@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// documentTries is the maximum number of attempts to write a document that other writers keep changing.
+// documentTries is how often a write of a document is attempted that other writers keep changing.
 const documentTries = 100
 
 // PutDocument writes a document of a kind that has no vector, no members, no session, and no limit on the number of
@@ -40,8 +40,8 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 	return err
 }
 
-// document commits a change of a document. change returns it for the newest version, and is called again if another
-// writer was faster. The version's LSN is 0 if the id has no document.
+// document commits a change of a document. The function change returns the new version for the newest one,
+// whose LSN is 0 if the id has no document. It is called again if another writer was faster.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	change func(was *engine.Version) (DocumentChange, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
@@ -81,8 +81,8 @@ func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, change
 	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
 }
 
-// ChangeDocumentsHeld does the same as ChangeDocuments, for the holder of flush.lock: it never waits because the log is
-// far ahead of the files.
+// ChangeDocumentsHeld does the same as ChangeDocuments, for the holder of flush.lock: it is never slowed down
+// because the document files are far behind the log.
 func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
 	changes []DocumentChange) ([]wal.LSN, error) {
 	var parts []*Part
@@ -102,7 +102,7 @@ func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k 
 		}
 	}
 	if n, limit := framesOf(parts), cm.engine.Log().Limit(); n > limit && len(parts) > 1 {
-		return nil, fmt.Errorf("%w: %d changes take %d bytes of the log, the limit of a commit is %d (half a segment)",
+		return nil, fmt.Errorf("%w: %d changes take %d bytes of the log, but a commit may take %d (half a segment)",
 			errs.ErrBatchTooLarge, len(parts), n, limit)
 	}
 	places, fails, err := cm.Places(ctx, k, created)
@@ -130,7 +130,7 @@ func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k 
 	return versions, nil
 }
 
-// framesOf returns the number of bytes that parts take in the log.
+// framesOf returns the number of bytes that the entries of some parts take in the log.
 func framesOf(parts []*Part) (n uint64) {
 	for _, p := range parts {
 		n += frames([]wal.Entry{p.Entry})

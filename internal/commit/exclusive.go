@@ -5,16 +5,16 @@ import (
 	"github.com/varve-db/varve/internal/state"
 )
 
-// interest is a state.Interest of a Transact, which detects entries that the transaction excludes. It lasts for all
-// runs of the function. If each run began its own, among many writers every run would find entries that were already
+// interest watches the log for entries that a transaction excludes. It lasts for all runs of the transaction's
+// function: if each run began its own, then among many writers every run would find entries that were already
 // being read before.
 type interest struct {
 	*state.Interest
 	from uint64 // position in the log: entries before it that are read later may be missed
 }
 
-// Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by any
-// process; otherwise the function runs again.
+// Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by
+// any process; otherwise the transaction's function runs again.
 func (tx *Tx) Exclusive() error {
 	if err := tx.cm.engine.CatchUp(tx.ctx); err != nil {
 		return err
@@ -25,8 +25,8 @@ func (tx *Tx) Exclusive() error {
 	return nil
 }
 
-// ExclusiveAmong does the same as Exclusive, but only with regard to puts of memories for which matches returns true;
-// see state.Interest.Match.
+// ExclusiveAmong is like Exclusive, but only puts of memories for which matches returns true are excluded; see
+// state.Interest.Match.
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.engine
 	if tx.among == len(*tx.interests) {
@@ -46,7 +46,7 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	return tx.See(i.Key(), i.Newest())
 }
 
-// endInterests ends the interests of a Transact.
+// endInterests ends the watches that a transaction has begun.
 func (cm *Committer) endInterests(list []interest) {
 	for _, i := range list {
 		cm.engine.State().Unobserve(i.Interest)

@@ -25,8 +25,8 @@ import (
 // with 4 processes of 16 goroutines that update four memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s
 // since.
 
-// follow is the version of a memory that a transaction has read while it has the turn of the memory, and on which it
-// bases its put.
+// follow is the version of a memory that a transaction has read while it has the memory's turn (see turns),
+// and on which its put is based.
 type follow struct {
 	key   string
 	hint  uint64 // state.Hint of before the memory was read
@@ -36,8 +36,8 @@ type follow struct {
 	left  func()  // passes the turn of the memory on
 }
 
-// Latest returns the memory for a transaction that reads and writes only this memory. If the transaction has the turn
-// of the memory, Latest returns the newest version in the log, which may not be durable yet.
+// Latest returns a memory for a transaction that reads and writes only this memory. If the transaction has the
+// turn of the memory (see turns), Latest returns the newest version in the log, which may not be durable yet.
 func Latest(tx *Tx, id string) (memstore.Memory, error) {
 	k := tx.cm.engine.Kinds().Memories
 	if err := tx.turn.join(tx.ctx, k.Key(id)); err != nil {
@@ -54,7 +54,7 @@ func Latest(tx *Tx, id string) (memstore.Memory, error) {
 	return tx.admitted(id, v)
 }
 
-// latest reads the newest version in the log, which may not be durable yet.
+// latest reads the newest version of a document in the log, which may not be durable yet.
 func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	hint := tx.cm.engine.State().Hint()
 	v, ok, err := tx.ahead(k.Key(id))
@@ -73,7 +73,7 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 	return v, err
 }
 
-// mayFollow reports whether a put depends on nothing but the version before it: no limits apply.
+// mayFollow reports whether a put depends on nothing but the version before it, because no limits apply.
 func (cm *Committer) mayFollow() bool {
 	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
 		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0
@@ -104,7 +104,8 @@ func (tx *Tx) follow() {
 	}
 }
 
-// followed returns the follow of the only operation of a commit; nil if the commit is based on durable versions.
+// followed returns the version that may not be durable yet on which the only operation of a commit is based;
+// nil if the commit is based on durable versions.
 func followed(ops []Op) *follow {
 	if len(ops) != 1 {
 		return nil
@@ -126,8 +127,9 @@ func (tx *Tx) run(f func(tx *Tx) error) error {
 	return err
 }
 
-// settle returns the result of a transaction that has not committed. err is the error of its function. If the version
-// that it read does not become durable, the result is that failure.
+// settle returns the result of a transaction that has not committed, once the version that it read is durable.
+// err is the error of its function. If that version does not become durable, the result is the failure to make
+// it so.
 func (tx *Tx) settle(err error) error {
 	tx.turn.leave()
 	if tx.follows.ahead == 0 || errors.Is(err, errs.ErrOutcomeUnknown) || errors.Is(err, errs.ErrSyncFailed) {

@@ -23,8 +23,9 @@ import (
 // repair of the log, and if it is older than everything in the archive. An entry that replaces or deletes it would
 // destroy the last copy. So a copy goes into the log first, see package record.
 
-// keptTogether is the maximum number of bytes of copies in the batch that makes them necessary, if it has room for
-// them. More copies go into batches before it: copies change nothing, and the batch must not become too large.
+// keptTogether is the maximum number of bytes of copies of replaced versions that go into the same batch as
+// the entries that replace them, if it has room. More copies go into batches before it: copies change nothing,
+// and the batch must not become too large.
 const keptTogether = 1 << 20
 
 // predecessor is a version that an entry replaces or deletes.
@@ -33,8 +34,9 @@ type predecessor struct {
 	at  wal.LSN
 }
 
-// keep returns the entries of the copies that must be written before entries, because they replace versions that only
-// their files have. held is not nil if the caller holds flush.lock.
+// keep returns entries with copies of the versions that entries replace and that only document files still
+// have. They must be written before entries, so that the history keeps these versions. held is not nil if the
+// caller holds flush.lock.
 func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Entry) ([]wal.Entry, error) {
 	var due []predecessor
 	var reach *wal.Reach
@@ -95,7 +97,7 @@ func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Ent
 	return kept, nil
 }
 
-// keepFirst writes the entries of copies in a batch of their own.
+// keepFirst writes the entries with copies in a batch of their own.
 func (cm *Committer) keepFirst(ctx context.Context, kept []wal.Entry) error {
 	_, err := cm.engine.Append(ctx, &wal.Batch{Entries: kept})
 	return unkept(err)
@@ -109,9 +111,9 @@ func frames(entries []wal.Entry) (n uint64) {
 	return n
 }
 
-// keepOne makes the copy of a version from its file. A file that is damaged, or that has another version, must not
-// prevent the write: there is no copy then. A file that cannot be read right now may be intact, and the write would
-// destroy it: that is an error.
+// keepOne returns an entry with a copy of a version, read from its file. A file that is damaged, or that has
+// another version, must not prevent the write: there is no copy then. A file that cannot be read right now may
+// be intact, and the write would destroy it: that is an error.
 func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	k, id := cm.engine.Kinds().Of(p.key), p.key[1:]
 	place, err := cm.engine.State().Find(k.Letter, id)
@@ -147,8 +149,8 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	return wal.Entry{Key: record.KeptKey(p.key), Kind: record.KindKept, Value: value, Inflated: inflated}, true, nil
 }
 
-// unread reports whether an error means that a file could not be read now, because of the state of this process or of
-// the disk. A link or a folder in place of the file is damage instead.
+// unread reports whether an error means that a document file could not be read now, because of the state of
+// this process or of the disk. A link or a folder in place of the file is damage instead.
 func unread(err error) bool {
 	return vfs.IsStarved(err) || vfs.IsUnopened(err) || vfs.IsPermission(err) || errors.Is(err, syscall.EIO)
 }
@@ -162,22 +164,22 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
 }
 
-// oversized returns the error for a version whose file is too large for a commit of this log. Such a file was not put
-// into this log: it was restored, or adopted.
+// oversized returns the error for a version whose file is too large to be copied in a commit of this log. Such
+// a file was not put into this log: it was restored, or adopted.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
 	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and another copy would exceed the %d bytes "+
 		"that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }
 
-// mayKeep ensures that every program that has the store open to write supports copies: a program that does not would
-// purge a memory and leave its copies.
+// mayKeep ensures that every program that has the store open for writing knows entries with copies of
+// versions: otherwise a purge by such a program would leave the copies.
 func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	return cm.raise(ctx, held, wal.FeatureKept)
 }
 
-// raise ensures that every program that has the store open to write supports a feature. held is not nil if the caller
-// holds flush.lock.
+// raise ensures that every program that has the store open for writing knows a feature. held is not nil if the
+// caller holds flush.lock.
 func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) error {
 	log := cm.engine.Log()
 	if log.Features()&f != 0 {
@@ -195,7 +197,8 @@ func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) 
 	return err
 }
 
-// unkept adds a remedy to an error of writing a copy: to remove the document without a copy.
+// unkept adds a remedy to an error of writing a copy of a replaced version: to remove the document without a
+// copy.
 func unkept(err error) error {
 	if !errors.Is(err, errs.ErrDiskFull) { // also if err is nil
 		return err

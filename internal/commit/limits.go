@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demandsOf returns what the prepared operations add, as a list of demands: one for each session, and last that of the
-// store.
+// demandsOf returns by how much the prepared operations enlarge what the limits count: one demand for each
+// session, and last that of the whole store.
 func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
@@ -43,8 +43,8 @@ func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	return list
 }
 
-// keepLimits adds to a batch what keeps the store within its limits: preconditions, and deletions that make room. It
-// returns the operations followed by these deletions.
+// keepLimits adds to the batch in w what keeps the store within its limits: preconditions, and deletions that
+// make room. It returns the operations followed by these deletions.
 func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Reads) ([]Op, error) {
 	l := counts.LimitsOf(cm.engine.Settings().Now())
 	if l == nil {
@@ -94,14 +94,14 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums are the totals that a look at the tally has found. They are as of a moment between the positions at and to of
-// the log.
+// sums are the counts and sizes, per demand, that look has read. They are as of a moment between the log
+// positions at and to.
 type sums struct {
 	at, to wal.LSN
 	before []counts.Sum // for each demand, the totals of puts in its session, read before the tally
 }
 
-// look returns the current totals for each of the demands.
+// look returns the current number and size of the memories that each demand concerns.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
 	s.at = cm.engine.Log().Applied()
 	var sessions []string
@@ -121,8 +121,9 @@ func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, e
 	return s, err
 }
 
-// inTurn calls look. If evicts is set and memories must be evicted, it first waits for the turn to evict, which the
-// commit keeps until it ends, and looks again: so it sees what other commits have done while it waited.
+// inTurn calls look. If evicts is set and memories must be evicted, it first waits until no other commit
+// evicts, and keeps others from evicting until this commit ends; then it looks again: so it sees what other
+// commits have done while it waited.
 func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
 	for {
 		s, err := cm.look(ctx, list)
@@ -148,8 +149,8 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 	}
 }
 
-// evict adds to a batch the deletions that make room for a demand, of the size need. looked is the position up to which
-// the log was applied when the tally was read.
+// evict adds to the batch in w deletions of memories that make room for the demand d, by the amount need.
+// looked is the position up to which the log was applied when the sums were read.
 func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
 	looked wal.LSN) ([]Op, error) {
 	if d.Never() {
@@ -211,8 +212,8 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	return ops, nil
 }
 
-// busyError means that other commits are making room, so this commit has to look at the tally again. refusal is the
-// error to return if that takes too long.
+// busyError means that other commits are evicting memories, so this commit has to read the counts again.
+// refusal is the error to return if that takes too long.
 type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }

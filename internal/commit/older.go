@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// OlderComposite returns the composite of an assembly that was last written under an older model, computed from the
-// current vectors of its members. If no member has or had a vector, a user has set the composite: it is returned
-// unchanged if it has the dimension of model, else nil.
+// OlderComposite returns the composite embedding of an assembly that was last written under an older embedding
+// model, computed from the current vectors of its members. If no member has or had a vector, a user has set
+// the composite: it is returned unchanged if it has the dimension of model, else nil.
 func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Limits of one commit of many parts, which bound the memory that it needs.
+// Limits of one commit of many independent changes, which bound the memory that it needs.
 const (
 	PartsMost  = 512
 	PartsBytes = 4 << 20
@@ -21,7 +21,7 @@ type Part struct {
 	ID           string
 	Entry        wal.Entry
 	Precondition wal.Precondition
-	// condition on the model of the vectors; without a key: the part does not depend on the model
+	// condition on the embedding model of the vectors; without a key: the part does not depend on the model
 	Model  wal.Precondition
 	Places *Places // not nil: the document is created, on the condition of these Places
 	Change MemoryChange
@@ -91,8 +91,8 @@ func forAll(ctx context.Context, err error) bool {
 	return false
 }
 
-// unchanged reads new entries of the log, and returns the parts whose documents are unchanged; it sets ErrConflict in
-// the others.
+// unchanged reads new entries of the log, and returns the parts whose documents have not changed; in the
+// others it sets ErrConflict as the result.
 func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part) []*Part {
 	if err := cm.engine.Log().CatchUp(ctx); err != nil {
 		return list // the log will report it
@@ -108,7 +108,8 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 	return left
 }
 
-// rests reports whether a conflict is about the Places of the part: a document that excludes the created one.
+// rests reports whether a conflict is about the path of the document that the part creates (Places): another
+// document excludes it.
 func (p *Part) rests(c *wal.ConflictError) bool {
 	return p.Places != nil && p.Places.demand == c.Precondition
 }
@@ -126,7 +127,7 @@ func (cm *Committer) begin(ctx context.Context, held *wal.Held, k *engine.Kind) 
 	return cm.raise(ctx, held, k.Feature)
 }
 
-// CommitTogether commits all parts or none. The preconditions of the batch begin with those of the parts, in order.
+// CommitTogether commits all parts or none. In the batch, the preconditions of the parts come first, in order.
 func (cm *Committer) CommitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
 	if err := cm.begin(ctx, held, k); err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// purged returns an error if a document has a purged text, and the operation or config.json refuses such texts.
+// purged returns an error if the text of a document was purged, and the operation or config.json refuses such
+// texts.
 func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	if o.Conds.ForcePurged || o.Derived || o.Cause != 0 ||
 		!o.Conds.RefusePurged && !cm.engine.Settings().Now().BlockPurged {
@@ -15,7 +16,8 @@ func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	return cm.engine.CheckText(context.Background(), k, id, text)
 }
 
-// lift lifts the purge of texts that were stored on purpose. It continues after an error: the texts are stored already.
+// lift removes texts that the operations have stored on purpose from the record of purged texts. It continues
+// after an error: the texts are stored already.
 func (cm *Committer) lift(ctx context.Context, ops []Op) {
 	for i := range ops {
 		o := &ops[i]

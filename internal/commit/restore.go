@@ -29,8 +29,8 @@ type Restored struct {
 	Delete   bool           // the document is deleted; otherwise Doc and Line are restored
 	Doc      []byte         // the exact bytes of the version that is restored
 	Line     index.Entry    // index line of the version that is restored
-	// Since is the position of the first change that is undone. It is used for assemblies: other changes may have
-	// changed their members from there on.
+	// Since is the position of the first change that is undone. It matters for assemblies: from there on other
+	// changes may have changed their members.
 	Since wal.LSN
 }
 
@@ -64,15 +64,15 @@ type Restoration struct {
 	demands  []wal.Precondition // preconditions, one for each document
 }
 
-// Effects are the changes that commits make to the number and bytes of the memories of each session. The key "" is for
-// memories without a session.
+// Effects are the changes that commits make to the number and bytes of the memories of each session. The key
+// "" is for memories without a session.
 type Effects map[string]counts.Sum
 
-// Change adds the sum in the parameter by, which may be negative, to the effects on a session.
+// Change adds the sum by, which may be negative, to the effects on a session.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
-// demands adds the effects in the parameter more to those in e, and returns the sums that grow as demands, to be
-// compared with the limits. The demand of the whole store is last.
+// demands adds the effects in more to those in e, and returns the sums that grow as demands, to be compared
+// with the limits. The demand of the whole store is last.
 func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
 	for s, sum := range more {
@@ -99,7 +99,7 @@ func (cm *Committer) Restoration(limit uint64) *Restoration {
 		effects: Effects{}}
 }
 
-// Len returns the number of documents.
+// Len returns the number of documents that were added.
 func (r *Restoration) Len() int { return len(r.docs) }
 
 // Add adds a document. It returns false, and adds nothing, if the commit has no room for it besides the others. For a
@@ -155,8 +155,8 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 	return true, nil
 }
 
-// adapted parses a document as it is restored: without the parts that a Restoration does not restore. It also returns
-// its bytes.
+// adapted parses a document as it is restored: without the parts that a Restoration does not restore. It also
+// returns its bytes.
 func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	p, err := d.Kind.Parse(d.Doc, d.ID)
 	if err != nil {
@@ -192,7 +192,8 @@ func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	return again, doc, nil
 }
 
-// older reports whether the vector of the version that is restored is by a previous model of the store.
+// older reports whether the vector in the version to be restored was made by a previous embedding model of the
+// store.
 func (r *Restoration) older(d *Restored) bool {
 	m := r.model
 	m.Done = false // Done means that none is left; this one is an exception
@@ -202,14 +203,15 @@ func (r *Restoration) older(d *Restored) bool {
 // RestoreOptions are options of Restoration.Commit.
 type RestoreOptions struct {
 	Cause uint8 // cause of the entries, of package wal
-	// Later reports whether an assembly that changes along with a memory of this commit is restored by a later commit.
+	// Later reports whether an assembly that changes because of a memory of this commit is restored by a later
+	// commit.
 	Later func(assembly string) bool
-	// Rest is what later commits of the same undo will add to the memories; nil: nothing. Limits apply to the sum of
-	// both.
+	// Rest is what later commits of the same undo will add to the number and bytes of memories; nil: nothing.
+	// Limits apply to the sum of both.
 	Rest Effects
 }
 
-// Effects returns the changes that the commit makes to the memories, by session.
+// Effects returns by how much the commit changes the number and bytes of memories, by session.
 func (r *Restoration) Effects() Effects { return r.effects }
 
 // Commit commits the documents that were added. The error is a *RefusedError for a document that cannot be restored,
@@ -261,8 +263,8 @@ func (r *Restoration) refused(k *engine.Kind, id string, err error) error {
 	return &RefusedError{slices.IndexFunc(r.docs, func(d *Restored) bool { return d.Kind == k && d.ID == id }), err}
 }
 
-// fitVectors adds preconditions for the conditions under which the vectors are right: the store's model and dimension
-// have not changed.
+// fitVectors adds preconditions to the batch under which the documents' vectors are valid: the store's model
+// and dimension have not changed.
 func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.Batch) error {
 	if !r.vectors {
 		return nil
@@ -278,8 +280,8 @@ func (r *Restoration) fitVectors(ctx context.Context, _ *RestoreOptions, b *wal.
 	return nil
 }
 
-// goAlong adds the changes of assemblies that keep them consistent with the memories, as prepareAlong does in other
-// commits.
+// goAlong adds to the batch the changes of assemblies that keep them consistent with the memories, as
+// prepareAlong does in other commits.
 func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Batch) error {
 	cm := r.cm
 	assemblies := cm.engine.Kinds().Assemblies
@@ -328,8 +330,8 @@ func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Bat
 	return nil
 }
 
-// RestsError reports that a memory cannot be restored because an assembly with it would have to change and is not
-// restored.
+// RestsError reports that a memory cannot be restored because an assembly that contains it would have to
+// change and is not restored.
 type RestsError struct{ Assembly string }
 
 func (e *RestsError) Error() string {
@@ -426,8 +428,8 @@ func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.
 	return nil
 }
 
-// places adds preconditions that no existing document excludes those that are created, for kinds whose documents are in
-// folders. ends release what the preconditions hold.
+// places adds preconditions that no existing document's path excludes those of the created documents, for
+// kinds whose documents are in folders. Calling ends releases what the preconditions hold.
 func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
 	for _, k := range r.cm.engine.Kinds().All {
 		if !k.Tree() {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// sessionMember is the member of the metadata with the session of a memory.
+// sessionMember is the name of the JSON member in a memory's metadata that names its session.
 const sessionMember = "session_id"
 
 var errNoSession = errors.New("the id of a session must not be empty")

@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Write commits operations on the condition that the versions in seen are still the newest. Commit is a Write.
+// Write commits operations on the condition that the versions in seen are still the newest. Committer.Commit
+// is a Write.
 type Write func(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error
 
 // Tx reads and writes several documents in one commit. It is used by one goroutine, in the function of Transact.
@@ -35,12 +36,12 @@ type Tx struct {
 	among     int         // number of the interests that this run has used
 }
 
-// The limits up to which a transaction with interests runs alongside other writers: the number of its runs, and the
-// time. If the others never pause, and its own run takes longer the more they put, it would never end. After these
-// limits the other writers wait for it.
+// The limits up to which a transaction that excludes other entries runs alongside other writers: the number of
+// its runs, and the time. If the others never pause, and its own run takes longer the more they put, it would
+// never end. After these limits the other writers wait for it.
 //
-// The same applies to any transaction that conflicts this often and for this long, because puts without a condition
-// never lose a conflict. But its function must be short, since all writers wait for it.
+// The same applies to any transaction that conflicts this often and for this long, because puts without a
+// condition never lose a conflict. But its function must be short, since all writers wait for it.
 const (
 	patience      = 8
 	longPatience  = time.Second
@@ -48,9 +49,9 @@ const (
 	shortFunction = 20 * time.Millisecond
 )
 
-// Transact runs a function that reads and writes through tx, and passes the operations that it wrote to write. If
-// something that the function read was changed meanwhile, the function runs again. A session confines it to the
-// memories of that session.
+// Transact runs the function f, which reads and writes through tx, and passes the operations that f wrote to
+// write. If something that f read was changed meanwhile, f runs again. If session is not nil, f can only
+// access memories of that session.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
 	began, held := cm.engine.Env().Clock(), false // held: all other writers wait
 	var interests []interest
@@ -71,7 +72,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 			}
 			defer func() {
 				if err := x.Release(); err != nil {
-					cm.engine.Env().Logger.Error("releasing the other writers", "err", err)
+					cm.engine.Env().Logger.Error("the lock that keeps other writers waiting cannot be released", "err", err)
 				}
 			}()
 			ctx, held = x.In(ctx), true
@@ -155,7 +156,7 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	return tx.load(k, id, tx.cm.engine.Load)
 }
 
-// load does what Load does, and reads with the given function.
+// load does what Load does, but calls read to read the document.
 func (tx *Tx) load(k *engine.Kind, id string,
 	read func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)) (engine.Version, error) {
 	v, err := read(tx.ctx, k, id)
@@ -212,8 +213,8 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits requires that the store's model is the embedder's, and still is at the commit. The parameter by is the name
-// under which the store would know the embedder's model.
+// Suits requires that the store's embedding model is the embedder's, and still is at the commit. by is the
+// name that the store would give to the embedder's model.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {
@@ -277,8 +278,8 @@ func (tx *Tx) add(o Op) {
 	tx.ops = append(tx.ops, o)
 }
 
-// List yields the memories that pass the filters, in the order of their ids, without those that the transaction itself
-// wrote. From this moment on the transaction is exclusive: see Exclusive.
+// List yields the memories that pass the filters, in the order of their ids, without those that the
+// transaction itself wrote. From this moment on the transaction is exclusive: see Exclusive.
 func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
 	return func(yield func(memstore.Memory, error) bool) {
 		if err := tx.Exclusive(); err != nil {

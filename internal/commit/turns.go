@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// turns orders the writers of one document in this process that have met a conflict: from then on they try one at a
-// time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
-// correctness. It ends after mostTurn, so that a transaction whose function waits for another write of the same
-// document does not wait for itself.
+// turns orders the writers of one document in this process that have met a conflict: from then on they try one
+// at a time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it
+// for correctness. It ends after mostTurn, so that a transaction whose function waits for another write of the
+// same document does not wait for itself.
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters
@@ -41,7 +41,7 @@ func (cm *Committer) turn() turn {
 	return turn{all: &cm.turns, alone: cm.engine.Env().System.Inline}
 }
 
-// take leaves the current turn, and waits for the turn of a document.
+// take leaves the current turn, and waits for the turn of the document with this key.
 func (t *turn) take(ctx context.Context, key string) error {
 	if key == "" || t.in != nil && t.key == key || t.alone {
 		return nil
@@ -74,7 +74,8 @@ func (t *turn) wait(ctx context.Context) error {
 	return nil
 }
 
-// join takes the turn of a document if other writers have it or wait for it, unless t is in another turn.
+// join waits for the turn of a document if other writers have it or wait for it, unless t already has another
+// turn.
 func (t *turn) join(ctx context.Context, key string) error {
 	if t.in != nil || !t.all.busy(key) {
 		return nil
@@ -92,7 +93,7 @@ func (ts *turns) busy(key string) bool {
 	return ts.of[key] != nil
 }
 
-// pass waits while others have the turn of a document, without keeping it.
+// pass waits while others have the turn of a document, without taking it.
 func (t *turn) pass(ctx context.Context, key string) error {
 	if !t.all.busy(key) {
 		return nil

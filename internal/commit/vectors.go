@@ -21,8 +21,9 @@ func hasVectors(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// RefreshVector replaces, in a memory that is about to be written, a vector by an older model by the current vector, or
-// removes it. Such a vector was decoded with the memory, or is the stored vector; the caller has not set it.
+// RefreshVector replaces, in a memory that is about to be written, a vector by an older embedding model by the
+// current vector, or removes it. Such a vector was decoded with the memory, or is the stored vector; the
+// caller has not set it.
 func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Model) error {
 	m := o.Memory
 	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.EmbeddedHere {
@@ -64,9 +65,9 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	return nil
 }
 
-// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by another
-// model or were made with another template. The parameter by is the name under which the store would know the
-// embedder's model.
+// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by
+// another model or were made with another template. by is the name that the store would give to the embedder's
+// model.
 func (cm *Committer) suits(model *index.Model, by string) error {
 	if err := cm.host.Suits(model); err != nil {
 		return err
@@ -117,9 +118,9 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	return on, nil
 }
 
-// fitVector returns an error for an embedding of another dimension than dim, or makes it fit if that is configured. An
-// embedding that the memory has already, from a file or an import, may stay. Slices that belong to the caller are not
-// modified.
+// fitVector returns an error for an embedding of another dimension than dim, or, if the settings say so, pads
+// or cuts it. An embedding that the memory has already, from a file or an import, may stay. Slices that belong
+// to the caller are not modified.
 func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if o.Conds.Misfit {
 		return nil

@@ -2,12 +2,12 @@ package commit
 
 import "reflect"
 
-// frameBytes is an estimate of the bytes that bytesOf does not count for an operation: the frame's header, the key, the
-// line, the names of the document's members.
+// frameBytes is an estimate of the bytes of a log entry that bytesOf does not measure: the frame's header, the
+// key, the index line, the names of the document's members.
 const frameBytes = 700
 
-// bytesOf estimates how many bytes of log the operations will take. Writers are slowed by this estimate while the log
-// is far ahead of the files, before anything is encoded.
+// bytesOf estimates how many bytes of log the operations will take. By this estimate writers are slowed down
+// while the document files are far behind the log, before anything is encoded.
 func bytesOf(ops []Op) (n int64) {
 	for i := range ops {
 		n += frameBytes
@@ -27,8 +27,8 @@ func bytesOf(ops []Op) (n int64) {
 	return n
 }
 
-// weighMost is the maximum number of values of a document that are measured. The others are assumed to be as large as
-// these. The maximum also ends the count of a value that contains itself.
+// weighMost is the maximum number of values in a document that are measured. The others are assumed to be as
+// large as these. The maximum also ends the count of a value that contains itself.
 const weighMost = 1 << 16
 
 // bytesIn estimates how many bytes of JSON a value takes.
@@ -37,7 +37,7 @@ func bytesIn(v any) int64 {
 	return w.of(reflect.ValueOf(v))
 }
 
-// weighLimit is a number of bytes that no document reaches.
+// weighLimit is a number of bytes that no document reaches, at which measuring stops.
 const weighLimit = 1 << 30
 
 type weigher struct{ left int }
@@ -73,7 +73,8 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	return 8 // a number
 }
 
-// some sums up the sizes of n values. If there are too many, it extrapolates from the first ones.
+// some returns the sum of the sizes of n values, which each returns. If there are too many, it extrapolates
+// from the first ones.
 func (w *weigher) some(n int, each func(i int) int64) (sum int64) {
 	for i := range n {
 		if w.left <= 0 {

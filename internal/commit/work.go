@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Committer turns operations into batches of the log, with all changes that belong to them.
+// Committer turns operations into batches of log entries, with all other changes that belong to them, and
+// appends them.
 type Committer struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors
@@ -24,9 +25,10 @@ type Committer struct {
 	fit     bool // cut or pad an embedding of another dimension than the store's
 }
 
-// Host is the interface that a Committer calls back: the embedder, in a package above.
+// Host is the interface through which a Committer asks the embedder, which is in a package above.
 type Host interface {
-	// Suits returns an error if the embedder's vectors may not be stored while the store has the given model.
+	// Suits returns an error if the embedder's vectors may not be stored while the store has the given
+	// embedding model.
 	Suits(model *index.Model) error
 }
 
@@ -36,23 +38,24 @@ type Config struct {
 	Fit    bool // cut or pad an embedding of another dimension than the store's
 }
 
-// New returns a Committer. The parameter pace is the flusher: it slows down commits while the log is far ahead of the
-// files, and each commit wakes it. The parameter host is the embedder: it decides whether vectors that it made may
-// still be stored.
+// New returns a Committer. pace is the flusher: it slows down commits while the document files are far behind
+// the log, and each commit wakes it. host is the embedder: it decides whether vectors that it made may still
+// be stored.
 func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
 	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
 }
 
-// Pace is the flusher's interface for writers.
+// Pace is the flusher's interface for writers: it slows them down and is woken by them.
 type Pace interface {
 	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the log is far ahead of the files
-	// reports that this process is alive, where nothing runs in the background
+	// records that this process is alive, in a store opened without background goroutines
 	BeatInline()
 	RoundInline(ctx context.Context)
 	Wake(changes int) // receives the number of committed changes
 }
 
-// work is the memory that a commit needs while it runs. Works are reused; each belongs to one commit at a time.
+// work holds the buffers that a commit needs while it runs. Works are reused; each belongs to one commit at a
+// time.
 type work struct {
 	batch    wal.Batch
 	prepared []prepared
@@ -64,7 +67,8 @@ type work struct {
 	swaps    uint64             // value of State.Swaps before the batch is appended
 }
 
-// Limits up to which a work is kept for reuse: a larger batch is rare, and must not hold memory.
+// The sizes up to which the buffers of a commit are kept for reuse: a larger batch is rare, and must not hold
+// memory.
 const (
 	keptOps   = 4096
 	keptBytes = 4 << 20
@@ -77,15 +81,17 @@ func (cm *Committer) work() *work {
 	return &work{}
 }
 
-// again puts a work whose entries were written back for reuse, if that is possible now.
+// again keeps the buffers of a commit for reuse, if the log has already applied its entries; otherwise it
+// drops them.
 func (cm *Committer) again(w *work) {
 	if w.clear(cm.engine.Log().Applied()) {
 		cm.works.Put(w)
 	}
 }
 
-// clear clears a work and reports whether it may be reused. It may not be reused while the log still has to apply its
-// entries, which point into its values. applied is the position up to which the log has been applied.
+// clear clears the buffers of a commit and reports whether they may be reused. They may not while the log
+// still has to apply its entries, which point into these buffers. applied is the position up to which the log
+// has been applied.
 func (w *work) clear(applied wal.LSN) bool {
 	n := len(w.batch.Entries)
 	if n > 0 && applied <= w.batch.Entries[n-1].LSN || n > keptOps {
@@ -121,7 +127,7 @@ func (w *work) arena(k int) *arena {
 	return w.arenas[k]
 }
 
-// arena stores values one after the other.
+// arena stores encoded values one after the other in a few large buffers.
 type arena struct {
 	values  []byte
 	scratch []byte // buffer for one document and one line

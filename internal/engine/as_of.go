@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt returns the changes of documents in [from, to), with the state that they had at position to. from is
-// the position up to which an index covers the log. StateAt returns ErrMoved if a newer index was mapped since,
-// because the entries that it covers are no longer listed. For a key that changed again at or after to, list
-// has the version of that time, and overtaken its newest version.
+// StateAt returns the documents that changed in [from, to) of the log, with the state that they had at
+// position to. from is the position up to which an index covers the log. StateAt returns ErrMoved if a newer
+// index was mapped since, because the entries that it covers are no longer listed. For a key that changed
+// again at or after to, list has the version of that time, and overtaken its newest version.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)
@@ -55,8 +55,8 @@ func (eng *Engine) StateAt(ctx context.Context, from,
 	return list, overtaken, nil
 }
 
-// versionBefore returns the version of a key that an entry names as its predecessor. It returns a position below from
-// if the set has that version, or if the entry names no predecessor that exists.
+// versionBefore returns the version of a document that entry e names as its predecessor. It returns a position
+// below from if the index has that version, or if the entry names no predecessor that exists.
 func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
 	view, err := state.Read(&e)
 	if err != nil || view.Previous < from {
@@ -75,8 +75,8 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	return view.Previous, before, err
 }
 
-// IndexChange returns the change that an entry makes in the index, without the line. It returns false if the
-// index has no entries of this kind.
+// IndexChange returns the change that a log entry makes in the index, without the index line. It returns false
+// if the index has no entries of this kind.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	k := eng.kinds.Of(e.Key)
 	if k == nil {
@@ -96,7 +96,7 @@ func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	return c, true, err
 }
 
-// FinishedLine appends the line of an entry in the form that the index stores.
+// FinishedLine appends the index line of a log entry in the complete form that the index stores.
 func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	view, err := state.Read(e)
 	if err != nil {
@@ -105,18 +105,19 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro(), e.Writer)
 }
 
-// keptLines is the maximum size in bytes of the lines that a rewrite of the index keeps in memory. The rewrite
-// needs the lines in the order of the keys, and would otherwise have to read the frames of these lines a second
+// keptLines is the maximum size in bytes of the index lines that a rewrite of the index keeps in memory. The
+// rewrite needs the lines in the order of the keys, and would otherwise have to read their log frames a second
 // time.
 const keptLines = 16 << 20
 
-// lineStore stores lines, many per allocation.
+// lineStore stores index lines, many per allocation.
 type lineStore struct {
 	chunk []byte
 	left  int
 }
 
-// keep returns the finished line of an entry, or nil for a deletion or if the store is full.
+// keep stores the complete index line of a log entry and returns it. It returns nil for a deletion or if the
+// store is full.
 func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
 	if e.Delete || s.left <= 0 {
 		return nil, nil

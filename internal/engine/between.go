@@ -8,11 +8,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// errAhead reports that a view has a state at a position that the index does not cover yet.
-var errAhead = errors.New("the view is ahead of the index")
+// errAhead reports that a view has the state at a position that the mapped index does not cover yet.
+var errAhead = errors.New("the view covers more of the log than the index")
 
-// Between applies the entries of the log between two positions. It reads log and archive, because the overlay has
-// dropped the entries that the index covers.
+// Between calls apply for the entries of the log between two positions. It reads log and archive, because the
+// overlay has dropped the entries that the index covers.
 func (eng *Engine) Between(ctx context.Context, at, to wal.Mark, apply func(*wal.Entry) error) error {
 	if at.LSN >= to.LSN {
 		return errAhead

@@ -18,13 +18,14 @@ type Cache struct {
 	most int64 // size in bytes from which a document is not cached
 }
 
-// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has no
-// entry of its key and the index was not replaced since swaps. Once the index was replaced, the version is
+// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has
+// no entry of its key and the index was not replaced since swaps. Once the index was replaced, the version is
 // looked up there again, but the document is not read again.
 //
 // An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know
-// of the edit. So the file's size and time are compared when the version is first found below flushed, and
-// again when it is looked up in another index. An edit that is found this way is handled as in any other read.
+// of the edit. So the file's size and time are compared when the version is first found below the log position
+// Flushed, and again when it is looked up in another index. An edit that is found this way is handled as in
+// any other read.
 type cached struct {
 	kind    *Kind
 	lsn     wal.LSN
@@ -60,13 +61,13 @@ func NewCache(bytes int64) (*Cache, error) {
 	return &Cache{c, bytes / 4}, err
 }
 
-// caches reports whether a document of this size is cached after it was read.
+// caches reports whether a document of this size goes into the cache after it was read.
 func (eng *Engine) caches(doc []byte) bool {
 	return eng.cache != nil && int64(len(doc)) < eng.cache.most
 }
 
-// Load returns the newest version with its document, from the cache if possible. The document is shared; callers must
-// not change it.
+// Load returns the newest version of a document with its content, from the cache if possible. The content is
+// shared; callers must not change it.
 func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error) {
 	if eng.cache == nil {
 		return eng.Find(ctx, k, id, true)
@@ -95,7 +96,8 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	return v, err
 }
 
-// isNewest reports whether a cached document is the newest version, as far as this process has caught up.
+// isNewest reports whether a cached document is the newest version, as far as this process has applied the
+// log.
 func (eng *Engine) isNewest(c *cached, id string) bool {
 	file := index.Entry{Size: int64(len(c.doc)), Mtime: c.mtime}
 	if !eng.state.Changed(c.kind.Letter, id, c.lsn, c.swaps.Load()) {
@@ -116,7 +118,7 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	return true
 }
 
-// looksLike reports whether the file of a version has the expected size and time.
+// looksLike reports whether the file of a cached version has the size and time that the index records.
 func (eng *Engine) looksLike(c *cached, id string, file *index.Entry) bool {
 	info, err := c.kind.Stat(c.kind.FileName(id))
 	if err != nil || !Matches(file, info) {
@@ -134,9 +136,9 @@ func (c *cached) version() Version {
 	return v
 }
 
-// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared. doc is its
-// document, which the cache owns from now on. swaps is State.Swaps, read before the entry was appended: if it were read
-// later, the overlay might already have dropped a newer version from another process.
+// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared. doc
+// is its document, which the cache owns from now on. swaps is State.Swaps, read before the entry was appended:
+// if it were read later, the overlay might already have dropped a newer version from another process.
 func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps uint64) {
 	if !eng.caches(doc) {
 		return

@@ -22,20 +22,20 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Host is the interface through which an engine calls the packages above it. They rebuild an index, decide
-// about an edited file, and flush.
+// Host is the interface through which an engine calls the packages above it: to rebuild an index, to decide
+// about an edited file, and to flush.
 type Host interface {
 	// RebuildIndex rebuilds the index, from an older index and the log or from the files. from names the
 	// source; memories is the number of memories in the new index.
 	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
-	// JudgeEdit decides about a file that differs from the version that the index names: it adopts the file as
-	// an edit by hand, or reports an error.
+	// JudgeEdit decides what to do about a file that differs from the version that the index names: it adopts
+	// the file as an edit by hand, or reports an error.
 	JudgeEdit(ctx context.Context, k *Kind, id string) (Version, error)
-	// FlushDue starts a round of the flusher.
+	// FlushDue asks the flusher to start a round.
 	FlushDue()
-	// NoteRefused records an entry that could not be applied.
+	// NoteRefused records that a log entry could not be applied, and why.
 	NoteRefused(e *wal.Entry, err error)
-	// NoteWorked records that an entry of working memory was applied.
+	// NoteWorked records that a log entry of working memory was applied.
 	NoteWorked(scope string, at uint64)
 }
 
@@ -55,8 +55,8 @@ type Tuning struct {
 	Few    int    // number of memories below which filters read all of them, even if Orders could answer
 }
 
-// Engine is the log, the state applied from it, and the code that finds and reads a document. All other parts of an
-// open store are above it.
+// Engine is the log, the state that is applied from it, and the code that finds and reads a document. All
+// other parts of an open store use it.
 type Engine struct {
 	env      *env.Env
 	settings *settings.Settings
@@ -97,7 +97,8 @@ type Engine struct {
 	closing    sync.RWMutex
 }
 
-// New returns an engine in an environment, without a log: see OpenLog. The engine calls host from OpenLog on.
+// New returns an engine for the store that e describes, without a log: see OpenLog. The engine calls host from
+// OpenLog on.
 func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error) {
 	eng := &Engine{env: e, settings: s, host: host, unfinished: c.Unfinished}
 	eng.tuning.Few = fewMemories
@@ -111,8 +112,8 @@ func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error)
 	return eng, err
 }
 
-// Begin enters the folder of the store, and creates a missing store unless mustExist. It is called once, before OpenLog
-// and before anything writes files to tmp/.
+// Begin examines the folder of the store, and creates a missing store unless mustExist. It is called once,
+// before OpenLog and before anything writes files to tmp/.
 func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
 	if err := eng.enter(ctx, mustExist); err != nil {
 		return err
@@ -159,52 +160,53 @@ func (eng *Engine) Layout() docfile.Layout {
 	return docfile.Layout{FS: e.FS, Root: e.Dir, FileMode: e.FileMode, FolderMode: e.FolderMode}
 }
 
-// Env returns the environment of the store.
+// Env returns the folder, file system, clock and logger with which the store was opened.
 func (eng *Engine) Env() *env.Env { return eng.env }
 
 // Settings returns the settings of the store.
 func (eng *Engine) Settings() *settings.Settings { return eng.settings }
 
-// Kinds returns the kinds of documents.
+// Kinds returns the kinds of documents that the store can have.
 func (eng *Engine) Kinds() *kinds { return eng.kinds }
 
 // Log returns the log, nil before OpenLog.
 func (eng *Engine) Log() *wal.FileLog { return eng.log }
 
-// State returns the state that was applied from the log.
+// State returns the state that this process has applied from the log.
 func (eng *Engine) State() *state.State { return &eng.state }
 
 // Codec returns the codec of the log's records.
 func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 
-// Token returns the prefix of the names of this process's files in tmp/.
+// Token returns the prefix that all names of this process's files in tmp/ have.
 func (eng *Engine) Token() string { return eng.token }
 
-// Opened returns the record of what opening the store found and did.
+// Opened returns the record of what was found and done when the store was opened.
 func (eng *Engine) Opened() *opened { return &eng.opened }
 
-// Health returns the record of what went wrong in the background.
+// Health returns the record of what went wrong in the background since the store was opened.
 func (eng *Engine) Health() *health { return &eng.health }
 
 // Cache returns the cache of documents, nil for a store without a cache.
 func (eng *Engine) Cache() *Cache { return eng.cache }
 
-// Overlay returns the order of the documents that are newer than the index.
+// Overlay returns the documents that are newer than the index, in index order.
 func (eng *Engine) Overlay() *overlayOrder { return &eng.overlay }
 
-// Expiring returns the memories with a time to live.
+// Expiring returns the tracker of memories that have a time to live.
 func (eng *Engine) Expiring() *Expiring { return &eng.expiring }
 
 // Tune returns the parameters that tests change.
 func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 
-// SetOrders sets the source that answers filters without reading the index. It is called before OpenLog.
+// SetOrders sets the views that answer filters without reading the index. It is called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns the value that the log's Notes.IndexRebuilds had when the index was last mapped.
+// Remade returns the number of index rebuilds (Notes.IndexRebuilds of the log) when the index was last mapped.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
-// Damaged reports whether a read found damage in the index; the next flush rebuilds the index then.
+// Damaged returns the flag that a read sets when it finds damage in the index; the next flush then rebuilds
+// the index.
 func (eng *Engine) Damaged() *atomic.Bool { return &eng.damaged }
 
 // Linked returns the error that the log belongs to another folder, which makes this handle read-only; nil if it
@@ -214,16 +216,17 @@ func (eng *Engine) Linked() *errs.LinkedError { return eng.linked }
 // Commits returns the counter of the commits that calls of this handle requested.
 func (eng *Engine) Commits() *atomic.Int64 { return &eng.commits }
 
-// Closed reports whether the store was closed.
+// Closed returns the flag that is set once the store is closed.
 func (eng *Engine) Closed() *atomic.Bool { return &eng.closed }
 
-// Operations returns the operations that Close waits for.
+// Operations returns the group of running operations that Close waits for.
 func (eng *Engine) Operations() *sync.WaitGroup { return &eng.operations }
 
-// Progress returns the operations that may take long, and that Close ends.
+// Progress returns the tracker of operations that may take long and that Close abandons if they make no
+// progress.
 func (eng *Engine) Progress() *lasting { return &eng.progress }
 
-// Closing returns the lock that Close holds for writing.
+// Closing returns the lock that Close holds for writing and operations hold for reading while they begin.
 func (eng *Engine) Closing() *sync.RWMutex { return &eng.closing }
 
 // newToken returns a Token, the prefix of this process's files in tmp/:

@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// folders returns the folders of a store, except wal/, which the log creates, and working/, which the first scope
-// creates.
+// folders returns the names of the folders in a store, except wal/, which the log creates, and working/, which
+// the first scope of working memory creates.
 func folders() (names []string) {
 	for _, k := range kind.Kinds {
 		if k.Feature == 0 { // else the first document creates it
@@ -44,7 +44,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		if info, serr := eng.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or is inside one", errs.ErrNoStore, eng.env.Dir)
+		return fmt.Errorf("%w: %s is a file, or its path leads through a file", errs.ErrNoStore, eng.env.Dir)
 	} else if err != nil {
 		return err
 	}
@@ -115,7 +115,8 @@ func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	eng.NoteProblem(err)
 }
 
-// looksLikeStore reports whether a folder without a readable config.json is a store nevertheless: a rescued copy.
+// looksLikeStore reports whether a folder without a readable config.json is nevertheless a store, as a rescued
+// copy may be.
 func (eng *Engine) looksLikeStore() bool {
 	if eng.hasLog() {
 		return true
@@ -124,9 +125,9 @@ func (eng *Engine) looksLikeStore() bool {
 	return err == nil && kind.Memories.HasDocuments(names)
 }
 
-// emptied reports whether a folder without a config.json has only what its .gitignore names of a store. git has
-// removed everything else, for a branch that does not contain the store. A new config.json would prevent git
-// from switching back, and restored documents would be in the wrong branch.
+// emptied reports whether a folder without a config.json contains only those files of a store that its
+// .gitignore names. git has removed everything else, for a branch that does not contain the store. A new
+// config.json would prevent git from switching back, and restored documents would be in the wrong branch.
 func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
@@ -143,7 +144,7 @@ func (eng *Engine) emptied() bool {
 	return true
 }
 
-// hasLog reports whether the folder contains a store's log.
+// hasLog reports whether the store's folder contains a log.
 func (eng *Engine) hasLog() bool {
 	wal := filepath.Join(eng.env.Dir, "wal")
 	if _, err := eng.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
@@ -156,7 +157,7 @@ func (eng *Engine) hasLog() bool {
 	})
 }
 
-// foreign returns an error for a folder that contains the memories of another system.
+// foreign returns an error if the folder contains the memories of another system.
 func (eng *Engine) foreign() error {
 	names, err := vfs.ReadRoot(eng.env.FS, eng.env.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +236,8 @@ func (eng *Engine) makeStore() error {
 	return eng.settings.Make()
 }
 
-// Ignore is the content of the .gitignore of a store: everything that is not a document and can be rebuilt.
+// Ignore is the content of a store's .gitignore: it lists everything that is not a document and can be
+// rebuilt.
 const Ignore = `wal/
 tmp/
 backups/
@@ -244,13 +246,13 @@ checkpoint
 memory_index*.json
 ` + IgnoreMoves
 
-// IgnoreMoves is the part of Ignore that is missing in stores of older programs.
+// IgnoreMoves is the part of Ignore that the .gitignore of stores made by older programs lacks.
 const IgnoreMoves = `moved.json*
 migrate.json*
 migrate.lock
 `
 
-// endOf returns the last bytes of a file.
+// endOf returns the last bytes of a file in the store's folder.
 func (eng *Engine) endOf(name string) (string, error) {
 	f, err := eng.env.FS.OpenFile(filepath.Join(eng.env.Dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -269,8 +271,8 @@ func (eng *Engine) endOf(name string) (string, error) {
 	return string(end[:n]), err
 }
 
-// makeFolders creates the missing folders. It returns an error if there is a link in place of a folder, because the
-// link could lead anywhere.
+// makeFolders creates the missing folders of the store. It returns an error if there is a link in place of a
+// folder, because the link could lead anywhere.
 func (eng *Engine) makeFolders() error {
 	made := false
 	for _, name := range folders() {

@@ -13,9 +13,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// newerVectors returns an error if the vectors of the store were written by a newer program. The index is
-// handled in the same way. Vectors are derived data, but this program could not continue those files, and its
-// writes would keep the log from being released forever. It is called before anything in the store is changed.
+// newerVectors returns an error if the vectors of the store were written by a newer program. Vectors are
+// derived data, but this program could not continue those files, and what it writes could then never be
+// released from the log. An index by a newer program is refused in the same way. newerVectors is called before
+// anything in the store is changed.
 func (eng *Engine) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(eng.env.FS, eng.env.Dir, name, vector.Schema())
@@ -42,8 +43,8 @@ func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
 	return id, errors.Join(err, t.Release()) == nil
 }
 
-// HighestKnown returns the highest position that any index names. A log that must be recreated begins above it,
-// because none of its positions may have two meanings.
+// HighestKnown returns the highest log position that any index in the store names. A log that must be
+// recreated begins above it, because none of its positions may have two meanings.
 func (eng *Engine) HighestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {

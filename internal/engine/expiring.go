@@ -15,8 +15,8 @@ import (
 )
 
 // Expiring tracks the memories that have a time to live. Of the memories that changed since the index was
-// written, it knows which have one, and which had one in the index. So counting costs time only for memories
-// that have expired and were not swept yet, whatever the size of the store. All its answers are as of one
+// written, it knows which have one, and which had one in the index. So counting takes time only for memories
+// that have expired and are not deleted yet, whatever the size of the store. All its answers are as of one
 // position of the log. It is a view.Fold.
 type Expiring struct {
 	eng    *Engine
@@ -32,16 +32,17 @@ func (x *Expiring) init(eng *Engine) {
 	x.follow.Passes = func(set *index.Set) bool { return set.Count(index.ByExpiry) == 0 && len(x.list) == 0 }
 }
 
-// Reset implements view.Fold.
+// Reset implements view.Fold: it starts over on another index.
 func (x *Expiring) Reset(context.Context, *index.Set) error {
 	x.list, x.over = map[string]time.Time{}, map[string]bool{}
 	return nil
 }
 
-// Covered implements view.Fold: the changes are relative to one index.
+// Covered implements view.Fold: because the changes are relative to one index, it returns false for another
+// one.
 func (x *Expiring) Covered(*index.Set) bool { return false }
 
-// Apply implements view.Fold.
+// Apply implements view.Fold: it takes in one log entry.
 func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	if x.eng.kinds.Of(e.Key) != x.eng.kinds.Memories {
 		return nil
@@ -99,7 +100,7 @@ func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int6
 	return live, expired, err
 }
 
-// Due returns the ids of up to most memories that have expired at a time.
+// Due returns the ids of up to most memories that have expired at the time at.
 func (x *Expiring) Due(ctx context.Context, at time.Time, most int) (ids []string, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, _ int64) error {
 		err := x.below(set, at, func(id string) bool {
@@ -116,7 +117,8 @@ func (x *Expiring) Due(ctx context.Context, at time.Time, most int) (ids []strin
 	return ids, err
 }
 
-// below yields the ids of the memories that have expired at a time and did not change since the index was written.
+// below calls yield with the ids of the memories that have expired at the time at and did not change since the
+// index was written.
 func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) bool) error {
 	if set.Count(index.ByExpiry) == 0 {
 		return nil
@@ -127,7 +129,7 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 		}
 		t, id, ok := index.SplitExpiryKey(string(e.Key))
 		if !ok {
-			return fmt.Errorf("%w: by_expiry has the key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
+			return fmt.Errorf("%w: the section by_expiry has the malformed key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
 		}
 		if t.After(at) {
 			break
@@ -139,6 +141,6 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 	return nil
 }
 
-// ClockGrace is the time for which an expiry is not trusted, in case the clock is wrong: a clock that jumps,
-// and is corrected within this time, does no harm.
+// ClockGrace is how long after its expiry a memory is kept, in case the clock is wrong: if a clock jumps and
+// is corrected within this time, nothing is lost.
 const ClockGrace = time.Hour

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Filters select lines of the index, and documents.
+// Filters select documents, some by their index line alone and some by their content.
 type Filters struct {
 	Session  *string
 	Happened Span // bounds of the memory's timestamp
@@ -22,8 +22,8 @@ type Filters struct {
 	Where    []*filter.Cond
 	Expired  bool     // expired memories pass too
 	Writers  []string // writers of whose versions one passes; Resolve sets By from it
-	// By reports whether a version passes, given the number of the writer in its entry, 0 for none. If By is
-	// nil, all pass.
+	// By reports whether a version was written by a wanted writer, given the number of the writer in its
+	// entry, 0 for none. If By is nil, all versions pass.
 	By   func(number uint32, version uint64) bool
 	Sort *memstore.Order // order of a listing; nil: by id
 }
@@ -46,7 +46,7 @@ func (s Span) has(t time.Time) bool {
 	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
-// Line reports whether a line passes the filters that the index can answer.
+// Line reports whether a document passes those filters that its index line can answer.
 func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 	switch {
 	case !f.Expired && !e.ExpiresAt.IsZero() && !now.Before(e.ExpiresAt):
@@ -61,18 +61,18 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 	return strings.HasPrefix(id, f.Prefix)
 }
 
-// All reports whether every live memory passes.
+// All reports whether every memory that has not expired passes the filters.
 func (f *Filters) All() bool {
 	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" &&
 		f.By == nil && !f.Reads()
 }
 
-// Reads reports whether the filters need the documents.
+// Reads reports whether the filters can be decided only by reading the documents.
 func (f *Filters) Reads() bool {
 	return f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.Happened != (Span{})
 }
 
-// Memory reports whether a memory passes the filters that only its document can answer.
+// Memory reports whether a memory passes those filters that only its content can answer.
 func (f *Filters) Memory(m *memstore.Memory) bool {
 	for _, c := range f.Where {
 		if !c.Holds(m.Metadata) {
@@ -83,7 +83,8 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 		f.Happened.has(m.Timestamp)
 }
 
-// Still reports whether a memory still passes, although it may have changed since its index line passed.
+// Still reports whether a memory, read after its index line passed the filters, passes them too: it may have
+// changed in between.
 func (f *Filters) Still(m *memstore.Memory) bool {
 	return (f.Session == nil || m.Session() == *f.Session) && f.Memory(m)
 }

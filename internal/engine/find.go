@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Version is one version of a document: its index line, and its document once that is read.
+// Version is one version of a document: its index line, and its content once that is read.
 type Version struct {
 	LSN  wal.LSN
 	Line index.Entry
@@ -40,7 +40,7 @@ func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 // replaced, flushed or released meanwhile. Each time another process has made progress.
 const FindTries = 100
 
-// Find returns the newest durable version of a document, with the bytes of the document if doc is set. It returns
+// Find returns the newest durable version of a document, with its content if doc is set. It returns
 // errs.ErrNotFound if there is none.
 func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Version, error) {
 	var last error
@@ -91,7 +91,8 @@ func (eng *Engine) DamageOf(err error) error {
 	return err
 }
 
-// orReplaced returns err, or, if err is damage and the folder was replaced under the open store, an error for that.
+// orReplaced returns err, unless err is damage and the folder was replaced under the open store: then it
+// returns an error that says so.
 func (eng *Engine) orReplaced(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) {
 		if replaced := eng.log.Folder().InPlace(); replaced != nil {
@@ -101,8 +102,8 @@ func (eng *Engine) orReplaced(err error) error {
 	return err
 }
 
-// Containing returns the assemblies that contain a memory, and the version of the memory's membership, which
-// changes whenever one of these assemblies does.
+// Containing returns the assemblies that contain a memory, and a version that changes whenever one of them
+// does.
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
@@ -111,9 +112,9 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	return assemblies, newest, nil
 }
 
-// Settled reads the newest version and its document without deciding about edits by hand. A holder of
-// flush.lock, and a goroutine that such a holder may wait for, must not decide about edits. A file that does
-// not match is ErrCorrupt, unless the log has the document.
+// Settled reads the newest version of a document without deciding about edits by hand. A holder of flush.lock,
+// and a goroutine that such a holder may wait for, must not decide about edits. If the file does not match the
+// version, the error is ErrCorrupt, unless the log has the document.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
@@ -132,8 +133,8 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 	return v, err
 }
 
-// beyondDamage returns the damage of the log in place of "not found", because the document may be in the
-// damaged part.
+// beyondDamage returns err, but if err is "not found" and the log is damaged, it returns the damage: the
+// document may be in the damaged part.
 func (eng *Engine) beyondDamage(err error) error {
 	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
@@ -149,16 +150,17 @@ func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
 	return err != nil || now.Version != was.Version
 }
 
-// Errors of a read that finds something else at the place of a version.
+// Errors of a read that finds something other than the expected version of a document.
 var (
 	ErrMismatch = errors.New("the file is not the version that the index names")
-	ErrMoved    = errors.New("another key is at this position")
+	ErrMoved    = errors.New("the log has another key at this position")
 )
 
-// glanceMost is the maximum size in bytes of a document that is read with the fewest system calls.
+// glanceMost is the maximum size in bytes of a document that is read in a way that needs the fewest system
+// calls.
 const glanceMost = 1 << 20
 
-// Read reads the version that is at a place.
+// Read reads the version of a document that is at a place: in the log or in its file.
 func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
 	if place.InLog {
 		return eng.readLog(ctx, k, id, place.Version, doc)
@@ -190,14 +192,14 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 	return v, nil
 }
 
-// NotOurs reports whether an error of reading a document means that something else is at its path: a folder, a link, or
-// a file larger than any document.
+// NotOurs reports whether an error of reading a document means that its path leads to something else: a
+// folder, a link, or a file larger than any document.
 func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// readLog reads a version from its frame in the log. Below flushed, the file must agree: a different size or
-// time is an edit by hand.
+// readLog reads a version of a document from its frame in the log. If the position is below Flushed, the file
+// must agree: a different size or time is an edit by hand.
 func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
 	v, view, err := eng.Frame(ctx, k, id, at)
 	if err != nil || !doc {
@@ -234,7 +236,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
-// DurableNow returns the position up to which the log is durable, whichever process made it so.
+// DurableNow returns the position up to which the log is durable now, no matter which process made it so.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.BeginUse(); err != nil {
 		return 0, err
@@ -244,6 +246,6 @@ func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	return eng.log.Durable(), err
 }
 
-// NoVersion reports whether an error of reading a predecessor that an entry names means that this version does
-// not exist: its position has another key, or no valid entry.
+// NoVersion reports whether an error of reading the predecessor that an entry names means that this version
+// does not exist: its position has an entry of another key, or no valid entry.
 func NoVersion(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, errs.ErrCorrupt) }

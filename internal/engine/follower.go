@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Follower keeps a fold up to date with the mapped index and the overlay over it. It reads each change once.
+// Follower keeps a fold, a view computed from log entries, up to date with the mapped index and the overlay
+// over it. It reads each change once.
 //
 // The overlay drops the entries that a newer index covers. So the changes, and the position up to which the
 // index covers the log, are read together. If the fold is based on an older index by then, the follower starts
@@ -37,7 +38,7 @@ type Follower struct {
 	valid bool
 }
 
-// With calls use once, with the index that the fold is based on. live is the number of memories at the same
+// With calls use once, with the index on which the fold is based. live is the number of memories at the same
 // position of the log. The fold does not change while use runs.
 //
 // The fold has all entries that this process has applied. To include everything that any process has made
@@ -121,7 +122,7 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 	return live, nil
 }
 
-// ViewFolder returns the folder of the files of a view; see package internal/views.
+// ViewFolder returns the folder in which the view of this name keeps its files; see package internal/views.
 func (eng *Engine) ViewFolder(name string) *view.Folder {
 	return &view.Folder{
 		FS: eng.env.FS, Path: filepath.Join(eng.env.Dir, places.Views, name),

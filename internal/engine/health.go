@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// health records what went wrong in the background, and the last round of the flusher.
+// health records what went wrong in the background, and how the flusher's last round ended.
 type health struct {
 	Mu      sync.Mutex
 	At      time.Time
@@ -21,13 +21,13 @@ type health struct {
 	Told    map[string]telling
 }
 
-// telling is the state of a file that was reported, and the reason for which it was reported.
+// telling records the state of a file about which a problem was reported, and the problem.
 type telling struct {
 	info vfs.Info
 	Why  error
 }
 
-// Same reports whether the file is unchanged since it was reported.
+// Same reports whether the file is unchanged since the problem was reported.
 func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
@@ -39,7 +39,8 @@ func (h *health) Adoptions() int {
 	return h.Edits
 }
 
-// TellOnce reports whether this state of a file was not reported before, and records that it is reported now.
+// TellOnce reports whether the problem why was not yet reported for this state of the file, and records that
+// it is reported now.
 func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -54,14 +55,14 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
-// VectorsFailed records the reason why the last round could not write the vectors; nil if it could.
+// VectorsFailed records why the flusher's last round could not write the vectors; nil if it could.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Vectors = err
 }
 
-// Flushed records the end of the last round, and its error.
+// Flushed records the end of the flusher's last round, and its error.
 func (h *health) Flushed(at time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -75,7 +76,7 @@ func (h *health) Edit() {
 	h.Edits++
 }
 
-// opened is what was found when the store was opened and since: see OpenReport of the root package.
+// opened records what was found when the store was opened and since: see OpenReport of the root package.
 type opened struct {
 	Mu       sync.Mutex
 	Remade   *remadeIndex // how the index was rebuilt; nil: it was not rebuilt
@@ -85,7 +86,8 @@ type opened struct {
 
 type remadeIndex struct {
 	Why error
-	// The older index from which it was rebuilt together with the log; "" if it was rebuilt from the files.
+	// The older index from which, together with the log, the index was rebuilt; "" if it was rebuilt from the
+	// files.
 	From     string
 	Memories int
 }
@@ -104,7 +106,7 @@ func (eng *Engine) NoteProblem(err error) {
 	o.Count++
 }
 
-// space records whether free space was short when it was last checked; health.Mu guards it.
+// space records whether the disk was short of free space when that was last checked; health.Mu guards it.
 type space struct {
 	At    time.Time
 	Short bool

@@ -22,7 +22,7 @@ type Kind struct {
 	*kind.Kind
 	*docfile.Folder
 	Parse func(data []byte, id string) (Parsed, error)
-	// Parses a document that is being written; the current limits apply.
+	// Parses a document that a caller writes; the current limits apply.
 	parseNew func(data []byte, id string) (Parsed, error)
 	purged   func(p *Parsed, data []byte) error // returns an error for a document whose text was purged
 }
@@ -42,9 +42,9 @@ func (k *Kind) CacheKey(id string) string {
 // kinds are the kinds of documents of a store.
 type kinds struct {
 	Memories, Assemblies, Notes *Kind
-	// Kind of the scopes of working memory: it has no lines in the index, and only a purge uses it.
+	// The kind of the scopes of working memory: they have no lines in the index, and only a purge uses it.
 	Scopes *Kind
-	// Kinds of package kind, in the order of the index's sections and of the checkpoint's times.
+	// The kinds of package kind, in the order of the index's sections and of the folder times in a checkpoint.
 	All []*Kind
 }
 
@@ -74,24 +74,24 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	return ks
 }
 
-// Present returns the kinds of which the store has, or has had, documents. Other kinds have no folder and no
+// Present returns the kinds of which the store has, or once had, documents. Other kinds have no folder and no
 // files.
 func (eng *Engine) Present() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })
 }
 
-// HasHad reports whether the store has, or has had, documents of a kind. An index that was rebuilt from the files may
-// have some before the feature is raised.
+// HasHad reports whether the store has, or once had, documents of a kind. A store whose index was rebuilt from
+// the files may have documents of a kind before the feature of that kind is raised.
 func (eng *Engine) HasHad(k *Kind) bool {
 	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
 }
 
-// lacks reports whether the folder of a kind was missing when the store was entered, as far as that was
-// checked.
+// lacks reports whether the folder for documents of a kind was missing when the store was opened, as far as
+// that was checked.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
-// Filed returns the kinds that may have files. The folders of other kinds were missing when the store was
-// entered.
+// Filed returns the kinds of documents that may have files. The folders of other kinds were missing when the
+// store was opened.
 func (eng *Engine) Filed() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
 		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)
@@ -102,14 +102,14 @@ func (eng *Engine) Filed() []*Kind {
 // describes.
 func (k *Kind) Folds() bool { return k.Kind.Folds() && (!k.FoldsAsDisk || k.IgnoresCase()) }
 
-// Misplaced returns the error for a document in the file of another id.
+// Misplaced returns the error for a document whose file has the name that belongs to the given id.
 func (k *Kind) Misplaced(id string) error {
 	return fmt.Errorf("%w: contains id %s, which belongs in %s; rename the file or change the id", errs.ErrInvalid,
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder. That is the error in the parameter why,
-// or, if the file is a document of another kind, an error that names the place where it belongs.
+// Elsewhere returns the error for a file that is not a document of its folder's kind. That is why, or, if the
+// file is a document of another kind, an error that names the place where it belongs.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
@@ -124,8 +124,8 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	return why
 }
 
-// ParseEdit parses a document that was edited by hand. The limits of documents apply as for a put, and the
-// document's text must not be a purged one.
+// ParseEdit parses the content of a document file that was edited by hand. The limits of documents apply as
+// for a put, and the document's text must not be a purged one.
 func (k *Kind) ParseEdit(data []byte, id string) (Parsed, error) {
 	p, err := k.ParseNew(data, id)
 	if err != nil {
@@ -155,7 +155,7 @@ func (k *Kind) ParseNew(data []byte, id string) (Parsed, error) {
 	return p, nil
 }
 
-// In returns the kind whose lines are in a section of the index.
+// In returns the kind of document whose lines are in a section of the index.
 func (ks *kinds) In(section int) *Kind {
 	if k := kind.In(section); k != nil {
 		return ks.All[k.At]
@@ -163,7 +163,8 @@ func (ks *kinds) In(section int) *Kind {
 	return nil
 }
 
-// Named returns the kind whose keys begin with a letter; for any other letter the error is errs.ErrInvalid.
+// Named returns the kind of document whose log keys begin with a letter; for any other letter the error is
+// errs.ErrInvalid.
 func (ks *kinds) Named(letter byte) (*Kind, error) {
 	if k := kind.Lettered(letter); k != nil {
 		return ks.All[k.At], nil
@@ -171,7 +172,7 @@ func (ks *kinds) Named(letter byte) (*Kind, error) {
 	return nil, fmt.Errorf("%w: no kind of document has the letter %q", errs.ErrInvalid, letter)
 }
 
-// Of returns the kind of an entry's key, nil if it is not the key of a document.
+// Of returns the kind of the document to which a log key belongs, nil if it is not the key of a document.
 func (ks *kinds) Of(key string) *Kind {
 	if k := kind.Of(key); k != nil {
 		return ks.All[k.At]

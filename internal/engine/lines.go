@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields the values of each, as an operation that Close waits for. The values have the state at its
-// beginning or later. See Whole.
+// Reading yields the values of each, as an operation that Close waits for. The values have the state that the
+// store has at its beginning or later. See Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
@@ -59,7 +59,7 @@ func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) ite
 	}
 }
 
-// Each yields decoded memories that pass the filters. See Whole.
+// Each yields the memories, with their content, that pass the filters. See Whole.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
 	Whole(ctx, func(yield func(memstore.Memory, error) bool) {
 		for id, err := range eng.chosen(ctx, &f) {
@@ -127,7 +127,7 @@ func (eng *Engine) Count(ctx context.Context, f Filters) (n int64, err error) {
 	return n, nil
 }
 
-// countAll is like Count without a filter: it counts all memories that have not expired.
+// countAll returns the number of all memories that have not expired.
 func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := eng.state.Swaps()
@@ -139,7 +139,7 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// IDs yields the ids of documents that pass the filters that the index can answer.
+// IDs yields the ids of the documents of a kind that pass those filters that the index can answer.
 func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for l, err := range eng.Lines(ctx, k, f) {
@@ -150,15 +150,15 @@ func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string
 	}
 }
 
-// Listing is the index line of a document in a listing.
+// Listing is one document in a listing, with its index line.
 type Listing struct {
 	ID    string
 	Line  index.Entry
 	InLog bool // the line is from the overlay: the version is its position in the log, and the line has no mtime
 }
 
-// Lines yields the index lines of the documents that pass the filters that the index can answer. It merges the
-// lines of the index files with those of the overlay.
+// Lines yields the index lines of the documents that pass those filters that the index can answer. It merges
+// the lines of the index files with those of the overlay.
 func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
 	if f.Sort != nil {
 		return eng.sortedLines(ctx, k, f)
@@ -219,8 +219,8 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 	})
 }
 
-// prefixed returns the part of a list whose ids have a prefix. If the prefix is not valid text, it returns the whole
-// list.
+// prefixed returns the changes whose ids begin with prefix, from a list sorted by id. If the prefix is not
+// valid text, it returns the whole list.
 func prefixed(list []*change, prefix string) []*change {
 	key, err := table.EncodeKey(prefix)
 	if err != nil || key == "" {
@@ -231,15 +231,15 @@ func prefixed(list []*change, prefix string) []*change {
 	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, key) })]
 }
 
-// Item is a line of the index files.
+// Item is a line read from the index files.
 type Item struct {
 	ID, Key string
 	Line    index.Entry
 }
 
-// base yields the lines of the index, through by_session if one session is selected. If the index is damaged
-// and another goroutine or process has rebuilt it since, base continues after the last line with the rebuilt
-// index.
+// base yields the lines of a kind from the index files, through the section by_session if one session is
+// selected. If the index is damaged and another goroutine or process has rebuilt it since, base continues
+// after the last line with the rebuilt index.
 func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {
@@ -266,7 +266,7 @@ func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	}
 }
 
-// lines yields the lines of a set of index files.
+// lines yields the lines of a kind from the index files set.
 func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		section, span := k.Section, index.Span{Prefix: f.Prefix}
@@ -291,9 +291,9 @@ func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 			if f.Session != nil {
 				var ok bool
 				if _, it.ID, ok = index.SplitSessionKey(it.ID); !ok {
-					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, human.Quote(it.ID))
+					err = fmt.Errorf("%w: the section by_session has the malformed key %s", errs.ErrCorrupt, human.Quote(it.ID))
 				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
+					err = fmt.Errorf("%w: the section by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
 				}
 				line = buf
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Get reads a document, from the cache if possible.
+// Get reads the newest version of a document, from the cache if possible.
 func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error) {
 	if err := eng.BeginUse(); err != nil {
 		return Version{}, err
@@ -45,8 +45,8 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	return *m, nil
 }
 
-// times sets the times of a version whose document does not contain them. An edit by hand is adopted with its
-// file unchanged, and its version gets the times of the adoption.
+// times sets the creation and update times of a version whose document does not contain them. An edit by hand
+// is adopted with its file unchanged, and its version gets the times of the adoption.
 func (v *Version) times(created, updated *time.Time) {
 	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
 		return
@@ -55,7 +55,7 @@ func (v *Version) times(created, updated *time.Time) {
 }
 
 // undecoded returns the error for a version whose stored bytes are those that were written, but are not a
-// document of that id: it is damage, not invalid input.
+// document of that id: the error is damage, not invalid input.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)

@@ -17,19 +17,19 @@ import (
 // Machine returns the wal.Machine that the log is opened with.
 func (eng *Engine) Machine() wal.Machine { return &machine{State: &eng.state, eng: eng} }
 
-// machine implements wal.Machine: it is the state applied from the log, together with the index below it, which
-// Begin loads.
+// machine implements wal.Machine: it applies the entries of the log to the state, above the index that Begin
+// loads.
 type machine struct {
 	*state.State
 	eng *Engine
 }
 
-// Deletion implements wal.Machine.
+// Deletion implements wal.Machine: it returns the position of a key's deletion.
 func (m *machine) Deletion(key string) wal.LSN { return m.State.Deletion(key[0], key[1:]) }
 
-// Begin loads the index for the log's replay. An index is not trusted if it is of another store, truncated, or
-// older than what the log has released. It is rebuilt, from an older index and the log or from the files, by a
-// process that has the store alone; it is never treated as an empty index.
+// Begin loads the index before the log is replayed. An index is not trusted if it is of another store,
+// truncated, or older than what the log has released. A process that has the store alone rebuilds it, from an
+// older index and the log or from the files; it is never treated as an empty index.
 func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	eng := m.eng
 	var set *index.Set
@@ -79,7 +79,7 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	return eng.state.Begin(set, from == "" && made || from != "" && state.Rebuilt(set))
 }
 
-// Agrees implements wal.Machine.
+// Agrees implements wal.Machine: it returns an error if the index belongs to another log.
 func (m *machine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
 	set := m.State.Set()
 	if set == nil {

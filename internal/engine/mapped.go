@@ -26,7 +26,7 @@ func Origin(from string) string {
 // ErrDistrusted is the reason why an index that could be read is not used.
 var ErrDistrusted = errors.New("the index belongs to another log")
 
-// loadIndex maps the current index.
+// loadIndex maps the current index files of store id, which must cover the log up to spilled.
 func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
 	want := index.Want{Store: id.String(), Spilled: spilled}
 	if fresh {
@@ -43,7 +43,7 @@ func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.
 	return set, err
 }
 
-// CatchUp applies all entries that any process has made durable.
+// CatchUp applies all log entries that any process has made durable.
 func (eng *Engine) CatchUp(ctx context.Context) error {
 	if err := eng.MovedSince(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (eng *Engine) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// RemapDue maps a newer index if another process has written one.
+// RemapDue maps the current index files if another process has written newer ones.
 func (eng *Engine) RemapDue() {
 	if eng.log.Folder().Replaced() != nil {
 		return // the index at this path may be that of another store
@@ -75,7 +75,8 @@ func (eng *Engine) Refresh() error {
 	return eng.remap(false)
 }
 
-// remap maps the current index file. With held it also verifies that the index is not of an earlier log of this folder.
+// remap maps the current index files. If held is true, it also verifies that the index is not of an earlier
+// log of this folder.
 func (eng *Engine) remap(held bool) error {
 	remade := eng.log.Notes().IndexRebuilds()
 	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
@@ -110,17 +111,19 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	return m.Sum, err == nil
 }
 
-// Healed reports whether another index is mapped now. swaps is the swap counter of the index in which a look-up
-// found damage. Another process may have rebuilt the index and been killed before it could report that.
+// Healed reports whether the mapped index is not the one in which a look-up found damage. swaps is the swap
+// counter of that index. Another process may have rebuilt the index and been killed before it could report
+// that.
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
-// KeepUp maps the current index file. It is called before another index is made from the mapped one. It is also
-// called before anything is written to files, because the files of all entries that the index covers are
-// treated as written. If the index file cannot be used, or is not of this log, the mapped index stays in use.
+// KeepUp maps the current index files. It is called before another index is made from the mapped one. It is
+// also called before anything is written to document files, because the files of all entries that the index
+// covers are treated as written. If the index cannot be used, or is not of this log, the mapped index stays in
+// use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
@@ -130,7 +133,7 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 	return eng.remap(true)
 }
 
-// stands reports whether the mapped index is still the index in the folder.
+// stands reports whether the files of the mapped index are still those in the folder.
 func (eng *Engine) stands() bool {
 	set := eng.state.Set()
 	if set == nil {
@@ -149,8 +152,8 @@ func (eng *Engine) inPlace() error {
 	return eng.log.Folder().InPlace()
 }
 
-// Target returns the description of where and how to write an index. The written file is renamed into place
-// only while the store's folder is the one that was opened.
+// Target returns where and how to write an index that covers the log up to at. The written file is renamed
+// into place only while the store's folder is the one that was opened.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
@@ -159,8 +162,8 @@ func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	}
 }
 
-// Tables are the files of an index: equal pointers mean the same files.
+// Tables identifies the files of an index: equal values mean the same files.
 type Tables [2]*table.Table
 
-// TablesOf returns the tables of an index.
+// TablesOf returns the value that identifies the files of an index.
 func TablesOf(set *index.Set) Tables { return Tables{set.Base(), set.Delta()} }

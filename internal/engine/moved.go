@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 )
 
-// CheckMoved returns an error for a folder whose store was moved away, or is still being moved there. If a migration
-// has switched but not finished, CheckMoved finishes it.
+// CheckMoved returns an error if the store was moved from this folder to another one, or is still being moved
+// here. If a migration has switched to the new folder but not finished, CheckMoved finishes it.
 func (eng *Engine) CheckMoved() error {
 	if eng.unfinished {
 		return nil
@@ -22,8 +22,8 @@ func (eng *Engine) CheckMoved() error {
 	return eng.env.Explain(err)
 }
 
-// moved is what a read-only handle knows of a move of the store. Such a handle holds no lock that prevents the
-// move.
+// moved is what a read-only handle knows about a move of the store to another folder. Such a handle holds no
+// lock that prevents the move.
 type moved struct {
 	looked atomic.Int64 // time of the last check of the folder, in ns
 	where  atomic.Pointer[errs.MovedError]

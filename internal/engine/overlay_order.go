@@ -15,16 +15,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is the overlay's change of one document, for listings.
+// change is the newest change of one document that the overlay has, as listings use it.
 type change struct {
 	id, key string      // id, and key: the id as JSON encodes it
 	Line    index.Entry // index line of the change; for a deletion it has only the version
 	Deleted bool
 }
 
-// overlayOrder keeps the overlay's changes of each kind in the order of the index. A listing adds only the
-// changes since the previous listing, so under steady writes each entry is read once. Lists in use do not
-// change.
+// overlayOrder keeps the overlay's changes of each kind of document in the order of the index. A listing adds
+// only the changes since the previous listing, so under steady writes each entry is read once. Lists in use do
+// not change.
 type overlayOrder struct {
 	mu     sync.Mutex
 	lists  map[*Kind][]*change
@@ -33,7 +33,7 @@ type overlayOrder struct {
 	breaks uint64
 }
 
-// Sorted returns the changes of a kind since the index was written, in the order of the index.
+// Sorted returns the changes of one kind of document since the index was written, in the order of the index.
 func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*change, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -52,7 +52,7 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
 }
 
-// catchUp adds the changes since the last call. If it fails, nothing is changed.
+// catchUp adds the changes since its last call. If it fails, nothing is changed.
 func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 	breaks := eng.state.Breaks()
 	if o.lists == nil || breaks != o.breaks {
@@ -94,7 +94,7 @@ func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 	return nil
 }
 
-// mergeChanges merges two lists. If both have a key, the newer change is kept.
+// mergeChanges merges two sorted lists. If both have a key, the change from new is kept.
 func mergeChanges(old, new []*change) []*change {
 	if len(new) == 0 {
 		return old
@@ -117,13 +117,14 @@ func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
 
-// Overtaken reports whether the overlay has a change of the key, so that the line of the index is out of date.
+// Overtaken reports whether the overlay has a change of the key, so that the line in the index files is out of
+// date.
 func Overtaken(list []*change, key string) bool {
 	_, found := find(list, key)
 	return found
 }
 
-// LineOf returns the index line that an entry carries.
+// LineOf returns the index line that a log entry contains.
 func LineOf(e wal.Entry) (index.Entry, error) {
 	line, _, err := state.LineIn(&e)
 	if err != nil {

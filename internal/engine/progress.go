@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lasting tracks the operations that the ctx of no caller ends: those that PutAsync began, and writes to the
-// log for several callers at once. Close waits for them as for all others, but not forever: they do not end if
-// the log cannot be made durable.
+// lasting tracks the operations that no caller can end through its ctx: those that PutAsync began, and writes
+// to the log for several callers at once. Close waits for them as for all others, but not forever: they do not
+// end if the log cannot be made durable.
 type lasting struct {
 	Context context.Context
 	giveUp  context.CancelFunc
@@ -26,13 +26,14 @@ type lasting struct {
 	left    map[string]int // number of abandoned operations, by kind of operation
 }
 
-// Init prepares l for use.
+// Init makes l ready for use.
 func (l *lasting) Init() {
 	l.Context, l.giveUp = context.WithCancel(context.Background())
 	l.left = map[string]int{}
 }
 
-// Ended records whether an operation has succeeded, and whether it was abandoned.
+// Ended records that an operation has ended: it counts those that have succeeded and, by name, those that were
+// abandoned.
 func (l *lasting) Ended(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +45,8 @@ func (l *lasting) Ended(what string, err error) {
 	}
 }
 
-// headway is a measure of progress: it changes whenever the log accepts entries or is flushed.
+// headway is a measure of whether the log still works: it changes whenever the log accepts entries or is
+// flushed.
 type headway struct {
 	written          int
 	durable, flushed wal.LSN
@@ -56,8 +58,9 @@ func (eng *Engine) headway() headway {
 	return headway{eng.progress.written, eng.log.Durable(), eng.log.Flushed()}
 }
 
-// Finish waits for all operations to end. It abandons the operations of lasting once headway has not changed
-// for wait, and returns an error that names them. It waits for a slow disk.
+// Finish waits for all operations to end. Once headway has not changed for the time wait, it abandons the
+// operations that lasting tracks, and returns an error that names them. It does not abandon them because the
+// disk is slow.
 func (eng *Engine) Finish(wait time.Duration) error {
 	l := &eng.progress
 	defer l.giveUp()
@@ -96,7 +99,8 @@ func (eng *Engine) Finish(wait time.Duration) error {
 		strings.Join(list, ", "))
 }
 
-// BeginUse begins an operation; EndUse ends it.
+// BeginUse begins an operation on the store, which Close waits for until EndUse; it returns an error if the
+// store is closed.
 func (eng *Engine) BeginUse() error {
 	eng.closing.RLock()
 	defer eng.closing.RUnlock()
@@ -110,7 +114,7 @@ func (eng *Engine) BeginUse() error {
 // EndUse ends an operation that BeginUse began.
 func (eng *Engine) EndUse() { eng.operations.Done() }
 
-// Writable returns an error if this handle cannot write.
+// Writable returns an error if this handle cannot write to the store.
 func (eng *Engine) Writable() error {
 	if eng.linked != nil {
 		return eng.linked

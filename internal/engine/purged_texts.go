@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// purgedTexts caches wal/purged-texts.
+// purgedTexts caches wal/purged-texts, the hashes of purged texts.
 type purgedTexts struct {
 	mu    sync.Mutex
 	texts *purgefile.Texts // hashes of the purged texts; nil: no text was purged
@@ -50,8 +50,8 @@ func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	return p.texts, p.err
 }
 
-// TextOf returns the text of a document that is hashed, so that the document is recognised if it is stored
-// again after a purge.
+// TextOf returns the part of a document that is hashed at a purge, so that the document is recognised if it is
+// stored again.
 func TextOf(p *Parsed, doc []byte) string {
 	switch {
 	case p.Memory != nil:
@@ -62,7 +62,7 @@ func TextOf(p *Parsed, doc []byte) string {
 	return string(doc)
 }
 
-// CheckText returns an *errs.PurgedError if the text of a document was purged. A document may keep the text that it has
+// CheckText returns an *errs.PurgedError if this text was purged. A document may keep the text that it has
 // now, even if that can no longer be read, unless the document itself was purged or redacted.
 func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
 	t, err := eng.readTexts()
@@ -85,13 +85,15 @@ func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) erro
 	return &errs.PurgedError{Kind: k.Noun, ID: id}
 }
 
-// neverPurged reports whether neither a document nor a version of it was purged, as far as known.
+// neverPurged reports whether neither the document with this log key nor a version of it was purged, as far as
+// known.
 func (eng *Engine) neverPurged(key string) bool {
 	rows, err := eng.Purged()
 	return err == nil && rows.UpTo(key) == 0 && len(rows.Redactions(key)) == 0
 }
 
-// NewTexts returns an empty list of texts that are going to be purged, with the key of the store.
+// NewTexts returns an empty list for the texts that a purge is about to remove, with the store's key for
+// hashing them.
 func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
 	t, _, _, err := eng.textsFile().Read()
 	if err != nil {
@@ -107,7 +109,8 @@ func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
 	return purgefile.NewTexts(key), nil
 }
 
-// SaveTexts adds texts of NewTexts to the purged texts, durably. The caller holds flush.lock.
+// SaveTexts adds the texts in a list made by NewTexts to the store's list of purged texts, durably. The caller
+// holds flush.lock.
 func (eng *Engine) SaveTexts(texts *purgefile.Texts) error {
 	if texts.Len() == 0 {
 		return nil
@@ -149,7 +152,7 @@ func (eng *Engine) LiftText(ctx context.Context, k *Kind, id, text string) error
 	return eng.writeTexts(t)
 }
 
-// refuseText returns an error for a document in a file if the document's text was purged.
+// refuseText returns an error for the document in a file if the document's text was purged.
 func (eng *Engine) refuseText(k *Kind, p *Parsed, data []byte) error {
 	err := eng.CheckText(context.Background(), k, p.ID, TextOf(p, data))
 	if purged := (*errs.PurgedError)(nil); errors.As(err, &purged) {
@@ -162,9 +165,9 @@ func inFile(err *errs.PurgedError) error {
 	return fmt.Errorf("%w: delete the file, or store the text on purpose: memctl put --force-purged", err)
 }
 
-// CameBack returns an error for a document in a file if both its id and its text were purged. It is for an
-// index that is rebuilt from files alone. There, a purged text in a document of another id proves nothing: that
-// document may always have had this text.
+// CameBack returns an error for the document in a file if both its id and its text were purged. It is for an
+// index that is rebuilt from files alone. There, a purged text in a document of another id proves nothing:
+// that document may always have had this text.
 func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {

@@ -21,7 +21,7 @@ type purged struct {
 	file    vfs.Info         // file information of wal/purges when table was read
 }
 
-// purgesFile returns the path of wal/purges of the store.
+// purgesFile returns the store's file wal/purges.
 func (eng *Engine) purgesFile() *purgefile.File { return purgefile.New(eng.env.FS, eng.env.Dir) }
 
 // Purged returns the list of documents and versions that are known to be purged or redacted in the store. The
@@ -55,8 +55,9 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 	return t, nil
 }
 
-// readPurges reads wal/purges, and adds the rows that the state has from the log. If lines of the file are
-// damaged, log and archive may still have the contents of these lines.
+// readPurges reads wal/purges, the list of purged documents and versions, and adds the rows that this process
+// has applied from the log. damaged has the lines of the file that cannot be read; log and archive may still
+// have their contents.
 func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
 	f := eng.purgesFile()
 	c, err := f.Read()
@@ -74,7 +75,7 @@ func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byt
 	return c.Rows, c.Damaged, nil
 }
 
-// CommitPurge commits the entries that name purged documents. The store must have wal.FeaturePurges.
+// CommitPurge commits log entries that name the purged documents. The store must have wal.FeaturePurges.
 func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error {
 	for part := range slices.Chunk(rows, purgefile.MostRows) {
 		line, err := purgefile.Line(part)
@@ -92,9 +93,9 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges makes the rows of purges below a position durable in wal/purges. It is called before an index
-// covers their entries, after which the log may release them. The caller holds flush.lock, or has the store
-// alone.
+// SavePurges writes the rows of purges below a log position to wal/purges, durably. It is called before an
+// index covers their entries, after which the log may release them. The caller holds flush.lock, or has the
+// store alone.
 func (eng *Engine) SavePurges(to wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -110,8 +111,8 @@ func (eng *Engine) SavePurges(to wal.LSN) error {
 	return eng.writePurges(t, damaged, to, "purges."+eng.token)
 }
 
-// writePurges rewrites wal/purges. It drops the rows of this store at or above a position: they are of a log
-// that was replaced by an older copy, or the log still has their entries.
+// writePurges rewrites wal/purges. It drops the rows of this store at or above the position to: they are of a
+// log that was replaced by an older copy, or the log still has their entries.
 func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
 	own := eng.log.UUID()
 	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
@@ -120,7 +121,7 @@ func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN,
 	return eng.env.IOError("writing", f.Path(), err)
 }
 
-// RestorePurges writes the lists of purges of the stores from which a restored store descends.
+// RestorePurges writes wal/purges of a restored store: the purges of the stores from which it descends.
 func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	if len(list) == 0 {
 		return nil
@@ -130,8 +131,8 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
 
-// FinishRedactions records that the given redacted versions are completely overwritten. The caller holds flush.lock,
-// and wal/purges has their rows.
+// FinishRedactions records that the given redacted versions are overwritten everywhere. The caller holds
+// flush.lock, and wal/purges has their rows.
 func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
 	f := eng.purgesFile()
 	c, err := f.Read()

@@ -12,10 +12,11 @@ type lineReader interface {
 	Over() error
 }
 
-// shareBatch is the number of memories that a goroutine takes at once.
+// shareBatch is the number of documents that a reading goroutine takes at once.
 const shareBatch = 128
 
-// Share distributes the listings that list yields to the readers. With one reader it runs in the caller's goroutine.
+// Share distributes the listings that list yields to the readers, which read the documents at the same time.
+// With one reader it runs in the caller's goroutine.
 func Share[R lineReader](ctx context.Context, readers []R, list func(yield func(Listing) bool) error) error {
 	if len(readers) == 1 {
 		r := readers[0]

@@ -15,24 +15,24 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Orders answers filters for all memories without reading the index. If ok is false it cannot answer, and the
-// index is read.
+// Orders answers filters for all memories from views, without reading the index. If ok is false it cannot
+// answer, and the index is read.
 type Orders interface {
-	// Page returns up to most memories after a place in the order whose lines pass, and the place where it
-	// stopped; at is nil if there are no more.
+	// Page returns up to most memories whose index lines pass, from a place in the order on, and the place
+	// where it stopped; at is nil if there are no more.
 	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
 		err error)
-	// Count returns the number of memories that pass.
+	// Count returns the number of memories that pass the filters.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
-	// Among returns memories that include all that pass the filters on documents, in no order and without
-	// regard to After. It does not return more than one in share of all memories.
+	// Among returns a list that includes all memories that pass the filters on content, in no order and
+	// without regard to After. It returns no list longer than one in share of all memories.
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
 // fewMemories is the number of memories below which reading all of them is as fast as finding some.
 const fewMemories = 1024
 
-// SortKey returns the sort key of a line in an order.
+// SortKey returns the value by which an index line is sorted in the order by.
 func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	switch by {
 	case memstore.OrderCreated:
@@ -47,14 +47,14 @@ func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	return 0
 }
 
-// The sizes of the first and of the longest piece of a sorted listing that is read from the view at once.
+// The sizes of the first and of the longest piece of a sorted listing that is read from a view at once.
 const (
 	pageFirst = 64
 	pageMost  = 4096
 )
 
-// sorted yields the places of the ids whose lines pass, in the order of f.Sort, and advances f.Sort to the last
-// of them.
+// sorted yields the places, in the order of f.Sort, of the documents whose index lines pass the filters. It
+// advances f.Sort to the last place yielded.
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
 	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
@@ -92,7 +92,8 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 	})
 }
 
-// sortAll sorts the lines of the index. It reads documents if the order needs their times.
+// sortAll lists the documents whose index lines pass by sorting the lines, for an order that no view has. It
+// reads documents if the order needs their times.
 func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 	yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
 	s, all := f.Sort, *f
@@ -128,7 +129,7 @@ func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 	return list, more
 }
 
-// sortedLines yields the lines of a sorted listing.
+// sortedLines yields the index lines of the documents that pass the filters, in the order of f.Sort.
 func (eng *Engine) sortedLines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
 	return func(yield func(Listing, error) bool) {
 		for p, err := range eng.sorted(ctx, k, f) {
@@ -146,7 +147,8 @@ func (eng *Engine) sortedLines(ctx context.Context, k *Kind, f Filters) iter.Seq
 	}
 }
 
-// lineNow returns the current line of a document. ok is false if the document does not exist or does not pass.
+// lineNow returns the current index line of a document. ok is false if the document does not exist or does not
+// pass the filters.
 func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) (l Listing, ok bool, err error) {
 	v, err := eng.Find(ctx, k, id, false)
 	switch {
@@ -158,7 +160,7 @@ func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) 
 	return Listing{ID: id, Line: v.Line}, f.Line(id, &v.Line, eng.env.Clock()), nil
 }
 
-// Passes reports whether a memory passes the filters, both by its line and by its document.
+// Passes reports whether a memory passes the filters, both by its index line and by its content.
 func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, error) {
 	l, ok, err := eng.lineNow(ctx, eng.kinds.Memories, id, f)
 	if err != nil || !ok || !f.Reads() {

@@ -11,15 +11,15 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Times finds the memories that may be within the time spans of filters, without reading them, in no order. It
-// includes memories whose time is unknown. ok is false if there are more than most.
+// Times finds memories by the time spans of filters, in no order, without reading them. It includes memories
+// whose time is unknown. ok is false if there are more than most.
 type Times func(ctx context.Context, f *Filters, most int) (ids []string, ok bool, err error)
 
-// timesLeast is the minimum number of memories for which the view is used to find their times: fewer are read
-// as fast.
+// timesLeast is the minimum number of memories for which a view is used to find them by their times: fewer are
+// read as fast.
 const timesLeast = 10_000
 
-// chosen yields ids, in the order of listings, that include all that pass.
+// chosen yields ids, in the order of listings, that include all memories that pass the filters.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {
@@ -55,8 +55,8 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 // page instead of reading on from the beginning of the page.
 const listShare = 64
 
-// Among returns memories that include all that pass the filters on documents, in no order and without regard to
-// After. ok is false if they are unknown, or more than one in share of all memories.
+// Among returns a list that includes all memories that pass the filters on content, in no order and without
+// regard to After. ok is false if no such list is known, or if it has more than one in share of all memories.
 func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
@@ -64,8 +64,8 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.tuning.Orders.Among(ctx, f, share)
 }
 
-// Timed returns the memories that may be within the time spans of filters. ok is false if they are more than
-// one in share of all memories.
+// Timed returns the memories that may be within the time spans of the filters. ok is false if they are more
+// than one in share of all memories.
 func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // these filters leave few
 		return nil, false, nil
@@ -77,10 +77,10 @@ func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.tuning.Times(ctx, f, int(n)/share)
 }
 
-// placed is an id and its sort key in listings.
+// placed is a document id with the key by which listings sort it.
 type placed struct{ key, id string }
 
-// listed returns the ids after another id, in the order of listings.
+// listed returns the ids after the id after, in the order of listings.
 func listed(ids []string, after string) (list []placed, err error) {
 	behind, err := table.EncodeKey(after)
 	if err != nil {
@@ -99,11 +99,11 @@ func listed(ids []string, after string) (list []placed, err error) {
 	return list, nil
 }
 
-// Zones is the maximum difference between the meanings that a time without a zone may have in two processes.
+// Zones is how much the meaning of a time without a zone may differ between two processes in different zones.
 const Zones = 26 * time.Hour
 
-// Micros returns bounds, in microseconds since 1970, for the times that may be in a span: a time is at or after
-// from, and before the bound before. The bounds are wide enough for two differences: a view stores whole
+// Micros returns bounds, in microseconds since 1970, for the times that may be in a span: such a time is at or
+// after from, and earlier than before. The bounds are wide enough for two differences: a view stores whole
 // microseconds, and has interpreted times without a zone in the zone of the process that wrote it.
 func Micros(s Span) (from, before int64) {
 	// Beyond these years UnixMicro is not defined.

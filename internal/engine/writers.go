@@ -23,11 +23,12 @@ import (
 // needsWriters are the features that a store must have before its entries carry the numbers of writers.
 const needsWriters = wal.FeatureWriters | wal.FeatureFields
 
-// writersRefused is the time for which a handle writes entries without a writer after the features could not be
-// raised because an older program has the store open.
+// writersRefused is how long a handle writes entries without a writer after the features could not be raised
+// because an older program has the store open.
 const writersRefused = time.Minute
 
-// writing is the writer of this handle, and the writers that the handle has read from wal/writers.
+// writing is the writer (program, agent or user) that entries of this handle name, and the writers that the
+// handle has read from wal/writers.
 type writing struct {
 	self    atomic.Pointer[writer.Writer] // writer of this handle; nil: entries have no writer
 	opened  time.Time
@@ -49,7 +50,8 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described completes a description from base, and with the host and the process of this handle.
+// described returns w with its empty fields filled from base, and with the host and the process of this
+// handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)
@@ -85,8 +87,8 @@ func WriterIn(ctx context.Context) *writer.Writer {
 	return w
 }
 
-// ByWriter returns a context whose entries are written by w, which WriterIn has returned for another context.
-// If w is nil, they are written by the writer of the handle.
+// ByWriter returns a context in which entries are written by w, which WriterIn has returned for another
+// context. If w is nil, they are written by the writer of the handle.
 func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	if w == nil {
 		return ctx
@@ -94,7 +96,7 @@ func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, w)
 }
 
-// writerOf returns the writer of a context, nil if it is unknown.
+// writerOf returns the writer that a context names, or else that of the handle; nil if it is unknown.
 func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	self := eng.writing.self.Load()
 	w := WriterIn(ctx)
@@ -107,8 +109,8 @@ func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	return eng.described(*w, *self)
 }
 
-// WriterNow returns the writer of a context with the number that the store has issued to it, the zero Writer if it is
-// unknown.
+// WriterNow returns the writer of entries written with a context, with the number that the store has issued to
+// it; the zero Writer if it is unknown.
 func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	described := eng.writerOf(ctx)
 	if described == nil {
@@ -121,7 +123,7 @@ func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	return w
 }
 
-// Describe returns the description of a context's writer, nil if it is unknown.
+// Describe returns the description of the writer of entries written with a context, nil if it is unknown.
 func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.writerOf(ctx) }
 
 // KeepWriters raises the features that entries with writers and causes need, for a caller that cannot do without them.
@@ -144,8 +146,8 @@ func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	return eng.log.Append(ctx, b)
 }
 
-// ExplainWriter commits the explanation of the number of a context's writer, for a caller that is about to take
-// an Exclusive: while an Exclusive is held, no feature can be raised.
+// ExplainWriter commits the entry that explains the number of a context's writer, for a caller that is about
+// to take a wal.Exclusive: while that is held, no feature can be raised.
 func (eng *Engine) ExplainWriter(ctx context.Context) error {
 	w := eng.writerOf(ctx)
 	if w == nil || eng.state.OwnWriter(w) != 0 {
@@ -163,8 +165,8 @@ func deletes(b *wal.Batch) bool {
 	return !slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return !e.Delete })
 }
 
-// explain commits the explanation of a writer and returns its number. It returns 0 if the store cannot keep writers
-// now: a write does not fail because of that.
+// explain commits the entry that explains the number of a writer, and returns that number. It returns 0 if the
+// store cannot keep writers now: a write does not fail because of that.
 func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (uint32, error) {
 	first := eng.log.Features()&wal.FeatureWriters == 0 // then nothing is explained yet
 	if ok, err := eng.mayExplain(ctx); !ok {
@@ -234,16 +236,16 @@ func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	eng.writing.refused.Store(now)
-	eng.env.Logger.Warn("the store cannot record the writer: history shows it as unknown", "err", err)
+	eng.env.Logger.Warn("the store cannot record the writer: the history will show it as unknown", "err", err)
 	return false, nil
 }
 
-// writersFile returns the path of wal/writers of the store.
+// writersFile returns the store's file wal/writers.
 func (eng *Engine) writersFile() *writerfile.File {
 	return writerfile.New(eng.env.FS, eng.env.Dir, eng.log.UUID())
 }
 
-// explainedBelow returns the newest writer that wal/writers explains below a position; see
+// explainedBelow returns the writer that wal/writers explains last below a log position; see
 // state.State.Explained.
 func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
 	f := eng.writersFile()
@@ -262,7 +264,8 @@ func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err e
 	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
 }
 
-// lostNumber returns the highest number that log and archive explain, for a store whose wal/writers is lost.
+// lostNumber returns the highest writer number that log and archive explain, for a store whose wal/writers is
+// lost.
 func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	t, _, whole, err := eng.readWriters()
 	if err == nil && !whole {
@@ -274,9 +277,9 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters makes the explanations of writers below a position durable in wal/writers. It is called before an
-// index covers their entries, after which the log may release them. The caller holds flush.lock, or has the
-// store alone.
+// SaveWriters writes the explanations of writer numbers below a log position to wal/writers, durably. It is
+// called before an index covers their entries, after which the log may release them. The caller holds
+// flush.lock, or has the store alone.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -318,15 +321,15 @@ func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	return err
 }
 
-// writeWriters rewrites wal/writers.
+// writeWriters rewrites wal/writers with the given writers.
 func (eng *Engine) writeWriters(list []writer.Writer) error {
 	f := eng.writersFile()
 	temp := filepath.Join(eng.env.Dir, "tmp", writerfile.Name+"."+eng.token)
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// RestoreWriters writes the writers of the documents of a store that is being restored, before the store has an index.
-// The log is being opened, and has a UUID.
+// RestoreWriters writes wal/writers of a store that is being restored, from the writers that its documents
+// name, before the store has an index. The log is being opened, and has a UUID.
 func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	if len(list) == 0 {
 		return nil
@@ -336,8 +339,8 @@ func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// Writers returns the writers that the store can name, in the order in which they were explained. If
-// wal/writers is damaged, the result includes those that log and archive explain.
+// Writers returns the writers whose numbers the store can explain, in the order in which they were explained.
+// If wal/writers is damaged, the result includes those that log and archive explain.
 func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	recent := eng.state.Writers() // first: writers that leave the state are in the file by then
 	t, size, whole, err := eng.readWriters()
@@ -350,7 +353,8 @@ func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	return t, err
 }
 
-// Writer returns the writer of a version whose entry has a number. For an unknown writer it returns only the number.
+// Writer returns the writer that a number in the entry of a version stands for. For an unknown writer it
+// returns only the number.
 func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 	unknown := writer.Writer{Number: number}
 	if number == 0 {
@@ -409,8 +413,8 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 	return set.Has, set.First(), nil
 }
 
-// Resolve sets By to a function for the writers that Writers names. If the names of writers cannot be read, no
-// version matches.
+// Resolve sets By of the filters to a function that matches the versions of the writers that f.Writers names.
+// If the names of writers cannot be read, no version matches.
 func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 	if len(f.Writers) == 0 {
 		return
@@ -422,7 +426,7 @@ func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 			err = caught
 		}
 		if err != nil {
-			eng.env.Logger.Warn("reading the names of writers", "err", err)
+			eng.env.Logger.Warn("the names of writers cannot be read", "err", err)
 			by = func(uint32, uint64) bool { return false }
 		}
 		if before := f.By; before != nil {
