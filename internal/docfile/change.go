@@ -7,7 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Change is the change that a round makes to one document. A round has at most one change for each path.
+// Change is the change that one round of writing files makes to one document. A round has at most one change
+// for each path.
 type Change struct {
 	Folder *Folder
 	Name   string // file name in the folder
@@ -22,26 +23,28 @@ type Change struct {
 
 	Before Before
 
-	// Ours reports whether data is a version of this document that the caller knows. It is called for a file at the
-	// document's path that differs from Before. nil: no version is known. With several workers Ours and Data are called
-	// from several goroutines.
+	// Ours reports whether data is a version of this document that the store has written. It is called for a
+	// file at the document's path that differs from Before. nil: no version is known. With several workers
+	// Ours and Data are called from several goroutines.
 	Ours func(info vfs.Info, data func() ([]byte, error)) bool
 
-	// Keep leaves a file that is not ours at its path and skips the change: the last write to the disk wins, and the
-	// caller adopts that file. A file that already has the bytes of the change also stays, with its own mtime. Without
-	// Keep, as after a crash, when a file may contain anything, such a file is set aside.
+	// Keep leaves a file that the store did not write at its path and skips the change: the last write to the
+	// disk wins, and the caller adopts that file. A file that already has the bytes of the change also stays,
+	// with its own mtime. Without Keep, as after a crash, when a file may contain anything, such a file is set
+	// aside.
 	Keep bool
-	// Found reports that the new content was found at the document's path, with Mtime. If the file is gone by now,
-	// another program removed it, and it is not restored, except after a crash.
+	// Found means that the caller has found the new content at the document's path, with Mtime. If the file is
+	// gone by now, another program removed it, and it is not restored, except after a crash.
 	Found bool
 
-	// ID and the fields below are for the note if an edit is set aside.
+	// ID and the fields below go into the note that is written if an edit is set aside.
 	ID      string
 	Version uint64
 	Known   json.RawMessage // the index line of the file that is expected at the document's path
 }
 
-// Before describes the file that is expected at a document's path. The zero value: no file.
+// Before describes the file that the caller expects at a document's path. The zero value means that it expects
+// no file.
 type Before struct {
 	Exists bool
 	Size   int64
@@ -55,11 +58,11 @@ func (b Before) matches(info vfs.Info) bool {
 	return b.Exists && b.Size == info.Size && b.Mtime.Equal(info.Mtime)
 }
 
-// Edit is a file at a document's path that was not ours: another program created it or saved into it. It is in
-// quarantine/, durably, with a note.
+// Edit is a file at a document's path that this store did not write: another program created it or saved into
+// it. The file is in quarantine/, durably, with a note.
 type Edit struct {
-	// Change is the index of the change during which the file was found; -1: it was found in tmp/, where it was saved
-	// into after it had been displaced, or left by a process that died.
+	// Change is the index of the change during which the file was found; -1: it was found in tmp/. There
+	// another program saved into it after the store had replaced it, or it was left by a process that died.
 	Change int
 	Folder string // name of the folder of documents, "" when unknown
 	Name   string // file name of the document, "" when unknown
@@ -74,8 +77,8 @@ type Blocked struct {
 	Err    error
 }
 
-// Result is what a round has found. If Round returns an error, Result is valid for the part that was done, and the
-// repetition of the round may report an edit again, with the same Where.
+// Result is what a round of writing files has found. If Round returns an error, Result is valid for the part
+// that was done, and the repetition of the round may report an edit again, with the same Where.
 type Result struct {
 	Edits   []Edit
 	Blocked []Blocked

@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the open file is ours, so that it is not needed once it is displaced.
+// judge reports whether the open file at the path of the change c was written by the store, so that it is not
+// needed once it is replaced.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
@@ -39,8 +40,9 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keeps reports whether the file at a path stays: because it is not ours, or because it already has the bytes of the
-// change. In the latter case it is made durable, since the log releases its entries with these bytes.
+// keeps reports whether the file at a path stays: because the store did not write it, or because it already
+// has the bytes of the change. In the latter case it is made durable, since the log releases its entries with
+// these bytes.
 func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -70,13 +72,14 @@ func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	return info.Size == 0 && !c.Before.matches(info) && !w.oursEmpty(c, f, info) || !w.judge(c, f, info, data), nil
 }
 
-// oursEmpty reports whether the empty content is a known version of the document.
+// oursEmpty reports whether an empty file can be a version of the document that the store has written.
 func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
 	return c.Ours != nil && c.Ours(info, func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) })
 }
 
-// setAside gives an edit that is still at its path a second name in quarantine. It returns the inodes that have such a
-// name. Where hard links are not supported, inspect handles the edit after it was displaced.
+// setAside gives a file that the store did not write, still at its path, a second name in quarantine. It
+// returns the inodes that have such a name. Where hard links are not supported, inspect handles the file after
+// it was replaced.
 func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -101,8 +104,9 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	return []inode{inodeOf(k.info)}, nil
 }
 
-// inspect examines the file that was displaced to path and handles it: it becomes the next temp file, or is removed,
-// parked, or moved to quarantine. If it is not a regular file, plain is false, and nothing was done.
+// inspect examines the file that was replaced and is now at path, and handles it: it becomes the next temp
+// file, or is removed, parked, or moved to quarantine. If it is not a regular file, plain is false, and
+// nothing was done.
 func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
 	f, writable, err := openDisplaced(w.f.o.FS, path)
 	if err != nil {
@@ -151,8 +155,8 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	return true, w.keep(t)
 }
 
-// openDisplaced opens a displaced file for writing, because only a writable file can be reused, or for reading if
-// writing is not permitted.
+// openDisplaced opens a file that was replaced for writing, because only a writable file can be reused, or for
+// reading if writing is not permitted.
 func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err error) {
 	f, err = fsys.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -168,8 +172,8 @@ func leased(f vfs.File) bool {
 	return err == nil && granted
 }
 
-// toQuarantine moves a displaced edit to quarantine and reports it. If that fails, the edit is parked with an expected
-// size of -1, which no file has, so that a later round moves it.
+// toQuarantine moves a replaced file that the store did not write to quarantine and reports it. If that fails,
+// the file is parked with an expected size of -1, which no file has, so that a later round moves it.
 func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
 	k, err := w.f.quarantine.take(f, path, c.note(), granted)
 	if err != nil {
@@ -179,8 +183,8 @@ func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted
 	return nil
 }
 
-// postpone parks a displaced file that cannot be examined now because of err, so that a later round examines it, and
-// returns err.
+// postpone parks a replaced file that cannot be examined now because of err, so that a later round examines
+// it, and returns err.
 func (w *worker) postpone(c *Change, path string, err error) error {
 	b := believed{folder: c.Folder.name, name: c.Name, size: -1}
 	if c.Before.Exists && c.Before.Hash == "" {

@@ -12,25 +12,26 @@ import (
 // tempDepth is the depth to which tmp/ is searched: tmp/<token>/<worker>/<file>.
 const tempDepth = 3
 
-// Surplus reports whether the bytes of a file in tmp/ that is not marked as surplus are known or worthless
-// (such as a temp file of another package). path is relative to the store.
+// Surplus is a function that reports whether a file in tmp/ is not needed: its bytes are known versions of
+// documents, or it is worthless, such as a temp file of another package. It is called for files whose time
+// does not mark them as surplus. path is relative to the store.
 type Surplus = func(path string, info vfs.Info, data func() ([]byte, error)) bool
 
-// EmptyTemp removes the files that processes left in tmp/, of all tokens, and returns the edits that it
-// found there. The caller holds flush.lock, and has opened a store that was not closed, or found that the
-// last holder died. Live engines tolerate that their pool is gone.
+// EmptyTemp removes the files that processes left in tmp/, of all tokens, and returns the edits by other
+// programs that it found there. The caller holds flush.lock, and has opened a store that was not closed, or
+// found that the last holder died. Processes that have the store open tolerate that their files in tmp/ are
+// gone.
 //
-// surplus is called for each file that is not marked as surplus; nil: no file is surplus then. A file that
-// is neither marked nor surplus is moved to quarantine. A file that another process has open is parked.
-// Displaced documents are overwritten before they are removed, since a purge that was killed may have left
-// them.
+// surplus is called for each file that is not marked as surplus; nil: no file is surplus then. A file that is
+// neither marked nor surplus is moved to quarantine. A file that another process has open is parked. Replaced
+// documents are overwritten before they are removed, since a purge that was killed may have left them.
 func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
 
 // WipeTemp does the same as EmptyTemp for a purge: it overwrites every file that it removes, including
-// half-written files of other packages, and the pools of live engines, which hold older versions of replaced
-// documents. A file that it cannot overwrite is parked.
+// half-written files of other packages, and the files of processes that have the store open, which hold older
+// versions of replaced documents. A file that it cannot overwrite is parked.
 func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
@@ -154,8 +155,8 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that displaced files have left the paths of their documents, and reports whether that
-// succeeded. Otherwise a loss of power could restore an inode that was overwritten to its path.
+// settled makes it durable that replaced files have left the paths of their documents, and reports whether
+// that succeeded. Otherwise a loss of power could restore an inode that was overwritten to its path.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true
@@ -177,7 +178,8 @@ func (e *emptying) settled() bool {
 	return true
 }
 
-// file handles one file in tmp/. It returns a file that the caller has to overwrite and remove, or nil.
+// file handles one file in tmp/. If the caller has to overwrite and remove the file, it returns it, otherwise
+// nil.
 func (e *emptying) file(path string, depth int) (doomed *temp) {
 	f, writable, err := openDisplaced(e.f.o.FS, path)
 	if errors.Is(err, fs.ErrPermission) && !isDoomed(path) {
@@ -232,8 +234,8 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	return nil
 }
 
-// closed handles a file of another user that this user may not open: a process was killed between creating
-// it and giving the group access, or it is a displaced file that a user saved by hand.
+// closed handles a file in tmp/ of another user that this user may not open: a process was killed between
+// creating it and giving the group access, or it is a replaced file that a user saved by hand.
 func (e *emptying) closed(path string) error {
 	info, err := e.f.o.FS.Stat(path)
 	if err != nil || info.Mode.IsRegular() && info.Size == 0 {

@@ -17,7 +17,8 @@ import (
 // Options configures a Flusher. The zero value of a field is its default, except where noted.
 type Options struct {
 	Layout // required
-	// required: name in tmp/ that is unique for each engine, also of different processes; [A-Za-z0-9_-]{1,40}
+	// required: name in tmp/ that is unique for each open store, also in different processes;
+	// [A-Za-z0-9_-]{1,40}
 	Token string
 
 	// required: current time, for notes, and for how long files are parked where leases are not supported
@@ -32,15 +33,15 @@ type Options struct {
 	// TempFiles is the number of files that a worker creates in one folder before it continues in another; 0 means
 	// 65,536.
 	TempFiles int
-	// Keeps reports whether a purge is running in any process: then no displaced file is reused or removed, since the
-	// purge overwrites it. nil: never.
+	// Keeps reports whether a purge is running in any process: then no replaced file is reused or removed,
+	// since the purge overwrites it. nil: never.
 	Keeps func() bool
 	// Leaves reports whether a name in tmp/ must be left alone now because a purge works there. nil: never.
 	Leaves func(name string) bool
-	// Places returns the folders of documents. Files that were displaced from them are overwritten only when their
-	// removal from there is durable.
+	// Places returns the folders of documents. Replaced files that come from these are overwritten only when
+	// their removal from there is durable.
 	Places func() []*Folder
-	// InPlace reports whether the inode of a file in tmp/ that was never examined is also at a document's path, under a
+	// InPlace reports whether a file in tmp/ that was never examined is also at a document's path, under a
 	// name that survived a loss of power. nil: never.
 	InPlace func(info vfs.Info, data func() ([]byte, error)) bool
 }
@@ -75,7 +76,7 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// Flusher puts documents into their files. Only the holder of flush.lock calls its methods, one at a time;
+// Flusher writes documents into their files. Only the holder of flush.lock calls its methods, one at a time;
 // between two calls another process may hold that lock and empty tmp/. Close and Wipe may be called without
 // the lock: other processes may empty tmp/ meanwhile.
 type Flusher struct {
@@ -106,27 +107,29 @@ func NewFlusher(o Options) (*Flusher, error) {
 	return f, nil
 }
 
-// Distrust keeps the next round from reusing any inode. Call it before the first round after opening a store that was
-// not closed: the files at the documents' paths may not be those that were written last. A failed round has the same
-// effect.
+// Distrust keeps the next round from reusing any inode of a replaced file. Call it before the first round
+// after opening a store that was not closed: the files at the documents' paths may not be those that were
+// written last. A failed round has the same effect.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat prepares the next round to repeat part of a failed one: it uses fresh inodes and syncs each file separately.
-// The round after a failed one does so by itself; call Repeat before each round if the repetition takes several.
+// Repeat prepares the next round to repeat part of a failed one: the round then uses new inodes and syncs each
+// file separately. The round after a failed one does so by itself; call Repeat before each round if the
+// repetition takes several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last sets whether the following rounds are the last ones before Close. Then files that they displace are at once
-// given the name under which Close overwrites them. The syncs of the round write these names as well, on a file system
-// with one journal, and Close has no names left to write.
+// Last tells the Flusher whether the following rounds are the last ones before Close. Then files that they
+// replace are at once given the name under which Close overwrites them. The syncs of the round write these
+// names as well, on a file system with one journal, and Close has no names left to write.
 func (f *Flusher) Last(is bool) { f.last = is }
 
-// Spare sets a function that reports, during a purge by this process, for which changes the purge does not need the
-// displaced file. Such files are reused, as outside of a purge, if they are as the last durable round left them. A file
-// that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs all files.
+// Spare sets a function that reports, while this process purges, for which changes the purge does not need the
+// replaced file. Such files are reused, as outside of a purge, if they are as the last durable round left
+// them. A file that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs all
+// files.
 func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
-// prepare creates the folders of this engine in tmp/, durably, so that a displaced file is not lost with its folder. It
-// runs before each round, since another process may have emptied tmp/.
+// prepare creates this process's folders in tmp/, durably, so that a replaced file is not lost with its
+// folder. It runs before each round, since another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
 	for _, w := range f.workers {
 		w.moveOn()
@@ -138,11 +141,11 @@ func (f *Flusher) prepare() error {
 	return nil
 }
 
-// keeps reports whether displaced files are kept for a purge.
+// keeps reports whether replaced files are kept because a purge will overwrite them.
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
-// Wipe overwrites this engine's pool of displaced files, durably, and removes it. The documents' own files are durable
-// then, since a round that fails leaves no pool.
+// Wipe overwrites the replaced files that this process keeps for reuse in tmp/, durably, and removes them. The
+// documents' own files are durable by then, since a round that fails leaves no such files.
 func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {
@@ -159,8 +162,8 @@ func (f *Flusher) Wipe() error {
 	return errors.Join(all...)
 }
 
-// leave removes a folder of this engine if it is empty, and reports whether it is gone. Files that were parked out of
-// it are durable in their new folder before that.
+// leave removes a folder of this process in tmp/ if it is empty, and reports whether it is gone. Before that,
+// files that were parked out of it are made durable in their new folder.
 func (f *Flusher) leave(dir string) bool {
 	f.parked.mu.Lock()
 	err := f.parked.sync()
@@ -173,8 +176,8 @@ func (f *Flusher) leave(dir string) bool {
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Close overwrites and removes this engine's pool of displaced files; during a purge the purge does that. Parked files
-// stay for the next flusher.
+// Close overwrites and removes the replaced files that this process keeps for reuse in tmp/; during a purge
+// the purge does that. Parked files stay for the next flusher.
 func (f *Flusher) Close() error {
 	var all []error
 	if !f.keeps() {

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Special moves to quarantine something that cannot have a second name or is not hashed: a folder, a symbolic link, a
-// FIFO, a file that is too large. It renames and never opens it, and does not touch the target of a link. The note is
-// durable first, so a killed process leaves at most a note without its subject.
+// Special moves to quarantine something that cannot have a second name or is not hashed: a folder, a symbolic
+// link, a FIFO, a file that is too large. It renames and never opens it, and does not touch the target of a
+// link. The note is made durable first, so a killed process leaves at most a note without its subject.
 func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -55,8 +55,8 @@ func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	return "", q.tooMany(path.Base(rel))
 }
 
-// noteOfAnother reports whether a killed process left, at the path of the note of target, a note about a file from
-// another path than from. Names without a hash may belong to several paths.
+// noteOfAnother reports whether a killed process left a note under the name that the note of target will have,
+// about a file from another path than from. Names without a hash may be used for several paths.
 func (q *Quarantine) noteOfAnother(target, from string) bool {
 	b, err := vfs.ReadText(q.l.FS, target+noteSuffix, noteMost)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,12 +66,13 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 	return err != nil || json.Unmarshal(b, &n) != nil || n.From != from
 }
 
-// Intruder moves something that is not a folder, and is at the path of a folder, to quarantine; see Special.
+// Intruder moves something that is at the path of one of the store's folders, and is not a folder, to
+// quarantine; see Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
 	return q.Special(name, Note{Why: "found at the path of a folder of the store"})
 }
 
-// Aside moves something that is not a regular file, and is at the path of a file, to quarantine; see
+// Aside moves something that is at the path of a document, and is not a regular file, to quarantine; see
 // Quarantine.Special.
 func (f *Flusher) Aside(name string, n Note) (where string, err error) {
 	return f.quarantine.Special(name, n)

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The names of the folders of a store that this package owns.
+// The names of the folders in a store that this package owns.
 const (
 	tempFolder       = "tmp"
 	parkedFolder     = "parked" // within tmp/
@@ -123,7 +123,7 @@ func checkElement(name, refused string) error {
 	return nil
 }
 
-// failure wraps err with the operation and the file, and with the sentinel that callers test for.
+// failure adds to err what was being done and to which file, and the sentinel error that callers test for.
 func failure(doing, what string, err error) error {
 	var also error
 	switch {
@@ -142,8 +142,8 @@ func failure(doing, what string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, what, err)
 }
 
-// syncFailure wraps an error of a sync, as failure does. If no file could be opened for the sync, nothing was synced,
-// so no page was marked clean: then the error is not ErrSyncFailed.
+// syncFailure does what failure does, for an error of a sync. If no file could be opened for the sync, nothing
+// was synced, so no page was marked clean: then the error is not ErrSyncFailed.
 func syncFailure(what string, err error) error {
 	if vfs.IsUnopened(err) {
 		return failure("open to sync", what, err)

@@ -14,7 +14,8 @@ const HashMost = 1 << 30
 // documentMost is a number of bytes above any limit that config.json can set for a document.
 const documentMost = 256 << 20
 
-// hashMostOf returns the size of the largest file that is hashed, for the kind of file that has a path in the store.
+// hashMostOf returns the size of the largest file that is hashed when it is set aside; it depends on the
+// file's kind, as its path in the store shows.
 func hashMostOf(rel string) int64 {
 	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	switch {
@@ -25,8 +26,8 @@ func hashMostOf(rel string) int64 {
 	return documentMost
 }
 
-// Unhashed returns the reason why a file has no hash when it is set aside, or "" if it is hashed because it is small
-// enough and not sparse. rel is its path in the store.
+// Unhashed returns why a file gets no hash when it is set aside: it is too large, or mostly holes. It returns
+// "" for a file that is hashed. rel is its path in the store.
 func Unhashed(rel string, size int64, sparse bool) string {
 	if most := hashMostOf(rel); size > most {
 		return fmt.Sprintf("not hashed: %d bytes, over the limit of its kind, %d", size, most)

@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// parkedFor is the time for which a parked file waits where leases are not supported.
+// parkedFor is how long a parked file waits before it is removed, where leases are not supported.
 const parkedFor = time.Minute
 
-// believed is what was known of a displaced file when it was parked. It is part of the file's name.
+// believed is what was known of a replaced file when it was parked. It is part of the parked file's name.
 type believed struct {
 	folder, name string
 	size         int64 // -1: the file is not ours, whatever its size
@@ -45,8 +45,8 @@ func parseParked(s string) (b believed, since time.Time, ok bool) {
 	return b, time.Unix(sec, 0), err1 == nil && err2 == nil && err3 == nil
 }
 
-// parkedList is the list of displaced files that other processes may have open. It is read from the disk
-// once, so that it includes the files of processes that died.
+// parkedList is the list of replaced files that other processes may have open. It is read from the disk once,
+// so that it includes the files of processes that died.
 type parkedList struct {
 	f      *Flusher
 	mu     sync.Mutex
@@ -59,7 +59,7 @@ type parkedList struct {
 
 func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }
 
-// add parks the file at path: it moves it to the folder of parked files.
+// add parks the file at path: it moves it to the folder of parked files, under a name that contains b.
 func (p *parkedList) add(path string, b believed) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +132,8 @@ func (p *parkedList) sync() error {
 	return nil
 }
 
-// retry examines each parked file again. A file that cannot be handled now, for whatever reason, waits for
-// the next round: nothing depends on it.
+// retry examines each parked file again, and reports edits by other programs. A file that cannot be handled
+// now, for whatever reason, waits for the next round: nothing depends on it.
 func (p *parkedList) retry(report func(Edit)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 const (
 	noteMost = 64 << 20 // maximum number of bytes of a note: it may have a line of the index
 
-	// Parts of the names of the undo files of stores that an older version repaired. No program reads these files
-	// anymore.
+	// Parts of the names of the undo files in quarantine/ of stores that an older version repaired. No program
+	// reads these files anymore.
 	undoHead = "repair-"
 	undoTail = ".undo.jsonl"
 )
@@ -30,7 +30,7 @@ func IsUndo(name string) bool {
 	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
 }
 
-// Piece is one thing in quarantine/.
+// Piece is one thing in quarantine/: a file, a folder or a link, with its note.
 type Piece struct {
 	Name string
 	Info vfs.Info
@@ -80,8 +80,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 	return n, noted, err
 }
 
-// checkPiece returns nil if name is a single element of a path, and an error otherwise. The file of another program may
-// have a name that the store would not give.
+// checkPiece returns nil if name is a single element of a path, and an error otherwise. A file that another
+// program has put into quarantine/ may have a name that the store would not give.
 func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
 // names returns the sorted names in the folder, without those of unfinished writes.
@@ -157,9 +157,9 @@ func (q *Quarantine) Open(name string) (vfs.File, error) {
 }
 
 // Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is
-// removed with everything in it, and no link is followed. missing returns the error for a name that does
-// not exist. Only the holder of flush.lock may call Drop: a round may rely on bytes of an edit that are
-// already in quarantine.
+// removed with everything in it, and no link is followed. missing returns the error for a name that does not
+// exist. Only the holder of flush.lock may call Drop: a round of writing files may rely on bytes of an edit
+// that are already in quarantine.
 func (q *Quarantine) Drop(ctx context.Context, names []string, missing func(name string) error) ([]string, error) {
 	var dropped []string
 	var fails []error

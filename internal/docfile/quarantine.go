@@ -24,8 +24,8 @@ const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
 	unreadable = "unreadable" // begins the name of a file that is not hashed, instead of its hash
-	// copies is the maximum number of files with equal bytes; there can be several because other processes had them
-	// open.
+	// copies is the maximum number of files with equal bytes in quarantine; there can be several because other
+	// processes had them open.
 	copies = 100
 )
 
@@ -34,28 +34,28 @@ type Quarantine struct {
 	l     Layout
 	clock func() time.Time
 
-	// The files in the folder, by the hash with which their names begin. They are remembered while no other process
+	// The names in the folder, by the hash with which they begin. They are remembered while no other process
 	// adds to the folder, as during a round. nil: not listed yet.
 	mu      sync.Mutex
 	listing bool
 	listed  map[string][]string
 }
 
-// list starts or stops remembering the files of the folder, and forgets what was remembered.
+// list starts or stops remembering the names in the quarantine folder, and forgets what was remembered.
 func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing, q.listed = on, nil
 }
 
-// alone begins a period in which no other process adds to the folder, which is then listed once instead of
-// once per file.
+// alone begins a period in which no other process adds to the quarantine folder, which is then listed once
+// instead of once per file.
 func (q *Quarantine) alone() (end func()) {
 	q.list(true)
 	return func() { q.list(false) }
 }
 
-// like returns the sorted names of the files that were set aside with a hash; prefix is the hash in their names.
+// like returns the sorted names of the files in quarantine that begin with prefix, the hash of their bytes.
 func (q *Quarantine) like(prefix string) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,8 +81,8 @@ func (q *Quarantine) like(prefix string) ([]string, error) {
 	return slices.Clone(q.listed[prefix]), nil
 }
 
-// isNote reports whether name is the name of a note. The suffix alone does not decide it, since a memory may have the
-// id "x.note".
+// isNote reports whether name is the name of a note in quarantine. The suffix alone does not decide it, since
+// a memory may have the id "x.note".
 func isNote(name string, sorted []string) bool {
 	of, is := strings.CutSuffix(name, noteSuffix)
 	if is {
@@ -91,7 +91,7 @@ func isNote(name string, sorted []string) bool {
 	return is
 }
 
-// added adds the name of a new file to the remembered names.
+// added adds the name of a new file in quarantine to the remembered names.
 func (q *Quarantine) added(target string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,8 +139,8 @@ func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	return k.where, nil
 }
 
-// Bytes writes to quarantine bytes that are not a file of their own, such as the tail that was cut off the log. name is
-// only for readers; the same bytes are kept once.
+// Bytes writes to quarantine bytes that are not a file of their own, such as the tail that was cut off the
+// log. name appears in the file's name only for human readers; the same bytes are kept once.
 func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -183,9 +183,9 @@ type kept struct {
 	state  keptState
 }
 
-// take moves the file name to quarantine. f is open on it, or nil if it may not be opened. granted means that no other
-// process has it open, so that it can be removed if the same bytes are already there; otherwise another process may
-// still save into it.
+// take moves the file name to quarantine. f is open on it, or nil if it may not be opened. granted means that
+// no other process has the file open, so that it can be removed if the same bytes are already in quarantine;
+// otherwise another process may still save into it.
 func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, error) {
 	k, err := q.keep(f, name, n, granted)
 	if err != nil {
@@ -205,9 +205,9 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	return k, q.sync()
 }
 
-// keep gives the file name a second name in quarantine, durably, after writing its note. A file that is in two folders
-// survives the loss of either half of a later rename. With equalWillDo, a file with the same bytes that is already in
-// quarantine is enough.
+// keep gives the file name a second name in quarantine, durably, after writing its note. A file that is in two
+// folders survives if a power loss keeps only half of a later rename. With equalWillDo, a file with the same
+// bytes that is already in quarantine is enough.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return kept{}, err
@@ -264,8 +264,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks for the file in quarantine, under any name. With equalWillDo, a file with the same bytes is enough: the
-// same file may be set aside from its path at one time and from tmp/ at another.
+// find looks in quarantine for the file that k describes, under any name. With equalWillDo, a file with the
+// same bytes is enough: the same file may be set aside from its path at one time and from tmp/ at another.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
@@ -343,7 +343,8 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	return err == nil && string(h.Sum(nil)) == string(sum)
 }
 
-// doomedSuffix is the ending of the name of a file that a purge is going to overwrite; see package trace.
+// doomedSuffix is the ending of the name of a file in quarantine that a purge is going to overwrite; see
+// package trace.
 const doomedSuffix = ".purged"
 
 // isUnfinished reports whether a name in quarantine/ belongs to an interrupted write or to a file that a purge is going
@@ -353,7 +354,8 @@ func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
 }
 
-// target returns the i-th possible path in quarantine for bytes with this hash.
+// target returns the i-th possible path in quarantine for a file from the path from whose bytes have this
+// hash.
 func (q *Quarantine) target(sum []byte, from string, i int) string {
 	prefix := unreadable
 	if sum != nil {
@@ -373,7 +375,8 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// note writes the note of target, unless it has one already: the first note knew most.
+// note writes the note for the file at target in quarantine, unless it has one already: the first note knew
+// most.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
 	if _, err := q.l.FS.Stat(name); err == nil {

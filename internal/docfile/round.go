@@ -15,20 +15,21 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Source has the changes of a round. It returns each when it is to be made, so that they need not all be in memory.
+// Source yields the changes of a round. It returns each when it is to be made, so that they need not all be in
+// memory.
 type Source interface {
 	Len() int
 	// Folders returns every folder that a change may be in.
 	Folders() []*Folder
-	// Change fills in change i for a worker (0 … Workers-1). A worker calls it with increasing i; what c
-	// refers to is valid until the worker's next call. It returns false if there is nothing to do. With
+	// Change stores the i-th change in c for a worker (0 … Workers-1). A worker calls it with increasing i;
+	// what c refers to is valid until the worker's next call. It returns false if there is nothing to do. With
 	// several workers it is called by several goroutines.
 	Change(worker, i int, c *Change) (bool, error)
 }
 
-// Round puts the changes in place and makes them durable. If it returns nil, all changes except those in
-// Result.Blocked are durable; after an error none may be treated as durable, and the caller repeats the
-// round with at least these changes.
+// Round makes the changes to the documents' files and makes them durable. If it returns nil, all changes
+// except those in Result.Blocked are durable; after an error none may be treated as durable, and the caller
+// repeats the round with at least these changes.
 func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	for i := range changes {
 		if err := changes[i].Folder.checkName(changes[i].Name); err != nil {
@@ -63,15 +64,16 @@ func (l changeList) Folders() (folders []*Folder) {
 	return folders
 }
 
-// Placed is a round whose files are at their paths and not yet durable.
+// Placed is a round whose files are at their paths but not durable yet.
 type Placed struct {
 	r       *round
 	barrier vfs.Barrier
 	folders []string
 }
 
-// Put makes the changes of a round without making them durable. Unless it returns an error, End must be called with the
-// result of Sync. Other rounds may be put meanwhile; if Sync fails, they must be repeated as well.
+// Put makes the changes of a round without making them durable. Unless it returns an error, the caller must
+// call Sync, and then End with the result of Sync. Put may be called for other rounds meanwhile; if Sync
+// fails, they must be repeated as well.
 func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) {
 	p := &Placed{r: &round{f: f, ctx: ctx, src: src}}
 	err := p.run()
@@ -175,7 +177,8 @@ func (p *Placed) run() (err error) {
 	return r.f.parked.sync()
 }
 
-// check checks each folder of the round once.
+// check returns an error if a folder in which the round has changed documents is not in order; it checks each
+// folder once.
 func (p *Placed) check() error {
 	if p.r.n == 0 {
 		return nil
@@ -193,8 +196,9 @@ func (p *Placed) check() error {
 	return nil
 }
 
-// barrier decides how the round becomes durable, and opens the barrier if there is to be one. Its descriptor must be
-// opened before the first write; otherwise the barrier does not report failures of that write.
+// barrier decides whether the round is made durable by one barrier for the whole file system, and opens it if
+// so. Its descriptor must be opened before the first write; otherwise the barrier does not report failures of
+// that write.
 func (r *round) barrier() (vfs.Barrier, error) {
 	r.each = true
 	if r.f.o.Direct < 0 || r.n <= r.f.o.Direct || r.f.distrust {
@@ -224,10 +228,10 @@ func (r *round) work() error {
 	return errors.Join(fails...)
 }
 
-// share is the number of changes that a worker takes at once: adjacent ones, which its source reads together.
+// share is the number of changes that a worker takes at once: adjacent ones, which the Source reads together.
 const share = 32
 
-// workOne makes changes until none is left or one fails. number is the number of its worker.
+// workOne makes changes, as the worker of this number, until none is left or one fails.
 func (r *round) workOne(number int) (err error) {
 	w := r.f.workers[number]
 	w.r = r
@@ -279,7 +283,8 @@ func (r *round) missing(i int) {
 	r.mu.Unlock()
 }
 
-// entered records the folders in a tree that have the document of a change, so that they become durable with the round.
+// entered records the folders that contain the document of a change, in a tree of folders, so that they become
+// durable with the round.
 func (r *round) entered(c *Change) {
 	if !c.Folder.o.Tree {
 		return

@@ -12,11 +12,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// surplusTime is the mtime that marks a file in tmp/ that was examined and holds no user's work. It is a whole, even
-// second, which every file system can store; any save changes it.
+// surplusTime is the mtime that marks a file in tmp/ that was examined and contains no user's work. It is a
+// whole, even second, which every file system can store; any save changes it.
 var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 
-// temp is a file in the temp folder of a worker. It holds no user's work.
+// temp is a file in a worker's folder in tmp/. It contains no user's work.
 type temp struct {
 	path string
 	file vfs.File // open and, if the file was used before, leased; nil once closed
@@ -29,8 +29,8 @@ func (w *worker) newName() string {
 	return w.dir + strconv.FormatUint(w.seq, 10)
 }
 
-// take returns a temp file to write to: the one just displaced, one from the pool, or a new one. During a purge the
-// files of the pool are not used.
+// take returns a temp file to write to: the one just replaced at a document's path, one kept for reuse, or a
+// new one. During a purge the files kept for reuse are not used.
 func (w *worker) take() (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
@@ -53,12 +53,12 @@ func (w *worker) take() (*temp, error) {
 	return w.create()
 }
 
-// reopen takes a file out of the pool. It returns nil if the file is gone or was changed. A changed file is left for
-// EmptyTemp to judge.
+// reopen takes a file out of the pool of files kept for reuse. It returns nil if the file is gone or was
+// changed. A changed file is left for EmptyTemp to judge.
 //
-// Close calls reopen without flush.lock. So another process may empty tmp/ between our open and our lease: it finds the
-// file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite. Once we have the lease
-// the other process cannot open the file, so the name stays.
+// Close calls reopen without flush.lock. So another process may empty tmp/ between our open and our lease: it
+// finds the file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite. Once
+// we have the lease the other process cannot open the file, so the name stays.
 func (w *worker) reopen(path string) (*temp, error) {
 	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,20 +127,21 @@ func (w *worker) enter(name string) {
 	w.name, w.dir = name, w.f.o.path(tempFolder, w.f.o.Token, name)+string(filepath.Separator)
 }
 
-// leave removes the worker's earlier folders that are empty.
+// leave removes those of the worker's earlier folders in tmp/ that are empty.
 func (w *worker) leave() {
 	w.past = slices.DeleteFunc(w.past, func(name string) bool {
 		return w.f.leave(w.f.o.path(tempFolder, w.f.o.Token, name))
 	})
 }
 
-// reusable reports whether the file has one name and looks like one that this process would create, including its owner
-// and its mode. A file of another user of the group is never written into: only its owner may set its times and its
-// mode, and the system grants a lease on it to no other user. It is parked and removed after a while, as where leases
-// are not supported, and a new file is created.
+// reusable reports whether the file that info describes may be reused as a temp file: it has one name and
+// looks like one that this process would create, including its owner and its mode. A file of another user of
+// the group is never written into: only its owner may set its times and its mode, and the system grants a
+// lease on it to no other user. It is parked and removed after a while, as where leases are not supported, and
+// a new file is created.
 //
-// Measured in a store of two users, on two busy processors: a process replaces 1,000 to 11,000 files a second of the
-// other user, and 10,000 to 27,000 of its own.
+// Measured in a store of two users, on two busy processors: a process replaces 1,000 to 11,000 files a second
+// of the other user, and 10,000 to 27,000 of its own.
 func (w *worker) reusable(info vfs.Info) bool {
 	return info.Mode.IsRegular() && info.Nlink == 1 && w.like.Ino != 0 &&
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
@@ -181,14 +182,14 @@ func (w *worker) drop(t *temp) error {
 	return failure("remove", w.f.o.rel(t.path), err)
 }
 
-// keep makes t the next temp file; the previous next one goes to the pool.
+// keep makes t the next temp file to write to; the previous one goes to the pool of files kept for reuse.
 func (w *worker) keep(t *temp) error {
 	err := w.rest()
 	w.cur = t
 	return err
 }
 
-// rest marks the current temp file as surplus and adds it to the pool.
+// rest marks the current temp file as surplus and adds it to the pool of files kept for reuse.
 func (w *worker) rest() error {
 	t := w.cur
 	if t == nil {
@@ -201,7 +202,7 @@ func (w *worker) rest() error {
 	return w.putAside(t)
 }
 
-// putAside marks a temp file as surplus and adds it to the pool.
+// putAside marks a temp file as surplus and adds it to the pool of files kept for reuse.
 func (w *worker) putAside(t *temp) error {
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {
@@ -218,9 +219,9 @@ func (w *worker) putAside(t *temp) error {
 	return nil
 }
 
-// pool empties the worker's pool and returns the paths of its files, which hold no user's work, in the order in which
-// EmptyTemp goes through a folder. Close takes lease after lease in this order without flush.lock: in different orders,
-// two processes would each wait for a file that the other has.
+// pool empties the worker's pool of files kept for reuse and returns their paths, in the order in which
+// EmptyTemp goes through a folder. Close takes lease after lease in this order without flush.lock: in
+// different orders, two processes would each wait for a file that the other has.
 func (w *worker) pool() []string {
 	list := append(w.spare, w.doomed...)
 	w.spare, w.doomed = nil, nil
@@ -228,7 +229,7 @@ func (w *worker) pool() []string {
 	return list
 }
 
-// empty removes the files of the pool; during a purge, it leaves them to the purge.
+// empty removes the files kept for reuse; during a purge, it leaves them to the purge.
 func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {

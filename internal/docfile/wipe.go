@@ -20,8 +20,9 @@ func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 // wipeAtOnce is the maximum number of files that are held open at once for overwriting.
 const wipeAtOnce = 64
 
-// wipe overwrites files of one folder in tmp/ that are not needed any more, and removes them. They are open and leased,
-// and their removal from the documents' paths is durable. A file that was linked since it was examined is parked.
+// wipe overwrites files of one folder in tmp/ that are not needed any more, and removes them. They are open
+// and leased, and their removal from the documents' paths is durable. A file that was given another link since
+// it was examined is parked.
 func (f *Flusher) wipe(dir string, list []*temp) error {
 	var all []error
 	for len(list) > 0 {
@@ -56,7 +57,8 @@ func (f *Flusher) wipeSome(dir string, list []*temp) error {
 	return errors.Join(append(all, f.overwrite(doomed))...)
 }
 
-// wipeDirect is the maximum number of files that are synced separately; more files share one barrier.
+// wipeDirect is the maximum number of overwritten files that are synced separately; more files share one
+// barrier.
 const wipeDirect = 8
 
 // overwrite overwrites files that already have doomed names, durably, and removes them.
@@ -119,7 +121,8 @@ func (f *Flusher) doom(t *temp) error {
 	}
 }
 
-// zero overwrites one file, or parks it if it was linked meanwhile.
+// zero overwrites one file, or parks it if it was given another link meanwhile; done reports that it was
+// overwritten.
 func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// placeTries is the maximum number of attempts to replace a file that another program keeps changing.
+// placeTries is how often a worker tries to replace a document's file that another program keeps changing.
 const placeTries = 16
 
 // worker makes changes one after another, in its own temp folder, since file systems serialize operations
@@ -27,7 +27,7 @@ type worker struct {
 	made    int      // number of files that were created in the folder
 	cur     *temp    // the file that was displaced last, still open and leased
 	spare   []string // the pool: names of displaced files that are closed and marked as surplus
-	// names of files that the last round displaced and that are to be overwritten: marked, and renamed for that
+	// names of files that the last round replaced and that are to be overwritten: marked, and renamed for that
 	doomed     []string
 	like       vfs.Info // the Info of a newly created file; Ino 0: not known yet
 	noExchange bool
@@ -80,8 +80,8 @@ func (w *worker) put(i int, c *Change) error {
 	return err
 }
 
-// place puts the temp file t at the path of the change c. When placed is true, t's name belongs to the displaced file,
-// and that was handled unless err is set.
+// place puts the temp file t at the path of the change c. When placed is true, t's name now belongs to the
+// file that was replaced, and that was handled unless err is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
@@ -121,8 +121,8 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		c.Folder.rel(c.Name), placeTries)
 }
 
-// makeFolders creates the folders that contain a document of a tree. blocked means that there is something else at the
-// path of one, which is recorded.
+// makeFolders creates the folders that contain a document of a tree. If something else is at the path of one,
+// it records that the change is blocked and returns true.
 func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	if !c.Folder.o.Tree {
 		return false, nil
@@ -135,8 +135,8 @@ func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	return false, err
 }
 
-// replace exchanges t with the file at the path and examines the file that was there. done is false if there was no
-// file anymore, or a new one was created while there was none.
+// replace exchanges the temp file t with the file at the path of the change and examines the file that was
+// there. done is false if that file is gone, or a file was created where there was none.
 func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	if w.noExchange {
 		return w.replaceInSteps(i, c, t, data, aside)
@@ -162,10 +162,10 @@ func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) 
 	return true, false, w.block(i, c)
 }
 
-// replaceInSteps does the same as replace on systems without exchange: it renames the present file away and then
-// renames ours to the free path. Linking the present file and renaming over it would always leave a file at the path,
-// but would destroy a file that another program saves between the two calls; a missing file is restored from the log, a
-// lost edit never.
+// replaceInSteps does the same as replace on systems that cannot exchange two names: it renames the present
+// file away and then renames ours to the free path. Linking the present file and renaming over it would always
+// leave a file at the path, but would destroy a file that another program saves between the two calls; a
+// missing file is restored from the log, a lost edit never.
 func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	path, away := c.Folder.Path(c.Name), w.newName()
 	switch err := w.f.o.FS.RenameNew(path, away); {
@@ -230,7 +230,8 @@ func (w *worker) remove(i int, c *Change) error {
 	return err
 }
 
-// putBack restores something that was renamed away and is not a regular file.
+// putBack renames something that was renamed away from a document's path, and is not a regular file, back to
+// it.
 func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	info, err := w.f.o.FS.Stat(away)
 	if err != nil {
@@ -245,7 +246,8 @@ func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	return true, w.block(i, c)
 }
 
-// block records that the change cannot be made because of something at its path that is not a file.
+// block records in the result that the change cannot be made because of something at its path that is not a
+// file.
 func (w *worker) block(i int, c *Change) error {
 	info, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
 	if err != nil {
@@ -271,8 +273,9 @@ const (
 	keptPlace // a file that stays at its path, see Change.Keep
 )
 
-// before examines the path ahead of the exchange. An edit that is seen now gets its second name, in quarantine, while
-// it still has its first, so that even half an exchange, kept by a power loss, cannot lose it.
+// before examines a document's path ahead of the exchange. A file that the store did not write and that is
+// seen now gets its second name, in quarantine, while it still has its first, so that even half an exchange,
+// kept by a power loss, cannot lose it.
 func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FlushEvery is the longest time that a change waits until it is written to its file, except during a purge: see
+// FlushEvery is the longest time until a change is written to its document file, except during a purge: see
 // yields.
 const FlushEvery = time.Second
 
@@ -19,10 +19,10 @@ const FlushEvery = time.Second
 // 36,000/s instead of the 66,000/s without that.
 const RestFactor = 9
 
-// RestAfter returns how long the flushers rest after a round that took the given time. The parameter wrote reports
-// whether there were writes during the round, and the parameter more whether the round left something to do. After a
-// burst, files need not wait for writers. The parameter full is the backlog relative to its limit: the larger the
-// backlog, the shorter the rest. From slowFrom on, where writers are slowed, the flushers do not rest.
+// RestAfter returns how long the flushers rest after a round that took the given time. wrote reports whether
+// there were writes during the round, and more whether the round left something to do. After a burst, files
+// need not wait for writers. full is the backlog relative to its limit: the larger the backlog, the shorter
+// the rest. From slowFrom on, where writers are slowed, the flushers do not rest.
 func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
 	if more && (!wrote || full >= slowFrom) {
 		return 0
@@ -34,7 +34,8 @@ func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration
 	return rest
 }
 
-// shortRest is the longest rest that does not end early when writers are slowed: another process is flushing.
+// shortRest is the longest rest of a flusher that does not end early when writers are slowed: another process
+// is flushing.
 const shortRest = RestFactor * 2 * time.Millisecond
 
 // Resting returns the remaining time of a rest that a process has announced to all. A rest longer than FlushEvery is
@@ -111,7 +112,7 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 	}
 }
 
-// BeatInline records that this process is alive, if there is no background goroutine that does so.
+// BeatInline records that this process is alive, in a store without a background goroutine that does so.
 func (fl *Flusher) BeatInline() {
 	if !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline {
 		return
@@ -124,7 +125,8 @@ func (fl *Flusher) BeatInline() {
 	}
 }
 
-// RoundInline runs a background round in the caller after every so many commits, if there is no background goroutine.
+// RoundInline runs a background round in the caller's goroutine after every so many commits, in a store
+// without a background goroutine.
 func (fl *Flusher) RoundInline(ctx context.Context) {
 	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)
@@ -145,8 +147,8 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 	return fl.flushBackground(ctx, ctx)
 }
 
-// flushBackground does what FlushBackground does. When ctx ends, no further round begins; when rounds ends, the current
-// round ends too.
+// flushBackground is FlushBackground with two contexts: when ctx ends, no further round begins; when rounds
+// ends, the current round ends too.
 func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
@@ -213,7 +215,7 @@ func (fl *Flusher) yields() bool {
 	return waited >= 0 && waited < fl.engine.Env().LockWait
 }
 
-// pause delays the next attempt after failed flushes.
+// pause waits before the next attempt after failed flushes.
 func (fl *Flusher) pause(ctx context.Context) {
 	t := time.NewTimer(min(time.Duration(fl.failed.Load())*FlushEvery, 30*time.Second))
 	defer t.Stop()

@@ -23,7 +23,7 @@ import (
 const (
 	closingSpill = 1000 // number of entries that a clean close leaves to the next replay
 	endingSpill  = 5000 // number of entries whose words take a second to index
-	// number of files in a round of a process that must end soon, if each file is synced individually
+	// maximum number of files in a round of a process that must end soon, if each file is synced individually
 	endingRepeats = 64
 	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
 )
@@ -85,9 +85,9 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 }
 
-// filedTo reports whether everything before a position is in files, and this process has no other work that needs
-// flush.lock. Such work is to trust the files again and to replace a damaged index; a process that must end soon leaves
-// both to others.
+// filedTo reports whether everything before a position is in document files, and this process has no other
+// work that needs flush.lock. Such work is to trust the files again and to replace a damaged index; a process
+// that must end soon leaves both to others.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// oldIndex is the set of files of the index before an index without the purged data replaces it.
+// oldIndex is the set of index files that exist before an index without the purged data replaces them.
 type oldIndex []oldTable
 
 type oldTable struct {
@@ -25,12 +25,13 @@ type oldTable struct {
 	info vfs.Info
 }
 
-// DoomIndex opens base and delta, the vectors and the views, so that they can be overwritten once they are replaced.
-// They are not overwritten before: a process that still has them mapped must not read zeros, and whether one has is
-// known only after their names are removed.
+// DoomIndex opens base and delta of the index, the vectors and the views, so that they can be overwritten once
+// they are replaced. They are not overwritten before: a process that still has them mapped must not read
+// zeros, and whether one has is known only after their names are removed.
 //
-// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: its bytes
-// would then be in free blocks, where no purge finds them. Any other round continues, and leaves the views unchanged.
+// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: its
+// bytes would then be in free blocks, where no purge finds them. Any other round continues, and leaves the
+// views unchanged.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -86,8 +87,9 @@ func (o oldIndex) Close() (err error) {
 	return err
 }
 
-// Wipe overwrites the files that have lost their names since DoomIndex. A file that is a backup now is written again as
-// a backup. An error also means that nothing may be erased in the log yet: see Views.Behind.
+// Wipe overwrites the files that have lost their names since DoomIndex. A file that is a backup now is written
+// again as a backup, without the purged data. An error also means that nothing may be erased in the log yet:
+// see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	verr, behind := fl.views.Behind(held)
 	if verr != nil {

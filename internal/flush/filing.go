@@ -25,9 +25,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// filing writes the newest versions to their files, for one flush. While some files are being made durable, the next
-// ones are put in place; after the files, the index is written. end reports whether all files are durable, and must be
-// called.
+// filing writes the newest versions of documents to their files, for one flush. While some files are being
+// made durable, the next ones are put in place; after the files, the index is written. end reports whether all
+// files are durable, and must be called.
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
@@ -64,7 +64,7 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 // made.
 const roundFiles = 4096
 
-// roundOf returns how many of the first changes of a list make a round of files, at most most.
+// roundOf returns how many changes at the beginning of a list make one round of files, at most most.
 func (fl *Flusher) roundOf(list []index.At, most int) int {
 	n := min(1, len(list))
 	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
@@ -73,8 +73,9 @@ func (fl *Flusher) roundOf(list []index.At, most int) int {
 	return n
 }
 
-// put puts the newest versions in place, in rounds. All rounds except the last are durable when it returns. If held is
-// not nil, the list has all changes behind the files, and put reports its progress to other processes.
+// put writes the newest versions of documents to their files, in rounds. All rounds except the last are
+// durable when it returns. If held is not nil, the list has all changes that are not in files, and put reports
+// its progress to other processes.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
 	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
@@ -165,7 +166,7 @@ func (f *filing) end(err error) error {
 	return err
 }
 
-// frames is the docfile.Source of a round: it reads each frame of the log when it is needed.
+// frames is the docfile.Source of a round: it reads each document from its frame in the log when it is needed.
 type frames struct {
 	f    *filing
 	ctx  context.Context
@@ -177,7 +178,7 @@ func (f *filing) frames(ctx context.Context, list []index.At) *frames {
 	return &frames{f: f, ctx: ctx, list: list, lent: make([]func(), f.fl.workers)}
 }
 
-// done releases the last document of each worker.
+// done releases the document that each worker has read last.
 func (s *frames) done() {
 	for worker := range s.lent {
 		s.giveBack(worker)
@@ -214,8 +215,8 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return is, err
 }
 
-// spares reports whether a rescue leaves out a document that cannot be written to a file because of err, so that the
-// others are not lost with it. at is the version of the document.
+// spares reports whether a rescue leaves out the document of the version at, which cannot be written to a file
+// because of err, so that the others are not lost with it.
 func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
@@ -292,8 +293,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing returns the version of a document that its file should have: the newest version below flushed, found along
-// the chain of previous versions; zero if there is none.
+// standing returns the version of a document that its file should now have: the newest version below the
+// position flushed, found along the chain of previous versions; zero if there is none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
@@ -319,9 +320,9 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours reports whether a file has a known version of this document: one of the chain of its versions, or the version
-// that the index names. For a kind whose files win over the store's version, the chain ends with the newest version
-// that was adopted from the file.
+// Ours reports whether a file has a version of this document that the store has written: one of the chain of
+// its versions, or the version that the index names. For a kind whose files win over the store's version, the
+// chain ends with the newest version that was adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -354,8 +355,8 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves anything that occupies the path of a document to quarantine, and then makes the change: nothing is
-// lost, and the document is written.
+// unblock moves anything other than a file that occupies the path of a document to quarantine, and then makes
+// the change: nothing is lost, and the document is written.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()
@@ -401,7 +402,7 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	return nil
 }
 
-// Edited reports files that the store did not write.
+// Edited logs and reports files that the store did not write and that were moved aside.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
 		fl.engine.Env().Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)

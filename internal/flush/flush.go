@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Flusher writes durable entries of the log to files and index. Any process may do that for all processes; the holder
-// of flush.lock does.
+// Flusher writes durable log entries to document files and the index. Any process may do that for all
+// processes; the holder of flush.lock does.
 type Flusher struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
@@ -40,7 +40,7 @@ type Flusher struct {
 	slowed  slowed
 	yielded yielded
 	made    time.Time
-	// time from which an index that could not be written is retried, in nanoseconds since made
+	// time from which on writing an index that failed is tried again, in nanoseconds since made
 	indexAfter atomic.Int64
 	unflushed  atomic.Int64 // changes of this process since the last round
 	// commits of this process since the last round, if rounds are counted in commits: System.Rounds
@@ -78,30 +78,30 @@ type Flusher struct {
 
 	// modification times of the folders whose names were compared with the index, by kind: see Compared
 	compared [wal.Folders]atomic.Int64
-	// For folders that were changed from outside: their times in the checkpoint; 0 for other folders.
+	// For document folders that were changed from outside: their times in the checkpoint; 0 for other folders.
 	uncompared [wal.Folders]int64
 }
 
-// Host has the functions that a flusher calls in higher packages: those that judge edited files, that delete by age and
-// limits, and that keep working memory. The files of working memory contain changes that the log has released; a round
-// writes them before it sets the checkpoint.
+// Host has the functions that a flusher calls in higher packages: those that decide about edited files, that
+// delete by age and limits, and that keep working memory. The files of working memory contain changes that the
+// log has released; a round writes them before it sets the checkpoint.
 type Host interface {
 	// JudgeAside decides, for each file that a round has moved to quarantine, whether it is an edit that must be
 	// adopted.
 	JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit)
-	// Upkeep is called every few seconds.
+	// Upkeep is called every few seconds, for deletions by age and limits.
 	Upkeep(ctx context.Context)
-	// CheckParked checks displaced files into which an editor may still save.
+	// CheckParked checks replaced document files into which an editor may still save.
 	CheckParked(ctx context.Context)
-	// PutScopes writes the files of scopes, durably. distrusted means that the existing files may have any contents.
-	// spares, if not nil, is called for a scope that cannot be written to a file: if it returns true, PutScopes
-	// continues with the others.
+	// PutScopes writes the files of working-memory scopes, durably. distrusted means that the existing files
+	// may have any contents. spares, if not nil, is called for a scope that cannot be written to a file: if it
+	// returns true, PutScopes continues with the others.
 	PutScopes(ctx context.Context, keys []string, distrusted bool, spares func(key string, err error) bool) error
-	// MayLag reports whether the file of a scope need not be written for now, and returns the first entry that the file
-	// lacks.
+	// MayLag reports whether the file of a working-memory scope need not be written for now, and returns the
+	// first entry that the file lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
-	// OursScope reports whether a file has the document of a scope as this store wrote it. It returns false for an
-	// older one that was restored by hand: one from before the position least.
+	// OursScope reports whether a file has the document of a working-memory scope as this store wrote it. It
+	// returns false for an older one that was restored by hand: one from before the position least.
 	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
 }
 
@@ -150,7 +150,7 @@ func (f *Flusher) Close() error {
 	return f.files.Close()
 }
 
-// Wake counts committed changes, and starts a round when there are enough.
+// Wake counts n committed changes, and starts a round when there are enough.
 func (fl *Flusher) Wake(n int) {
 	before := fl.unflushed.Add(int64(n)) - int64(n)
 	threshold := int64(fl.engine.Settings().Now().FlushAfter())
@@ -162,7 +162,7 @@ func (fl *Flusher) Wake(n int) {
 	}
 }
 
-// Merge specifies whether a round writes the index, and how.
+// Merge says whether a round writes the index, and how.
 type Merge int
 
 const (
@@ -174,7 +174,7 @@ const (
 	mergeEnding        // as mergeClosing, for a process that must end soon
 )
 
-// Flush runs a round.
+// Flush writes all durable log entries to document files, and the index as m says, once it has flush.lock.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -184,8 +184,8 @@ func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	return fl.engine.Log().Folder().Explain(fl.FlushLocked(ctx, held, m))
 }
 
-// FlushLocked runs a round. During a purge, or after an interrupted one, it overwrites the files of the index that the
-// round replaces.
+// FlushLocked runs a flush round for the holder of flush.lock. During a purge, or after an interrupted one, it
+// overwrites the index files that the round replaces.
 func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
 	ctx = held.In(Unpaced(ctx))
 	fl.lookForPurge(held)
@@ -213,8 +213,8 @@ func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) err
 	return timed(held)
 }
 
-// FlushRound runs a round. It writes the changes since the position flushed to files and makes these durable, then
-// writes the index if it is due, and only then moves the marks of the checkpoint.
+// FlushRound writes the changes since the position flushed to document files and makes these durable, then
+// writes the index if that is due, and only then moves the positions in the checkpoint.
 func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) error {
 	began := fl.engine.Env().Clock()
 	fl.unflushed.Store(0)
@@ -275,7 +275,8 @@ func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
 
-// tell reports the error because of which files or index could not be brought up to date with the log.
+// tell logs and reports the error because of which files or index could not be brought up to date with the
+// log.
 func (fl *Flusher) tell(err error) {
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
 	diskspace.Watch(fl.engine)
@@ -399,8 +400,8 @@ const (
 	QuietFiles = 4096
 )
 
-// raiseFound raises the features of the kinds of documents in an index that was made from files: no commit has raised
-// them.
+// raiseFound raises the features that the kinds of documents in an index made from files require: no commit
+// has raised them.
 func (fl *Flusher) raiseFound(held *wal.Held) error {
 	for _, k := range fl.engine.Present() {
 		if k.Feature == 0 || fl.engine.Log().Features()&k.Feature != 0 {
@@ -417,8 +418,8 @@ func (fl *Flusher) raiseFound(held *wal.Held) error {
 	return nil
 }
 
-// Due returns what a round writes to files, and the mark up to which the files are authoritative after it. These are
-// all changes, or, in the background and at a close, a part.
+// Due returns the changes that a round writes to files, and the position up to which the files are
+// authoritative after it. These are all changes, or, in the background and at a close, a part.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
 	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0
@@ -467,8 +468,8 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	return list, to, nil
 }
 
-// FolderTimes returns the modification times of the folders for the checkpoint. For a folder that was changed from
-// outside, it returns the time in the previous checkpoint.
+// FolderTimes returns the modification times of the document folders for the checkpoint. For a folder that was
+// changed from outside, it returns the time in the previous checkpoint.
 func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	t := fl.folderTimes()
 	for i, was := range fl.uncompared {
@@ -479,9 +480,9 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// lookForChanges finds the folders that were changed from outside since the checkpoint: files were deleted, added or
-// renamed by hand. Their times stay as in the checkpoint until the names in the folder were compared with the index
-// (Compared): with the time of this round, the next open would see no change.
+// lookForChanges finds the document folders that were changed from outside since the checkpoint: files were
+// deleted, added or renamed by hand. Their times stay as in the checkpoint until the names in the folder were
+// compared with the index (Compared): with the time of this round, the next open would see no change.
 func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	fl.uncompared = [wal.Folders]int64{}
 	now := fl.folderTimes()
@@ -492,8 +493,8 @@ func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	}
 }
 
-// Compared records that the names in the folder of a kind were compared with the index while changed was the folder's
-// modification time, and that no file is missing.
+// Compared records that the names in the folder of a kind were compared with the index, and no file is
+// missing. changed is the folder's modification time at that moment.
 func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(changed) }
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
@@ -510,7 +511,8 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// judgeAside lets the host judge the files that this round, and earlier ones that failed, have set aside.
+// judgeAside lets the host decide about the files that this round, and earlier ones that failed, have moved to
+// quarantine.
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil

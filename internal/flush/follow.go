@@ -18,7 +18,7 @@ import (
 //
 // Work beside rounds moves no mark; the flusher does that afterwards, between two rounds (then).
 
-// following is work beside rounds, and the function that the flusher calls after it.
+// following is work that a flusher does beside its rounds, and the function that it calls afterwards.
 type following struct {
 	done chan struct{}
 	then func() error // called after the work, between two rounds; nil: nothing
@@ -34,7 +34,7 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived calls the then function of work that has ended; that may start other work.
+// arrived calls the then function of work beside rounds that has ended; that may start other work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil
@@ -53,8 +53,9 @@ func (fl *Flusher) followed() (err error) {
 	return err
 }
 
-// spillBeside reports whether a round may write its index beside the next rounds. A damaged index is rebuilt by the
-// round itself. A small index is also written by the round: that is faster than moving another mark.
+// spillBeside reports whether a round may write its index beside the next rounds. A damaged index is rebuilt
+// by the round itself. A small index is also written by the round: that is faster than updating the checkpoint
+// a second time.
 func (fl *Flusher) spillBeside(m Merge) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -64,8 +65,8 @@ func (fl *Flusher) spillBeside(m Merge) bool {
 	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.engine.Damaged().Load()
 }
 
-// writeBeside writes an index beside the rounds that follow. All versions that the index names are in files, durably;
-// newer versions in the files are in the log.
+// writeBeside writes an index beside the rounds that follow. All versions that the index names are in files,
+// durably; newer versions in the files are also in the log.
 func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling) {
 	var err error
 	fl.start(func() {
@@ -85,8 +86,8 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 	})
 }
 
-// indexed records that an index was written, or, with an error, that it could not be written: then each further attempt
-// is delayed more. Files are written meanwhile.
+// indexed records that an index was written, or, if err is not nil, that it could not be written: then each
+// further attempt is delayed more. Files are written meanwhile.
 func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	if givenUp(ctx, err) {
 		return err
@@ -111,11 +112,11 @@ func (fl *Flusher) indexStands() {
 	fl.indexAfter.Store(0)
 }
 
-// indexWaits reports whether the next attempt at an index that could not be written is still delayed.
+// indexWaits reports whether the next attempt to write an index is still delayed after failures.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo moves the mark of the index in the checkpoint to the mark in the parameter to, after an index was written
-// beside rounds.
+// spilledTo moves the checkpoint's position spilled to the position to, after an index was written beside
+// rounds.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
@@ -131,8 +132,8 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 	return nil
 }
 
-// follow does the work after a new index, or starts it beside rounds: the views are updated from the index, and the log
-// releases the part that the index covers.
+// follow does the work that a new index requires, or starts it beside rounds: the views are updated from the
+// index, and the log releases the part that the index covers.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
@@ -150,9 +151,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
-// mapIndex maps the index that was written, from which the views are made. Refresh is not enough: it does not wait for
-// a search of this process that is still mapping the previous index. The views would then be made from that one, and
-// keep what a purge removes from the log behind it.
+// mapIndex maps the index that was written, from which the views are made. Engine.Refresh is not enough: it
+// does not wait for a search of this process that is still mapping the previous index. The views would then be
+// made from that one, and keep what a purge removes from the log up to the new one.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {
@@ -161,8 +162,8 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 	return nil
 }
 
-// overdue reports whether an index is due for changes that are already in files: no index could be written while the
-// views were updated from the previous one.
+// overdue reports whether an index should be written for changes that are already in files: no index could be
+// written while the views were updated from the previous one.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()
 	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes

@@ -19,14 +19,16 @@ import (
 // Flush, Close, purge, a log that has exceeded its budget, and a file that is edited or deleted meanwhile (Files.Look,
 // Files.Gone) let nothing lag.
 
-// lag records which scopes of working memory have files that lag behind the log. It is guarded by flush.lock.
+// lag records which scopes of working memory have files that lag behind the log; the holder of flush.lock uses
+// it.
 type lag struct {
 	Scopes map[string]bool // scopes whose files lag
 	filed  wal.LSN         // position up to which all other changes are in files
 }
 
-// hold removes the scopes that may lag from what a round writes to files, and returns the mark up to which the files
-// are authoritative after it. It is called once, before any working memory is written.
+// hold removes the working-memory scopes that may lag from what a round writes to files, and returns the
+// position up to which the files are authoritative after the round. It is called once, before any working
+// memory is written.
 func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merge) (wal.Mark, error) {
 	fl := f.fl
 	behind := &fl.Lagging
@@ -62,7 +64,7 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merg
 	return mark, nil
 }
 
-// worked is the set of the keys of the scopes that a flush has to write.
+// worked is the set of the keys of the working-memory scopes that a flush has to write.
 type worked struct {
 	mu   sync.Mutex
 	keys map[string]bool
@@ -77,7 +79,7 @@ func (w *worked) add(key string) {
 	w.keys[key] = true
 }
 
-// take empties the list and returns it, sorted.
+// take empties the set and returns its keys, sorted.
 func (w *worked) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // It is recorded in the shared page while the store is open, see wal.Purges.Fail, and by the folder tmp/purge, durable
 // before the first deletion.
 
-// PurgeFolder is the folder in which index backups are rewritten, and displaced files of document folders are
-// overwritten.
+// PurgeFolder is the folder in tmp/ in which a purge rewrites index backups and overwrites replaced document
+// files.
 const PurgeFolder = "tmp/purge"
 
 // Remains lists data that a purge could not overwrite.
@@ -28,9 +28,10 @@ type Remains struct {
 	Unlinked []string // files that were removed without being overwritten
 }
 
-// keepsDisplaced reports whether displaced files must not be reused or removed, because a purge has to overwrite them.
-// For a round that began before the purge was announced it returns false: such a round displaces nothing that the purge
-// deletes, because the purge takes flush.lock between its announcement and its first deletion.
+// keepsDisplaced reports whether replaced files must not be reused or removed, because a purge has to
+// overwrite them. For a round that began before the purge was announced it returns false: such a round
+// replaces nothing that the purge deletes, because the purge takes flush.lock between its announcement and its
+// first deletion.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: a purge that fails records that before it ends.
 	return fl.engine.Log().Purges().Running() && !fl.earlier.Load() || fl.engine.Log().Purges().Displaced()
@@ -121,7 +122,7 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.engine.Env().FS.SyncDir(dir)
 }
 
-// DropPurgeFolder removes the folder in which a purge overwrites and rewrites files, unless it still has files.
+// DropPurgeFolder removes PurgeFolder, unless it still has files.
 func DropPurgeFolder(fl *Flusher) error {
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
 	if names, err := fl.engine.Env().FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
@@ -141,9 +142,9 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	}
 }
 
-// PurgeWasCut reports whether a purge was killed, so that the files that the next rounds displace may have purged data.
-// It looks for the folder of a purge if none is running and the shared page has no record of a failed one: then the
-// purge was killed with all processes. If that cannot be determined now, it returns true.
+// PurgeWasCut reports whether a purge was killed, so that the files that the next rounds replace may have
+// purged data. It looks for the folder of a purge if none is running and the shared page has no record of a
+// failed one: then the purge was killed with all processes. If that cannot be determined now, it returns true.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))

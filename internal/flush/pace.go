@@ -50,15 +50,17 @@ const (
 	rateLeast = 256 << 10
 )
 
-// full returns how large the backlog is, relative to its limit: 1 means that the limit is reached.
+// full returns how many bytes of log are not in files yet, relative to the limit: 1 means that the limit is
+// reached.
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
 	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
-// unspilled returns how long the log since the index is, relative to the limit that it must never exceed. It exceeds
-// half of it if the work after an index, the words of the views, is slower than the files.
+// unspilled returns how many bytes of log the index does not cover, relative to the limit that must never be
+// exceeded. It is above half of it if the work after an index, the words of the views, is slower than the
+// files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
@@ -77,22 +79,24 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return turn
 }
 
-// turns returns how many times longer the turn of a commit lasts than the flushers need for its bytes, because of the
-// files and because of the index. Both are 1 at slowFrom, from where on the commits are no faster than the files.
+// turns returns how many times longer the turn of a commit lasts than the flushers need for its bytes: one
+// factor because of the files, one because of the index. Both are 1 at slowFrom, from where on the commits are
+// no faster than the files.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
 	return min(slowMost, of(fl.unfiled())), of(fl.unspilled())
 }
 
-// unpaced is the key of a context whose commits are not slowed, because a flusher makes them: such a commit would wait
-// for itself.
+// unpaced is the key of the context of commits that are not slowed, because a flusher makes them: such a
+// commit would wait for itself.
 type unpaced struct{}
 
-// Unpaced returns a context for commits that are made instead of flushing, or after the last flush.
+// Unpaced returns a context whose commits are not slowed: they are made instead of flushing, or after the last
+// flush.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer wait while the log is far ahead of the files. Only then it calls bytes, which returns how
-// many bytes of log the writer adds.
+// Pressure makes a writer wait while many bytes of log are not in files yet. Only then it calls bytes, which
+// returns how many bytes of log the writer adds.
 func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
@@ -127,11 +131,13 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is the pause between two checks whether the backlog is below the limit that it must never exceed.
+// stopPause is the pause between two checks whether the log that the index does not cover is below its
+// absolute limit.
 const stopPause = 10 * time.Millisecond
 
-// stopped waits until the backlog is below the limit that it must never exceed. If the flushers fail, it returns their
-// error. If they make no progress for the lock wait, this writer flushes itself, which succeeds or returns the reason.
+// stopped waits until the log that the index does not cover is below its absolute limit. If the flushers fail,
+// it returns their error. If they make no progress for the lock wait, this writer flushes itself, which
+// succeeds or returns the reason.
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
@@ -160,8 +166,8 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 	}
 }
 
-// flushAhead flushes in the caller while the backlog exceeds the limit that it must never exceed, if there is no
-// background flush.
+// flushAhead flushes in the caller's goroutine while the log that the index does not cover exceeds its
+// absolute limit, in a store without background flushes.
 func (fl *Flusher) flushAhead(ctx context.Context) error {
 	for last := int64(math.MaxInt64); fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes; {
 		if err := ctx.Err(); err != nil {
@@ -185,16 +191,16 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 	return nil
 }
 
-// slowed records when writers of this process were slowed.
+// slowed records when the flusher slowed down writers of this process.
 type slowed struct {
 	mu    sync.Mutex
 	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is the time without a slowed writer after which slowing is reported again.
+// slowGap is how long no writer must have been slowed before slowing is reported again.
 const slowGap = 10 * time.Second
 
-// note reports that writers are slowed, once when it begins.
+// note reports that writers are slowed: once, when that begins.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -207,7 +213,8 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind returns by how many bytes of log the files or the index lag, and a text that explains why writers are slowed.
+// behind returns how many bytes of log are not in files, or not in the index, and a text that explains why
+// writers are slowed.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {
@@ -225,7 +232,7 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
-// Slowed returns why commits of any process wait for the flushers; "" if they do not.
+// Slowed returns why commits of any process are slowed down for the flushers; "" if they are not.
 func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""
@@ -234,8 +241,8 @@ func (fl *Flusher) Slowed() string {
 	return why
 }
 
-// timed measures a round. The function that it returns is called at the end of the round and tells all writers how far
-// the files are and how fast they follow.
+// timed begins to measure a round. The function that it returns is called at the end of the round and tells
+// all writers up to where the log is in files and how fast the files follow.
 func (fl *Flusher) timed() func(held *wal.Held) error {
 	if fl.uptime == nil {
 		return func(*wal.Held) error { return nil }

@@ -32,10 +32,11 @@ type refusal struct {
 	kept bool // the entry is in quarantine
 }
 
-// refusedMost is the maximum number of invalid entries that are reported and kept; verify names all of them.
+// refusedMost is the maximum number of invalid log entries that are reported and copied to quarantine; verify
+// names all of them.
 const refusedMost = 1000
 
-// NoteRefused records an entry of the log that is invalid because of err. It is called by state.State.
+// NoteRefused records that a log entry is invalid because of err. It is called by state.State.
 func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -58,7 +59,7 @@ func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err})
 }
 
-// refusedEntries returns problems for the invalid entries that this process has found.
+// refusedEntries returns an error for each of the invalid log entries that this process has found.
 func (fl *Flusher) refusedEntries() (problems []error) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -75,8 +76,9 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 	return problems
 }
 
-// keepRefused copies the invalid entries below a position to quarantine, because the log may release them afterwards.
-// An entry that cannot be copied delays nothing: the log still has it for now, and verify names it.
+// keepRefused copies the invalid log entries below a position to quarantine, because the log may release them
+// afterwards. An entry that cannot be copied delays nothing: the log still has it for now, and verify names
+// it.
 func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -105,7 +107,7 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	}
 }
 
-// Problems returns the errors of the last rounds, and the entries that no round can process.
+// Problems returns the errors of the last rounds, and one for each log entry that no round can process.
 func (fl *Flusher) Problems() (list []error) {
 	h := fl.engine.Health()
 	h.Mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ReindexNow rebuilds the index. The parameter why is the reason, for messages and the rebuild.
+// ReindexNow rebuilds the index. why is the reason, for messages and for the choice of the source.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -22,8 +22,8 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	return fl.reindexRound(ctx, held, why)
 }
 
-// reindexRound runs a round that rebuilds the index after the files have everything that the log has. If it fails, the
-// next round repeats it as a whole: which files it has written is unknown.
+// reindexRound runs a round that rebuilds the index after the document files have everything that the log has.
+// If it fails, the next round repeats it as a whole: which files it has written is unknown.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
 	ctx = held.In(ctx)
 	err := fl.reindexAll(ctx, held, why)
@@ -104,7 +104,7 @@ var (
 	ErrWrong = fmt.Errorf("repair found the index wrong: %w", ErrAsked)
 )
 
-// keepIndex keeps an undamaged base as a backup, by a second name in backups/.
+// keepIndex keeps the index base, if undamaged, as a backup, by a second name in backups/.
 func (fl *Flusher) keepIndex(set *index.Set) error {
 	if set.Base() == nil {
 		return nil

@@ -72,8 +72,8 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue writes to files what only the log has. It returns the number of documents that it has written. With an error,
-// again reports that a retry may succeed.
+// rescue writes the documents that only the log has to files. It returns how many it has written. With an
+// error, again reports that a retry may succeed.
 func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
@@ -98,7 +98,7 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 // rescueTo writes documents to files, and returns all changes that only the log has.
 func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, error) {
 	if err := fl.engine.Log().CatchUp(ctx); err != nil {
-		fl.engine.Env().Logger.Warn("reading the end of the removed log", "err", err) // earlier entries are known
+		fl.engine.Env().Logger.Warn("the end of the removed log cannot be read", "err", err) // earlier entries are known
 	}
 	to, flushed := fl.engine.Log().AppliedMark(), fl.engine.Log().Flushed()
 	list := fl.engine.State().Changes(flushed, to.LSN)
@@ -124,8 +124,8 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 	return list, files.end(err)
 }
 
-// unfiledError returns the error that names what a rescue has left out, and those documents of a list for which missing
-// is true: they are not in files. The ids of unreadable entries are unknown.
+// unfiledError returns the error that names the documents that a rescue has left out, and those in list for
+// which missing is true: they are not in files. The ids of unreadable entries are unknown.
 func (fl *Flusher) unfiledError(
 	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
 ) error {
@@ -159,8 +159,8 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has the version of an entry, or a newer version: the time of a file is
-// the time of its commit. For working memory the file does not show that.
+// isFiled reports whether the file of a document has the version of log entry e, or a newer one: the time of a
+// file is the time of its commit. For working memory the file does not show that.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
@@ -173,8 +173,8 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	return err == nil && !info.Mtime.Before(e.Time)
 }
 
-// superseded reports whether the file of a document has a newer version than e. A process that could not read the end
-// of a removed log does not know what another process, which could, has written to files.
+// superseded reports whether the file of a document has a newer version than log entry e. A process that could
+// not read the end of a removed log does not know what another process, which could, has written to files.
 func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	info, err := k.Stat(k.FileName(e.Key[1:]))
 	return err == nil && info.Mtime.After(e.Time)

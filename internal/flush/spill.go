@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index: the log since the last index has exceeded its limit, the index
-// is small, or a flush or a close requests it. The parameter more is true if a round of a close leaves something to the
-// next round.
+// spillDue reports whether this round writes the index: the log since the last index has exceeded its limit,
+// the index is small, or a flush or a close requests it. more is true if a round of a close leaves something
+// to the next round.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -55,7 +55,7 @@ func small(set *index.Set) bool {
 	return set.Base() == nil || set.Base().Size() < smallBase
 }
 
-// spilling is an index that is being written; it covers the log up to the mark to.
+// spilling is an index that is being written; it covers the log up to the position to.
 type spilling struct {
 	set    *index.Set // the index from which it is made
 	list   []index.Change
@@ -78,8 +78,8 @@ func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, fil
 	return nil, true, nil
 }
 
-// spill writes the state as of a mark as a new delta or, merged, as a new base. It writes while the files are being
-// made durable; the new index replaces the old one when they are.
+// spill writes an index of the state at a position, as a new delta or, merged, as a new base. It writes while
+// the files are being made durable; the new index replaces the old one when they are.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
 	if err != nil {
@@ -111,10 +111,10 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
-// spilling returns the contents of an index as of a mark; nil if there is nothing new. A version that the index names
-// must have been in its file at some time: otherwise the next process that replaces that file would treat this store's
-// own older version as an edit. So the current version of a memory that was changed before the mark, and again after
-// it, is first written to its file.
+// spilling returns the content of an index of the state at a position; nil if there is nothing new. A version
+// that the index names must have been in its file at some time: otherwise the next process that replaces that
+// file would treat this store's own older version as an edit. So the current version of a memory that was
+// changed before the position, and again after it, is first written to its file.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)

@@ -29,7 +29,7 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// ClearTemp removes a file at the path of a folder in tmp/; see docfile.
+// ClearTemp moves a file at the path of a folder in tmp/ to quarantine; see docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
@@ -66,7 +66,8 @@ func leftByDead(own vfs.Host, name string) bool {
 	return err == nil && err2 == nil && vfs.LifeOf(own, pid, birth) == vfs.Dead
 }
 
-// Surplus returns a function that reports whether a file in tmp/ contains no user's work.
+// Surplus returns a function that reports whether a file in tmp/ is not needed, because it contains no user's
+// work.
 func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 		switch filepath.Dir(path) {
@@ -82,7 +83,7 @@ func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info,
 	}
 }
 
-// places returns the folders of documents.
+// places returns the folders that contain document files.
 func (fl *Flusher) places() (list []*docfile.Folder) {
 	for _, k := range fl.engine.Present() {
 		list = append(list, k.Folder)
@@ -90,8 +91,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether a file in tmp/ has the same inode as the file of the document that it contains: a power
-// failure may keep only one half of an exchange of two names.
+// inPlace reports whether a file in tmp/ is also at the path of the document that it contains: a power failure
+// may keep only one half of an exchange of two names.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -110,8 +111,9 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque looks at documents that do not contain their id, among those that changed since the index was written: a
-// killed flusher was writing one of these. It reports whether the function is returns true for any of them.
+// anyOpaque looks at the documents that changed since the index was written and whose content does not include
+// their id: a killed flusher was writing one of these. It reports whether the function is returns true for any
+// of them.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
@@ -128,8 +130,9 @@ func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id str
 	return false
 }
 
-// halfWritten reports whether a file is what a killed flusher leaves: a document of the store that is complete,
-// incomplete, or written over a longer one and not truncated yet. An edit by a user is none of these.
+// halfWritten reports whether a file in tmp/ is what a killed flusher leaves: a document of the store that is
+// complete, incomplete, or written over a longer one and not truncated yet. An edit by a user is none of
+// these.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -171,7 +174,8 @@ func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string,
 	return false
 }
 
-// leadingID returns the kind and the id with which a document of the store begins; a nil kind if b begins otherwise.
+// leadingID returns the kind and the id of the document that the bytes b begin like; a nil kind if b begins
+// otherwise.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
 		if k.Opaque {
@@ -190,7 +194,8 @@ func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	return nil, ""
 }
 
-// LeadingScope returns the key with which the document of a scope begins; false if b begins otherwise.
+// LeadingScope returns the key of the working-memory scope whose document the bytes b begin like; false if b
+// begins otherwise.
 func LeadingScope(b []byte) (key string, ok bool) {
 	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
 	line, _, ends := bytes.Cut(rest, []byte(",\n"))

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/views"
 )
 
-// Maker builds the index of a store.
+// Maker builds the index of a store when the present one is missing or damaged.
 type Maker struct {
 	engine   *engine.Engine
 	vectors  *vectors.Vectors

@@ -21,21 +21,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Want describes the index to be built.
+// Want describes the index that is to be built.
 type Want struct {
 	Store uuid.UUID
 	At    wal.Mark
-	// version returns the version that an id is known to have had when its document had the hash sum; zero if none is
-	// known.
+	// version returns the version that a document is known to have had when its content had the hash sum; zero
+	// if none is known.
 	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
 	model   index.Model // model of the vectors according to log and archive, used if the state has none
 
 	restored *backup.Restored // what is known of a store that is being restored; nil: none is
 }
 
-// stray returns the version to assign to a document whose version is unknown. While a change of the model is being
-// completed, it is a version from before the change, so that the vector computed for the content is used. In a store
-// that is being restored, it is known for each document whether its vector is from before the change.
+// stray returns the version to assign to the document in a file whose version is unknown. While a change of
+// the embedding model is being completed, it is a version from before the change, so that the vector computed
+// for the content is used. In a store that is being restored, it is known for each document whether its vector
+// is from before the change.
 func (r *Want) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
@@ -43,8 +44,8 @@ func (r *Want) stray(file string) wal.LSN {
 	return r.At.LSN - 1
 }
 
-// known is what is known of the document in a file: the version that was written with the same bytes, the FAISS id in
-// its index line, and its times, which the file of an adopted edit does not contain.
+// known is what is known about the document in a file: the version that was written with the same bytes, the
+// FAISS id in its index line, and its times, which the file of an adopted edit does not contain.
 type known struct {
 	at               wal.LSN
 	vector           int64
@@ -52,17 +53,17 @@ type known struct {
 	created, updated time.Time
 }
 
-// knownOf returns what a line of the index says of the version at the position at.
+// knownOf returns what an index line shows about the version at the position at.
 func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
-// rebuildIndex builds a new base from the files of all kinds. A version that is no longer known becomes
-// one that no frame can have (LSNs are multiples of 8), so a condition on the old version fails and
-// never holds by mistake.
+// rebuildIndex builds a new base of the index from the document files of all kinds. A version that is no
+// longer known becomes one that no frame can have (LSNs are multiples of 8), so a condition on the old version
+// fails and never holds by mistake.
 //
-// Damaged files are left where they are and reported; a file that cannot be read now is an error: a file
-// that was not read is not an absent one.
+// Damaged files are left where they are and reported; a file that cannot be read now is an error: a file that
+// was not read is not an absent one.
 func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
 	mk.views.Rebuilding(ctx) // views built from the files may differ, as of the same moment
 	var list []index.Change
@@ -108,8 +109,8 @@ func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, err
 	return set, len(list), err
 }
 
-// scanFiles reads the documents in a folder and adds them to the list. In facts it records what the files do not
-// contain: the ids of vectors that differ from the versions, and the times of adopted edits.
+// scanFiles reads the documents in a kind's folder and adds them to list. In facts it records what the files
+// do not contain: the ids of vectors that differ from the versions, and the times of adopted edits.
 func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []index.Change,
 	facts map[string]known) ([]index.Change, error) {
 	first, versions := len(list), map[string]bool{} // the files with a version that log or index have
@@ -169,8 +170,8 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 	return list, nil
 }
 
-// placed returns those documents of a list that can exist beside each other, preferring documents with a known version.
-// The file of any other document stays where it is, and is reported.
+// placed returns those documents of list whose paths do not exclude each other, preferring documents with a
+// known version. The file of any other document stays where it is, and is reported.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
 	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
@@ -187,9 +188,9 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
-// Again replaces the index of a store in use. The files must be durable up to the mark. A damaged index
-// is rebuilt as From does it, which keeps every version. A rebuild on request (asked) does not trust
-// index and backups, however valid they look, and uses the files. It keeps the versions whose document
+// Again replaces the index of a store in use. The document files must be durable up to the position at. A
+// damaged index is rebuilt as From does it, which keeps every version. A rebuild on request (asked) does not
+// trust index and backups, however valid they look, and uses the files. It keeps the versions whose document
 // the file still has; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {

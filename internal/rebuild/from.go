@@ -17,10 +17,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// From builds a new base when the present one cannot be trusted. It uses the newest older index that is valid and
-// belongs to this log, and the entries of log and archive since then; that keeps every version. If there is none, it
-// uses the files, which are authoritative below r.At but have no versions. from names the older index, "" for the
-// files.
+// From builds a new base of the index when the present one cannot be trusted. It uses the newest older index
+// that is valid and belongs to this log, and the entries of log and archive since then; that keeps every
+// version. If there is none, it uses the document files, which are authoritative below r.At but have no
+// versions. from names the older index, "" for the files; n is the number of memories.
 func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.Set, from string, n int, err error) {
 	older, err := mk.olderIndexes()
 	if err != nil {
@@ -62,8 +62,8 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 	return set, "", n, err
 }
 
-// pastModel returns the last model of the vectors that is recorded in log and archive below a mark; the zero Model if
-// there is none, or if that part can no longer be read.
+// pastModel returns the last embedding model that is recorded in log and archive below a position; the zero
+// Model if there is none, or if that part can no longer be read.
 func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (model index.Model, err error) {
 	if past == nil {
 		return model, nil
@@ -107,8 +107,8 @@ func starved(err error) bool {
 	return vfs.IsStarved(err)
 }
 
-// olderIndexes returns the names of indexes to build from: the base, if only the delta is damaged, and
-// the backups, the newest first.
+// olderIndexes returns the names of the index files from which an index may be built: the base, if only the
+// delta is damaged, and the backups, the newest first.
 func (mk *Maker) olderIndexes() ([]string, error) {
 	list, err := index.Backups(mk.engine.Env().FS, mk.engine.Env().Dir)
 	if err != nil {
@@ -137,8 +137,8 @@ func (mk *Maker) openOlder(name, store string) (*index.Set, error) {
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 }
 
-// fallBack updates an older index to r.At with the entries since then. The index is used only if all its bytes are
-// valid, its chain hash equals the log's at that position, and no entry since is missing.
+// fallBack brings an older index up to r.At with the log entries since then. The index is used only if all its
+// bytes are valid, its chain hash equals the log's at that position, and no entry since is missing.
 func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.Log) (*index.Set, error) {
 	old, err := mk.openOlder(name, r.Store.String())
 	if err != nil {
@@ -149,15 +149,16 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 		return nil, err
 	}
 	if old.LSN() > r.At.LSN {
-		return nil, fmt.Errorf("covers the log up to %d, beyond %d, the end of the new index", old.LSN(), r.At.LSN)
+		return nil, fmt.Errorf("the index covers the log up to %d, beyond %d, the end of the new index",
+			old.LSN(), r.At.LSN)
 	}
 	sum, ok := index.Chain(old)
 	if !ok {
-		return nil, errors.New("the file does not name its log")
+		return nil, errors.New("the index does not record the chain hash of its log")
 	}
 	mark, err := past.Chain(ctx, old.LSN())
 	if err != nil {
-		return nil, fmt.Errorf("the log at %d, where the index ends: %w", old.LSN(), err)
+		return nil, fmt.Errorf("the log cannot be read at %d, where the index ends: %w", old.LSN(), err)
 	}
 	if mark.Sum != sum {
 		return nil, fmt.Errorf("%w: the log diverged before %d", engine.ErrDistrusted, old.LSN())
@@ -168,7 +169,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	}
 	changes, err := mk.since(ctx, past, mark, r.At.LSN, &target.Model)
 	if err != nil {
-		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
+		return nil, fmt.Errorf("the log cannot be read from %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
 		return nil, mk.engine.Env().IOError("writing", filepath.Join(mk.engine.Env().Dir, index.BaseName), err)
@@ -176,7 +177,8 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
-// since returns the changes of log and archive in [from, to): the newest entry of each key, and the model.
+// since returns the changes that log and archive record in [from, to): the newest entry of each key, and, in
+// model, the embedding model.
 func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
 	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}

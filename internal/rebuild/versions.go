@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// versions finds the versions of documents while an index is built from the files. A file has the version that was
-// written with its bytes, according to the log, the index that is being replaced, or a backup of that index. If none of
-// them has a version with these bytes, the version is unknown.
+// versions finds the versions of documents while an index is built from their files. The document in a file
+// gets the version that was written with its bytes, according to the log, the index that is being replaced, or
+// a backup of that index. If none of them has a version with these bytes, the version is unknown.
 type versions struct {
 	mk     *Maker
 	recent map[string]wal.LSN // newest versions in the log, by key
@@ -26,7 +26,7 @@ type versions struct {
 	older  []*index.Set
 }
 
-// logged is the newest version of an id in log and archive, with the hash of its bytes.
+// logged is the newest version of a document in log and archive, with the hash of its bytes.
 type logged struct {
 	known
 	sum [32]byte
@@ -75,8 +75,8 @@ func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]by
 	return known{}, nil
 }
 
-// passingOnly returns err if its cause may pass, and nil otherwise: a file that could not be read now may still have a
-// version, a damaged one has none.
+// passingOnly returns err if its cause may be temporary, and nil otherwise: a file that could not be read now
+// may still have a version, a damaged one has none.
 func passingOnly(err error) error {
 	if err == nil || errors.Is(err, errs.ErrCorrupt) {
 		return nil
@@ -84,7 +84,7 @@ func passingOnly(err error) error {
 	return err
 }
 
-// openOlder opens the existing backups, the newest first. A backup that cannot be opened is ignored.
+// openOlder opens the backups of the index, the newest first. A backup that cannot be opened is ignored.
 func (v *versions) openOlder() error {
 	names, err := v.mk.olderIndexes()
 	if err != nil {
@@ -100,7 +100,7 @@ func (v *versions) openOlder() error {
 	return nil
 }
 
-// readLog reads log and archive; damaged or missing parts are ignored.
+// readLog collects the newest versions from log and archive; damaged or missing parts are ignored.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
 	for e, err := range v.mk.engine.Log().Past().Entries(ctx, wal.Mark{LSN: 0}, v.mk.engine.Log().Durable()) {

@@ -8,8 +8,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Codec encodes and decodes records. The zero value is ready; it may be used by
-// several goroutines.
+// Codec encodes and decodes the records in log entries. The zero value is ready; it may be used by several
+// goroutines.
 type Codec struct {
 	enc, dec sync.Pool
 	most     int // maximum size of an inflated document in bytes, 0: only the caller's limit
@@ -34,7 +34,7 @@ func (c *Codec) compress(dst, doc []byte) []byte {
 	return e.EncodeAll(doc, dst)
 }
 
-// inflate appends the document to dst, which is empty and has room for it.
+// inflate decompresses the document doc into dst, which is empty and has room for size bytes.
 func (c *Codec) inflate(dst, doc []byte, size int) ([]byte, error) {
 	d, _ := c.dec.Get().(*zstd.Decoder)
 	if d == nil {

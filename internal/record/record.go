@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Kinds of entries in the log.
+// The kinds of log entries.
 const (
 	KindPut    = 16
 	KindDelete = 17
@@ -19,7 +19,7 @@ const (
 	KindPurge  = 21 // the entry names a purged document or version: see internal/purgefile
 )
 
-// Key namespaces: the first byte of a key in the log determines what the key is of.
+// The first byte of a key in the log, which says what the key belongs to.
 const (
 	Memory   = 'm'
 	Assembly = 'a'
@@ -39,7 +39,7 @@ const (
 	NoteFolder     = "notes"
 )
 
-// Record is the content of one entry of a document.
+// Record is the content of the log entry of one document.
 type Record struct {
 	Previous uint64
 	Created  bool // there was no version before, or only a deletion
@@ -49,7 +49,7 @@ type Record struct {
 }
 
 const (
-	// Version is the first byte of a value that this package reads and writes.
+	// Version is the format version of a record, its first byte, that this package reads and writes.
 	Version   = 1
 	flagZstd  = 1
 	flagNew   = 2
@@ -61,7 +61,7 @@ const (
 	mostShrunk = 64
 )
 
-// Encode appends a record's value and returns it with its size once inflated.
+// Encode appends the encoded record to dst, and also returns the size that the record has without compression.
 func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	at := len(dst)
 	var head [headSize]byte
@@ -91,7 +91,7 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	return append(dst, r.Doc...), inflated
 }
 
-// View is a record that was parsed in place: it shares the memory of the entry's value.
+// View is a record that was parsed in place: it shares the memory of the log entry's value.
 type View struct {
 	Previous uint64
 	Created  bool
@@ -104,7 +104,7 @@ type View struct {
 
 var errRecord = errors.New("not a record")
 
-// Parse parses a value. It does not inflate the document.
+// Parse parses the value of a log entry as a record. It does not decompress the document.
 func Parse(value []byte) (View, error) {
 	if len(value) < headSize {
 		return View{}, fmt.Errorf("%w: %d bytes are too few", errRecord, len(value))
@@ -132,7 +132,7 @@ func Parse(value []byte) (View, error) {
 // Dims returns the number of dimensions of the record's vector.
 func (v *View) Dims() int { return len(v.vector) / 4 }
 
-// Vector appends the numbers of the record's vector to dst.
+// Vector appends the elements of the record's vector to dst.
 func (v *View) Vector(dst []float32) []float32 {
 	for b := v.vector; len(b) > 0; b = b[4:] {
 		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b)))
@@ -158,11 +158,11 @@ func (v *View) Size() int { return v.size }
 // a record: an older version has written it, or the log is forged.
 func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.doc) }
 
-// Plain returns the document within the value, and false if the document is compressed.
+// Plain returns the document as a part of the log entry's value, and false if the document is compressed.
 func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
 
-// Doc returns the document, in newly allocated memory. limit is the maximum size of the inflated document, as
-// for Bound.
+// Doc returns the document, in newly allocated memory. limit is the maximum size of the decompressed document,
+// as for Bound.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {
 		return append(make([]byte, 0, len(v.doc)), v.doc...), nil
@@ -173,7 +173,7 @@ func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	return c.inflate(make([]byte, 0, v.size), v.doc, v.size)
 }
 
-// Fits returns an error for a document that inflates to more than a log can have.
+// Fits returns an error if the document is larger, when decompressed, than one that a log can have.
 func (c *Codec) Fits(v *View, limit int) error {
 	if c.most > 0 {
 		limit = min(limit, c.most)

@@ -14,9 +14,9 @@ const (
 	roomFree  = 256 << 10 // maximum size of a document that does not wait and is not counted
 )
 
-// room limits the total size of the documents in memory that a store reads in the background: for files, the
-// index of words, a verification. A goroutine takes room for one document, and waits for no lock and no other
-// document meanwhile.
+// room limits the total size of the documents in memory that a store reads in the background: to write files,
+// to build the index of words, to verify. A goroutine takes room for one document, and waits for no lock and
+// no other document meanwhile.
 type room struct {
 	once  sync.Once
 	left  *semaphore.Weighted

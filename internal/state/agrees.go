@@ -8,16 +8,16 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Agrees returns an error for an index of an earlier log of this folder: one that covers more than this log,
-// which ends at end, or whose log differs from this one. chain returns this log's chain hash at a position, and
-// false if it is unknown.
+// Agrees returns an error for an index that belongs to an earlier log of this folder: one that covers more
+// than this log, which ends at end, or whose chain hash differs. chain returns this log's chain hash at a
+// position, and false if it is unknown.
 func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error {
 	if set.Base() == nil {
 		return nil
 	}
 	if set.LSN() > end {
 		return &errs.CorruptionError{Path: index.BaseName, Offset: -1,
-			Err: fmt.Errorf("the index covers the log up to %d, which ends at %d", set.LSN(), end)}
+			Err: fmt.Errorf("the index covers the log up to %d, but the log ends at %d", set.LSN(), end)}
 	}
 	was, ok := index.Chain(set)
 	if is, known := chain(set.LSN()); ok && known && is != was {
@@ -26,9 +26,9 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 	return nil
 }
 
-// Rebuilt reports whether a set was made from the files, by this process or by one that was killed before it
-// wrote another set. Such a set may contain changes from after its lsn. All its lines have the version that a
-// rebuild gives, which is not the LSN of any frame.
+// Rebuilt reports whether the index set was made from the document files, by this process or by one that was
+// killed before it wrote another index. Such a set may contain changes from after its lsn. All its lines have
+// the version that a rebuild gives, which is not the LSN of any frame.
 func Rebuilt(set *index.Set) bool {
 	for _, k := range kind.Kinds {
 		for e, err := range set.Range(k.Section, index.Span{}) {

@@ -22,27 +22,27 @@ import (
 // a chain of versions gets an error there. Whether an entry is valid depends only on its own bytes, so all processes,
 // and every replay, agree on it.
 
-// ErrEntry is matched by the error for an entry with contents that no valid entry has; the error matches
+// ErrEntry matches the error for a log entry whose content no valid entry has; the error matches
 // errs.ErrCorrupt, too. The error for an entry of a newer program does not match it.
-var ErrEntry = errors.New("not a valid entry")
+var ErrEntry = errors.New("not a valid entry of the log")
 
-// Invalid returns the error for an invalid entry.
+// Invalid returns the error that says that the log entry e is invalid because of err.
 func Invalid(e *wal.Entry, err error) error { return invalid(e, err) }
 
 func invalid(e *wal.Entry, err error) error {
 	return &errs.CorruptionError{Path: "wal", LSN: e.LSN, Offset: -1, Err: fmt.Errorf("%w: %w", ErrEntry, err)}
 }
 
-// mostTime is the upper bound of the times of entries, the start of the year 2400. The log assigns no time
+// mostTime is above all times that log entries can have: the start of the year 2400. The log assigns no time
 // after 2300 (package wal): file systems support no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Dated reports whether the time of an entry is one that a store can have assigned.
+// Dated reports whether the time of a log entry is one that a store can have assigned.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
-// Read returns the record in an entry. It verifies everything except the line and the document. Only Read reads
-// the predecessor of an entry: it verifies that the predecessor is smaller than the entry's own position, so a
-// walk from one to the next ends.
+// Read returns the record in a log entry. It verifies everything except the index line and the document. Only
+// Read reads the predecessor of an entry: it verifies that the predecessor is smaller than the entry's own
+// position, so a walk from one to the next ends.
 func Read(e *wal.Entry) (record.View, error) {
 	view, err := record.Parse(e.Value)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -64,11 +64,11 @@ func Read(e *wal.Entry) (record.View, error) {
 	return view, nil
 }
 
-// isOf reports whether the key of an entry, which may be invalid, is that of a document of kind k.
+// isOf reports whether the key of a log entry, which may be invalid, is that of a document of kind k.
 func isOf(e *wal.Entry, k *kind.Kind) bool { return len(e.Key) > 0 && e.Key[0] == k.Letter }
 
-// checkKey returns an error unless the key of an entry is valid, and the entry's kind of record belongs to that
-// key. A key may be that of a document, a scope or another thing of the store.
+// checkKey returns an error unless the key of a log entry is valid, and the entry's kind of record belongs to
+// that key. A key may be that of a document, a scope of working memory or another thing of the store.
 func checkKey(e *wal.Entry) error {
 	want := uint8(record.KindPut)
 	if e.Delete {
@@ -122,8 +122,8 @@ func checkID(k *kind.Kind, id string) error {
 	return k.CheckID(id)
 }
 
-// Check returns an error for an invalid entry, and nil if State applies the entry. It verifies what Read
-// verifies, and the line. The document is verified by the code that reads it.
+// Check returns an error for an invalid log entry, and nil if State applies the entry. It verifies what Read
+// verifies, and the index line. The document is verified by the code that reads it.
 func Check(e *wal.Entry) (record.View, error) {
 	view, err := Read(e)
 	if err != nil || e.Delete {
@@ -159,8 +159,8 @@ func Check(e *wal.Entry) (record.View, error) {
 	return view, err
 }
 
-// LineIn returns the index line of a document's entry, with version and time. For a deletion it returns only
-// the Deleted flag, version and time. It also returns the record, for callers that need more.
+// LineIn returns the index line in a document's log entry, with version and time. For a deletion it returns
+// only the Deleted flag, version and time. It also returns the record, for callers that need more.
 func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -185,7 +185,8 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 // import, and those of index.StrayVector.
 const foreignVectors = 1 << 48
 
-// checkLine returns an error unless a line, which has not entered a table yet, belongs to this entry.
+// checkLine returns an error unless line, an index line from a log entry that is in no index file yet, belongs
+// to entry e.
 func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	k := kind.Of(e.Key)
 	if k == nil {
@@ -201,7 +202,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	}
 	switch {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0 && !k.FileWins || line.By != 0:
-		return errors.New("the index line has fields that only lines in a table have")
+		return errors.New("the index line has fields that only lines in an index file have")
 	case !k.IsFile(line.Filepath, e.Key[1:]):
 		return fmt.Errorf("the index line names the file %s, not %s", human.Quote(line.Filepath), k.File(e.Key[1:]))
 	case line.Size != int64(view.Size()):
@@ -215,7 +216,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	return nil
 }
 
-// DocumentIn returns the document in an entry, of at most limit bytes.
+// DocumentIn returns the document in a log entry, of at most limit bytes.
 func DocumentIn(codec *record.Codec, e *wal.Entry, limit int) ([]byte, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -228,7 +229,7 @@ func DocumentIn(codec *record.Codec, e *wal.Entry, limit int) ([]byte, record.Vi
 	return doc, view, err
 }
 
-// ModelIn returns the model in an entry of the key 'v'.
+// ModelIn returns the embedding model that a log entry of the key 'v' sets.
 func ModelIn(e *wal.Entry) (index.Model, error) {
 	view, err := Read(e)
 	if err != nil {

@@ -21,10 +21,12 @@ import (
 // between processes. That is enough for a precondition, which one process both makes and evaluates: it means "unchanged
 // since I looked".
 
-// Interests is the first byte of every key that Interest.Key returns.
+// Interests is the first byte of every key that Interest.Key returns, which distinguishes these keys from
+// those of documents.
 const Interests = 'e'
 
-// Interest records the position of the newest put of a document of a kind that matches a condition.
+// Interest watches for puts of documents of one kind that match a condition, and has the position of the
+// newest one.
 type Interest struct {
 	kind    *kind.Kind
 	key     string
@@ -32,17 +34,17 @@ type Interest struct {
 	newest  atomic.Uint64
 }
 
-// Key returns the key under which preconditions refer to the Interest.
+// Key returns the key by which a precondition refers to the Interest: its version is Newest.
 func (i *Interest) Key() string { return i.key }
 
-// Newest returns the newest version of the key of the Interest.
+// Newest returns the position of the newest put that matched the condition of the Interest.
 func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 
 // Match replaces the condition by match. The function may be called by several goroutines at a time, while the
 // log is locked: it must be quick, and must not keep the document. doc is nil if the document is compressed.
 func (i *Interest) Match(matches func(id string, doc []byte) bool) { i.matches.Store(&matches) }
 
-// interests are all Interests of a process; usually there are none.
+// interests are all Interests of this process; usually there are none.
 type interests struct {
 	mu    sync.Mutex
 	last  uint64
@@ -82,7 +84,7 @@ func (in *interests) all() []*Interest {
 	return nil
 }
 
-// current returns Current for the key of an Interest; 0 if the Interest has ended.
+// current returns the position of the newest put for the key of an Interest; 0 if the Interest has ended.
 func (in *interests) current(key string) wal.LSN {
 	for _, i := range in.all() {
 		if i.key == key {
@@ -92,7 +94,8 @@ func (in *interests) current(key string) wal.LSN {
 	return 0
 }
 
-// note records an entry that is being applied, possibly for the second time.
+// note records a log entry that is being applied, possibly for the second time, in the Interests that it
+// matches.
 func (in *interests) note(e *wal.Entry) {
 	for _, i := range in.of(e) {
 		if now := i.newest.Load(); now >= unseen || e.LSN > now {
@@ -101,10 +104,11 @@ func (in *interests) note(e *wal.Entry) {
 	}
 }
 
-// unseen is a bit in the versions that begin assigns, which no entry has.
+// unseen is a bit in the versions that the method begin assigns, which no log entry has.
 const unseen = 1 << 62
 
-// begin assigns a new version to every Interest, because it is unknown which documents were put meanwhile.
+// begin assigns a new version to every Interest, because it is unknown which documents were put while no
+// entries were applied.
 func (in *interests) begin(epoch uint64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -114,7 +118,7 @@ func (in *interests) begin(epoch uint64) {
 	}
 }
 
-// keys returns the keys of the Interests that a pending entry matches.
+// keys returns the keys of the Interests that a log entry, not applied yet, matches.
 func (in *interests) keys(e *wal.Entry) (keys []string) {
 	for _, i := range in.of(e) {
 		keys = append(keys, i.key)
@@ -122,7 +126,8 @@ func (in *interests) keys(e *wal.Entry) (keys []string) {
 	return keys
 }
 
-// of returns the Interests that match a document that is put. Apply reports entries that cannot be read.
+// of returns the Interests that match the document that a log entry puts. It ignores an entry that cannot be
+// read: Apply reports that.
 func (in *interests) of(e *wal.Entry) (of []*Interest) {
 	all := in.all()
 	if e.Delete || !slices.ContainsFunc(all, func(i *Interest) bool { return isOf(e, i.kind) }) {

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// KeptIn returns the index line of the version that a kept entry is a copy of, with the position and time of
-// that version. It also returns the record, for callers that need the document.
+// KeptIn reads a log entry that is a copy of an older version of a document. It returns the index line of that
+// version, with its position and time, and the record, for callers that need the document.
 func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {
@@ -20,7 +20,7 @@ func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 	}
 	line, err := keptLine(e, &view)
 	if err != nil {
-		return index.Entry{}, view, invalid(e, fmt.Errorf("the kept version: %w", err))
+		return index.Entry{}, view, invalid(e, fmt.Errorf("the copy of a version in the log: %w", err))
 	}
 	line.Version = view.Previous
 	return line, view, nil
@@ -28,7 +28,7 @@ func KeptIn(e *wal.Entry) (index.Entry, record.View, error) {
 
 func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	if e.Key[0] != record.Kept || view.Previous == 0 || view.Created || view.Dims() != 0 {
-		return index.Entry{}, errors.New("the entry names no version of which it is a copy")
+		return index.Entry{}, errors.New("the log entry does not name the version of which it is a copy")
 	}
 	micros, by, inner, err := record.SplitKept(view.Line)
 	if err != nil {
@@ -52,8 +52,8 @@ func keptLine(e *wal.Entry, view *record.View) (index.Entry, error) {
 	return line, nil
 }
 
-// KeptDocument is like KeptIn, and also returns the document, of at most limit bytes. It verifies that this is
-// the document that the line names.
+// KeptDocument is like KeptIn, but returns the document, of at most limit bytes. It verifies that this is the
+// document that the index line names.
 func KeptDocument(codec *record.Codec, e *wal.Entry, limit int) (index.Entry, []byte, error) {
 	line, view, err := KeptIn(e)
 	if err != nil {

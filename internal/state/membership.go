@@ -42,10 +42,11 @@ import (
 // The key 'r' alone has version 0 as long as there is no assembly at all: then a commit needs no other precondition of
 // this kind.
 
-// Members is the first byte of the keys that MembersKey returns.
+// Members is the first byte of the keys that MembersKey returns, which distinguishes these keys from those of
+// documents.
 const Members = 'r'
 
-// Also implements wal.Machine.
+// Also implements wal.Machine: it returns the keys of memberships and Interests that a log entry changes.
 func (s *State) Also(e *wal.Entry) []string {
 	noted := s.interests.keys(e)
 	if !isOf(e, kind.Assemblies) || e.Delete {
@@ -70,12 +71,12 @@ func (s *State) Also(e *wal.Entry) []string {
 // to those of all memories.
 func MembersKey(id string) string { return string(rune(Members)) + id }
 
-// membership has the members of the assemblies that changed since the set was written. It is to the sections
-// members and by_member of the set what the overlay is to its lines.
+// membership has the members of the assemblies that changed since the index was written. It is to the index
+// sections members and by_member what the overlay is to the index lines.
 type membership struct {
 	mu sync.Mutex // held for every change
-	// Increases after every change, also of the set: a reader that reads epoch first has then seen all changes
-	// that epoch counts.
+	// Increases after every change, also when the index is replaced: a reader that reads epoch first has then
+	// seen all changes that epoch counts.
 	epoch atomic.Uint64
 	any   atomic.Bool         // the store may have an assembly
 	of    map[string]*group   // groups by assembly, including deleted assemblies
@@ -121,7 +122,7 @@ func (m *membership) apply(assembly string, version uint64, deleted bool, member
 
 func (m *membership) superseded(g *group) bool { return m.of[g.assembly] != g }
 
-// swap drops the groups that a newer set covers; the caller holds mu.
+// swap drops the groups that a newer index covers; the caller holds mu.
 func (m *membership) swap(set *index.Set) {
 	defer m.epoch.Add(1)
 	before := len(m.of)
@@ -145,7 +146,7 @@ func (m *membership) swap(set *index.Set) {
 	}
 }
 
-// grouping applies the entry of an assembly to membership.
+// grouping records the members in the log entry of an assembly, which is being applied.
 func (s *State) grouping(e *wal.Entry, line []byte) error {
 	ids, err := assembly.MembersOf(line)
 	if err != nil {
@@ -170,8 +171,8 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 	}
 }
 
-// over merges the changes since a set was written with below, the groups of that set. ok is false if the set was
-// replaced meanwhile.
+// over merges the changes since the index was written with below, the groups that the index has. ok is false
+// if the index was replaced meanwhile.
 func (s *State) over(id string, below []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
 	m.mu.Lock()
@@ -193,7 +194,7 @@ func (s *State) over(id string, below []group, swaps uint64) (assemblies []strin
 	return assemblies, newest, true
 }
 
-// below returns the groups of a memory in the set.
+// below returns the assemblies that contain a memory according to the index.
 func (s *State) below(id string) ([]group, error) {
 	set := s.sets.Acquire()
 	if set == nil {
@@ -212,7 +213,7 @@ func (s *State) below(id string) ([]group, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, fmt.Errorf("%w: by_member names the assembly %s, which is not in the index", errs.ErrCorrupt,
+			return nil, fmt.Errorf("%w: the section by_member names the assembly %s, which is not in the index", errs.ErrCorrupt,
 				human.Quote(a))
 		}
 		buf = line
@@ -228,14 +229,14 @@ func (s *State) below(id string) ([]group, error) {
 // Grouped reports whether the store may have an assembly. If it returns false there is none.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
-// MembershipRebuilt reports whether any assembly changed since the set was written.
+// MembershipRebuilt reports whether an assembly has changed since the index was written.
 func (s *State) MembershipRebuilt() bool {
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()
 	return len(s.members.of) > 0
 }
 
-// currentMembers returns Current for the key of a memory's membership.
+// currentMembers returns the version of a memory's membership, for preconditions on MembersKey.
 func (s *State) currentMembers(id string) (wal.LSN, error) {
 	if id != "" {
 		_, newest, err := s.Containing(id)
@@ -247,6 +248,6 @@ func (s *State) currentMembers(id string) (wal.LSN, error) {
 	return 0, nil
 }
 
-// MembersHint returns the Hint for a precondition that rests on what Containing or Grouped return after this
+// MembersHint returns the Hint for a precondition that depends on what Containing or Grouped return after this
 // call.
 func (s *State) MembersHint() uint64 { return s.members.epoch.Load() + 1 }

@@ -14,10 +14,10 @@ import (
 // entry that it was prepared under: a vector of one model is never committed after the switch to another. The line of
 // such an entry is a Change.
 
-// ModelKey is the key of the entries that set the model of the vectors.
+// ModelKey is the key of the log entries that set the embedding model of the store.
 const ModelKey = "v"
 
-// Change is the line of an entry that sets the model.
+// Change is the content of a log entry that sets the embedding model of the store.
 type Change struct {
 	Name      string `json:"name,omitempty"`
 	Dimension int    `json:"dim,omitempty"`
@@ -27,11 +27,12 @@ type Change struct {
 	Next      string `json:"next,omitempty"`
 }
 
-// mostDimension is the maximum dimension that a stored document may have, whatever the limit for new documents
-// is.
+// mostDimension is the maximum number of dimensions that a stored vector may have, whatever the limit for new
+// documents is.
 const mostDimension = 1 << 20
 
-// models are the model in the set's metadata and those of later entries, in ascending order of their positions.
+// models are the embedding model in the index's metadata and those that later log entries have set, in
+// ascending order of their positions.
 type models struct{ list atomic.Pointer[[]index.Model] }
 
 func (m *models) get() []index.Model {
@@ -46,7 +47,7 @@ func (m *models) begin(set *index.Set) {
 	m.list.Store(&list)
 }
 
-// swap drops the models that a newer set covers.
+// swap drops the models that a newer index covers.
 func (m *models) swap(set *index.Set) {
 	now := index.ModelOf(set)
 	list := []index.Model{now}
@@ -68,14 +69,14 @@ func (m *models) apply(at uint64, line []byte) error {
 	return nil
 }
 
-// modelIn parses the line of an entry that sets the model; the entry is at the given position.
+// modelIn parses the content of a log entry that sets the embedding model; the entry is at the given position.
 func modelIn(at uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
-		return index.Model{}, fmt.Errorf("the model of the vectors: %w", err)
+		return index.Model{}, fmt.Errorf("the embedding model in the log entry: %w", err)
 	}
 	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > at {
-		return index.Model{}, fmt.Errorf("the model of the vectors has an impossible dimension, %d, or position, %d",
+		return index.Model{}, fmt.Errorf("the log entry has an embedding model with an impossible dimension, %d, or position, %d",
 			c.Dimension, c.Since)
 	}
 	if c.Switch {
@@ -84,7 +85,7 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 	return index.Model{LSN: at, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
 }
 
-// Model returns the model of the vectors at the position up to which entries are applied.
+// Model returns the embedding model of the store at the position up to which entries are applied.
 func (s *State) Model() index.Model {
 	if list := s.models.get(); len(list) > 0 {
 		return list[len(list)-1]
@@ -92,8 +93,8 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf returns the model of the vectors at a position of the log. It returns false if the current set
-// covers more than that, and no change of the model is known to be before the position.
+// ModelAsOf returns the embedding model that the store had at a position of the log. It returns false if the
+// current index covers more than that, and no change of the model is known to be before the position.
 func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +102,8 @@ func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
 }
 
-// ModelBefore returns the model of the vectors at a position, which must not be below the position that the
-// current set covers.
+// ModelBefore returns the embedding model that the store had at a position, which must not be below the
+// position up to which the current index covers the log.
 func (s *State) ModelBefore(at uint64) index.Model {
 	for _, m := range slices.Backward(s.models.get()) {
 		if m.LSN < at {

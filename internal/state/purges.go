@@ -11,10 +11,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// PurgeKey is the key of the entries that name purged documents and redacted versions.
+// PurgeKey is the key of the log entries that name purged documents and redacted versions.
 const PurgeKey = "p"
 
-// purges has the rows of purges whose entries are not covered by the set.
+// purges has the purges named by log entries that the index does not cover, as rows of wal/purges.
 type purges struct {
 	mu      sync.Mutex
 	list    []purgefile.Row
@@ -38,7 +38,7 @@ func (ps *purges) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the rows whose entries a set covers: wal/purges has them.
+// drop drops the rows of entries below a position, which a new index covers: wal/purges has them.
 func (ps *purges) drop(below uint64) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -49,7 +49,7 @@ func (ps *purges) drop(below uint64) {
 	}
 }
 
-// dated completes rows with the position, time and writer of their entry, without the UUID of the store.
+// dated adds to rows the position, time and writer of their log entry; the UUID of the store remains empty.
 func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
 	for i := range rows {
 		rows[i].Since, rows[i].At, rows[i].By = e.LSN, e.Reading.UnixMicro(), e.Writer
@@ -57,8 +57,8 @@ func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
 	return rows
 }
 
-// Purges returns the rows of purges whose entries the current set does not cover, in the order of the log and
-// without the UUID of the store. The returned number increases with each change of these rows.
+// Purges returns the purges named by log entries that the current index does not cover, in the order of the
+// log and without the UUID of the store. The returned number increases with each change of these rows.
 func (s *State) Purges() ([]purgefile.Row, uint64) {
 	s.purges.mu.Lock()
 	defer s.purges.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *State) PurgeChanges() uint64 {
 	return s.purges.changes
 }
 
-// PurgesIn returns the rows in an entry of the key PurgeKey, completed with the UUID of a store.
+// PurgesIn returns the purges that a log entry of the key PurgeKey names, with the UUID of their store.
 func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
 	view, err := Check(e)
 	if err != nil {
@@ -89,8 +89,8 @@ func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
 	return rows, nil
 }
 
-// PastPurges yields the rows of purges that log and archive have in [from, to). It skips entries that are
-// damaged or missing, and returns the first such error.
+// PastPurges yields the purges that log and archive record in [from, to). It skips entries that are damaged or
+// missing, and returns the first such error.
 func PastPurges(ctx context.Context, past *past.Log, from, to wal.LSN, yield func(r purgefile.Row)) error {
 	first, err := past.First(to)
 	if err != nil {

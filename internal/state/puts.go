@@ -25,13 +25,14 @@ import (
 // both makes and evaluates: it means "since the look-up". Sessions share slots, so a put may be counted for a
 // session that it does not belong to; then a commit is prepared again unnecessarily.
 
-// First bytes of the keys that PutsKey and PutBytesKey return.
+// First bytes of the keys that PutsKey and PutBytesKey return, which distinguish these keys from those of
+// documents.
 const (
 	Puts     = 'n'
 	PutBytes = 'b'
 )
 
-// putSlots is the number of slots among which the sessions are distributed.
+// putSlots is the number of counters among which the sessions are distributed.
 const putSlots = 4096
 
 type puts struct {
@@ -40,8 +41,8 @@ type puts struct {
 	bytes  [1 + putSlots]atomic.Uint64
 }
 
-// PutsKey returns the key of a running total: the number of memories that were put into a session; with "",
-// into the store.
+// PutsKey returns the key of a running total: the number of memories that were put into a session; if session
+// is "", into the store.
 func PutsKey(session string) string { return putsKey(Puts, putSlot(session)) }
 
 // PutBytesKey returns the key of a running total: the size in bytes of the documents that PutsKey counts.
@@ -63,7 +64,7 @@ func putSlot(session string) int {
 	return 1 + int(h.Sum32()%putSlots)
 }
 
-// slotOfKey returns the slot for a key that putsKey has made.
+// slotOfKey returns the number of the counter for a key that putsKey has made.
 func slotOfKey(key string) int {
 	if len(key) != 3 {
 		return 0
@@ -76,13 +77,14 @@ func slotOfKey(key string) int {
 // begin afterwards.
 func (s *State) WatchPuts() bool { return !s.puts.on.Swap(true) }
 
-// PutCount returns the total of PutsKey(session).
+// PutCount returns the running total of PutsKey(session).
 func (s *State) PutCount(session string) uint64 { return s.puts.counts[putSlot(session)].Load() }
 
-// PutSize returns the total of PutBytesKey(session).
+// PutSize returns the running total of PutBytesKey(session).
 func (s *State) PutSize(session string) uint64 { return s.puts.bytes[putSlot(session)].Load() }
 
-// note counts an entry that is being applied. If an entry is applied twice, it is counted twice.
+// note adds a log entry that is being applied to the totals. If an entry is applied twice, it is counted
+// twice.
 func (p *puts) note(e *wal.Entry) {
 	c, ok := p.of(e)
 	if !ok {
@@ -103,7 +105,7 @@ const (
 	MostPuts = skip / 2
 )
 
-// begin adds skip to all totals, because it is unknown how much was put meanwhile.
+// begin adds skip to all totals, because it is unknown how much was put while no entries were applied.
 func (p *puts) begin() {
 	for i := range p.counts {
 		p.counts[i].Add(skip)
@@ -111,7 +113,7 @@ func (p *puts) begin() {
 	}
 }
 
-// Counts implements wal.Machine.
+// Counts implements wal.Machine: it returns the amounts that a log entry adds to the running totals of puts.
 func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	c, ok := s.puts.of(e)
 	if !ok {
@@ -129,14 +131,14 @@ func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	return list
 }
 
-// counted is the amount that an entry adds to the totals.
+// counted is the amount that a log entry adds to the running totals of puts.
 type counted struct {
 	slot          int
 	created, size uint64
 }
 
-// of returns the amount that an entry adds to the totals. It returns false if counting has not begun, or the
-// entry puts no memory.
+// of returns the amount that a log entry adds to the totals. It returns false if counting has not begun, or
+// the entry puts no memory.
 func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
 	if !p.on.Load() || !isOf(e, kind.Memories) || e.Delete {
 		return c, false

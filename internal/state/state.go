@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// State has the position of the newest version of every document and scope, after all applied entries.
+// State has the position of the newest version of every document and scope of working memory, after all
+// applied log entries. Below a position, these are in the index files; above it, in the overlay.
 type State struct {
 	mu      sync.Mutex // held by Apply, Begin and Swap; readers take no lock
 	sets    index.Current
@@ -32,11 +33,12 @@ type State struct {
 	members membership
 	breaks  atomic.Uint64 // number that Breaks returns
 
-	// Refused is called with each invalid entry, which is skipped. It is set before Begin, and must be quick.
+	// Refused is called with each invalid log entry, which is then skipped. It is set before Begin, and must
+	// be quick.
 	Refused func(e *wal.Entry, err error)
 
-	// Worked is called with each entry of working memory, before the overlay has it. It is set before Begin, and must
-	// be quick.
+	// Worked is called with each log entry of working memory, before the overlay has it. It is set before
+	// Begin, and must be quick.
 	Worked    func(scope string, at uint64)
 	puts      puts
 	interests interests
@@ -49,15 +51,15 @@ type State struct {
 	Explained func(below uint64) (writer.Writer, error)
 }
 
-// Place is the place where the newest version of a key is stored.
+// Place says where the newest version of a key is stored.
 type Place struct {
 	Version uint64
 	InLog   bool        // the version is in the overlay, and its frame in the log is at Version
 	Entry   index.Entry // the line of the index if the version is not in the log
 }
 
-// Begin starts over with a set, and takes the caller's reference to it. inexact means that the set was made
-// from the files and not by a spill.
+// Begin starts over with the index set, and takes over the caller's reference to it. inexact means that the
+// index was made from the document files and not from the log.
 func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +92,8 @@ func (s *State) count(set *index.Set) {
 	}
 }
 
-// recount adjusts the counts to a rebuilt set that covers the same entries as the current one: either may have
-// documents that the other had lost.
+// recount adjusts the counts to a rebuilt index that covers the same entries as the current one: either may
+// have documents that the other had lost.
 func (s *State) recount(set *index.Set) {
 	old := s.sets.Acquire()
 	if old == nil {
@@ -104,7 +106,7 @@ func (s *State) recount(set *index.Set) {
 	_ = old.Release() // not the last reference: old is still the current set
 }
 
-// Apply applies durable entries. Entries that the set covers are skipped.
+// Apply applies durable log entries. Entries that the index covers are skipped.
 func (s *State) Apply(entries []wal.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +183,8 @@ func (s *State) Apply(entries []wal.Entry) error {
 	return nil
 }
 
-// admit checks an entry. Entries that this process wrote were checked when they were made.
+// admit checks a log entry before it is applied. Entries that this process wrote were checked when they were
+// made.
 func (s *State) admit(e *wal.Entry) (record.View, error) {
 	if e.Own {
 		return Read(e)
@@ -189,7 +192,7 @@ func (s *State) admit(e *wal.Entry) (record.View, error) {
 	return Check(e)
 }
 
-// refuse skips an invalid entry; mu is held.
+// refuse reports an invalid log entry, which is then skipped; the caller holds mu.
 func (s *State) refuse(e *wal.Entry, err error) {
 	s.applied = e.LSN
 	if s.Refused != nil {
@@ -205,7 +208,7 @@ func (s *State) creates(letter byte, id string) (bool, error) {
 	return false, err
 }
 
-// Current implements wal.Machine.
+// Current implements wal.Machine: it returns the version that a key has for preconditions.
 func (s *State) Current(key string) (wal.LSN, error) {
 	switch key[0] {
 	case Members:
@@ -233,7 +236,8 @@ func (s *State) Current(key string) (wal.LSN, error) {
 	return p.Version, err
 }
 
-// Find returns the place of the newest version of a document; the error is errs.ErrNotFound if there is none.
+// Find returns the place where the newest version of a document is stored; the error is errs.ErrNotFound if
+// there is none.
 func (s *State) Find(letter byte, id string) (Place, error) {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -260,7 +264,7 @@ func (s *State) Deletion(letter byte, id string) uint64 {
 	return 0
 }
 
-// Line returns the line of a key in the set, even if the overlay has a newer version.
+// Line returns the line that the index files have for a document, even if the overlay has a newer version.
 func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	k := kind.Lettered(letter)
 	if k == nil {
@@ -291,8 +295,8 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed reports whether the newest version of a key may be another one now than version (0: absent). version
-// was read when the swap counter was since.
+// Changed reports whether the newest version of a document may be another one now than version (0: absent),
+// which was read when the swap counter (Swaps) was since.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -303,10 +307,10 @@ func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	return s.swaps.Load() != since
 }
 
-// Hint returns the Hint for a precondition that rests on what Find returns after this call.
+// Hint returns the Hint for a precondition that depends on what Find returns after this call.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
-// Unchanged implements wal.Machine.
+// Unchanged implements wal.Machine: it reports whether the version that p names is certainly still the newest.
 func (s *State) Unchanged(p wal.Precondition) bool {
 	switch p.Key[0] {
 	case Members:
@@ -319,24 +323,24 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
-// Swaps returns the number of times that the set was replaced.
+// Swaps returns how often the index was replaced since the store was opened.
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
-// Live returns the number of existing documents or scopes of a kind.
+// Live returns the number of existing documents, or scopes of working memory, of a kind.
 func (s *State) Live(letter byte) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[letter]
 }
 
-// Had reports whether a document or scope of a kind exists or has existed, as far as set and log show.
+// Had reports whether a document or scope of a kind exists or has existed, as far as index and log show.
 func (s *State) Had(letter byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.had[letter] || s.live[letter] > 0
 }
 
-// Set returns the current set with a reference for the caller.
+// Set returns the current index with a reference for the caller.
 func (s *State) Set() *index.Set { return s.sets.Acquire() }
 
 // Overlay returns the current overlay.
@@ -347,7 +351,7 @@ func (s *State) From() uint64 {
 	return s.from.Load()
 }
 
-// Swap installs a newer set and drops the positions that it covers.
+// Swap installs a newer index and drops the positions that it covers from the overlay.
 func (s *State) Swap(set *index.Set) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -377,13 +381,13 @@ func (s *State) Swap(set *index.Set) error {
 	return err
 }
 
-// Changes returns the newest versions whose positions are in [from, to), in the order of the log. All are of
-// the same moment.
+// Changes returns the newest versions whose positions are in [from, to), in the order of the log. The result
+// shows the state at one moment.
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
 
-// Moment returns the number of live memories, the Changes from a position on, and the position up to which the
-// set covers the log, all of the same moment. With mortal it returns no changes if none of them has a time to
-// live.
+// Moment returns the number of existing memories, the Changes from a position on, and the position up to which
+// the index covers the log, all of the same moment. With mortal it returns no changes if none of them has a
+// time to live.
 func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, covered uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -396,7 +400,7 @@ func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, c
 	return s.live[kind.Memories.Letter], list, s.from.Load()
 }
 
-// FirstChanges returns the first of the Changes. The parameter most is their maximum number.
+// FirstChanges returns the first of the Changes in [from, to), at most most.
 func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -411,5 +415,5 @@ func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	return list
 }
 
-// Close releases the current set.
+// Close releases the current index.
 func (s *State) Close() error { return s.sets.Swap(nil) }

@@ -12,12 +12,12 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// WriterKey is the key of all entries that explain the numbers of writers. Because they share one key, the log
-// orders the explanations: each is committed on the condition that the one before it is still the newest.
+// WriterKey is the key of all log entries that explain the numbers of writers. Because they share one key, the
+// log orders the explanations: each is committed on the condition that the one before it is still the newest.
 const WriterKey = "u"
 
-// writers has the explanations whose entries are not covered by the set, and the numbers that were issued to
-// this handle.
+// writers has the explanations of writer numbers in log entries that the index does not cover, and the numbers
+// that were issued to this handle.
 type writers struct {
 	mu   sync.Mutex
 	list writer.Table
@@ -56,22 +56,23 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the explanations whose entries a set covers: wal/writers has them.
+// drop drops the explanations in entries below a position, which a new index covers: wal/writers has them.
 func (ws *writers) drop(below uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.list.Drop(below)
 }
 
-// Writers returns the explanations whose entries the current set does not cover, in the order of the log.
+// Writers returns the explanations of writer numbers in log entries that the current index does not cover, in
+// the order of the log.
 func (s *State) Writers() []writer.Writer {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
 	return slices.Clone(s.writers.list.All())
 }
 
-// Writer returns the writer of a version whose entry has a number, if the explanation of that number is among
-// those of Writers.
+// Writer returns the writer that number in the entry of a version stands for. ok is false if the number is not
+// explained among the Writers.
 func (s *State) Writer(number uint32, version uint64) (writer.Writer, bool) {
 	s.writers.mu.Lock()
 	defer s.writers.mu.Unlock()
@@ -95,7 +96,7 @@ func (s *State) NewestWriter() (writer.Writer, error) {
 	return s.Explained(max(below, s.from.Load()))
 }
 
-// WriterIn returns the explanation in an entry of the key WriterKey.
+// WriterIn returns the writer that a log entry of the key WriterKey explains.
 func WriterIn(e *wal.Entry) (writer.Writer, error) {
 	view, err := Check(e)
 	if err != nil {
@@ -106,8 +107,8 @@ func WriterIn(e *wal.Entry) (writer.Writer, error) {
 	return w, err
 }
 
-// PastWriters yields the explanations of writers that log and archive have below a position. It skips entries
-// that are damaged or missing.
+// PastWriters yields the explanations of writer numbers that log and archive have below a position. It skips
+// entries that are damaged or missing.
 func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w writer.Writer)) error {
 	first, err := past.First(to)
 	if err != nil || first >= to {
@@ -128,7 +129,8 @@ func PastWriters(ctx context.Context, past *past.Log, to wal.LSN, yield func(w w
 	return ctx.Err()
 }
 
-// OwnWriter returns the number that was issued to this handle for a description, 0 if there is none.
+// OwnWriter returns the number that was issued to this handle for a writer with this description, 0 if there
+// is none.
 func (s *State) OwnWriter(described *writer.Writer) uint32 {
 	if last := s.writers.last.Load(); last != nil && last.Described() == *described {
 		return last.Number
