@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptOver adopts a document with an id in place of the newest version. The parameter was is the position of that
-// version, 0 if the id has no document.
+// AdoptOver adopts the content doc of a file as a new version of a document, in place of its newest version.
+// was is the position of that version, 0 if the id has no document.
 func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, id string, doc []byte,
 	mtime time.Time, was wal.LSN) (engine.Version, error) {
 	p, err := k.Parse(doc, id)

@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptAside adopts files that a round has set aside although they are based on the newest version: a user saved twice,
-// and the second save happened after the first was adopted and before that version was written to its file. The files
-// that were set aside also stay there. If no process watches, nothing was adopted just before, so nothing is to be
-// done.
+// AdoptAside adopts files that a round has moved to quarantine although they are based on the newest version:
+// a user saved twice, and the second save happened after the first was adopted and before that version was
+// written to its file. The files also stay in quarantine. If no process watches, nothing was adopted just
+// before, so nothing is to be done.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return
@@ -59,14 +59,15 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 	cmt()
 }
 
-// parking is when the background goroutine checks displaced files next.
+// parking has the time at which the background goroutine next checks replaced files that a program still has
+// open.
 type parking struct {
 	parked int
 	pause  time.Duration
 	due    time.Time
 }
 
-// asideOf returns the verdict for a file that was set aside if it is to be adopted; else nil.
+// asideOf returns the verdict for a file that was moved to quarantine if it is to be adopted; else nil.
 func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
 	k := (&Files{ed}).folder(e.Folder)
 	if k == nil || e.Where == "" {
@@ -101,14 +102,14 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	return k, v
 }
 
-// How often a displaced file that a program has open is checked while there are no flushes: a save into it must be
-// reported even if nothing else happens.
+// How often a replaced file that a program still has open is checked while there are no flushes: a save into
+// it must be reported even if nothing else happens.
 const (
 	parkedFirst = flush.FlushEvery
 	parkedMost  = time.Minute
 )
 
-// CheckParked checks displaced files into which an editor may still save, from time to time.
+// CheckParked checks replaced files into which an editor may still save, from time to time.
 func (ed *Adopter) CheckParked(ctx context.Context) {
 	f, now := &ed.parking, ed.engine.Env().Clock()
 	n := ed.flusher.Files().Parked()

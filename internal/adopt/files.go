@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Files are the files of a store for its Watcher, which decides which files to check, and when. What is adopted, and
-// what is not, is decided here, as for a file that is edited while no process watches; see the package comment.
+// Files gives a Watcher access to the document files of a store. The Watcher decides which files to check, and
+// when. What is adopted, and what is not, is decided here, as for a file that is edited while no process
+// watches; see the package comment.
 type Files struct{ ed *Adopter }
 
 // NewFiles returns the Files of a store.
@@ -26,7 +27,8 @@ func (f *Files) Folders() []string {
 	return list
 }
 
-// present returns the kinds of which the store has, or has had, documents, and those whose folder was created by hand.
+// present returns the kinds of which the store has, or once had, documents, and those whose folder was created
+// by hand.
 func (ed *Adopter) present() []*engine.Kind {
 	return slices.DeleteFunc(slices.Clone(ed.engine.Kinds().All), func(k *engine.Kind) bool {
 		return !ed.engine.HasHad(k) && k.Check() != nil
@@ -50,7 +52,8 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Polls announces to all processes why the files are checked in intervals instead of being watched.
+// Polls announces to all processes why the files are scanned at intervals and the system does not notify of
+// changes.
 func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
 
 // Report reports to the host how the files are watched, with an error if that is limited.
@@ -61,7 +64,7 @@ func (f *Files) Report(note string, err error) {
 	f.ed.engine.Env().Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
 }
 
-// folder returns the kind whose documents are in a folder.
+// folder returns the kind whose documents are in the folder of this name.
 func (f *Files) folder(name string) *engine.Kind {
 	for _, k := range f.ed.engine.Kinds().All {
 		if k.Name() == name {
@@ -81,9 +84,9 @@ func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 	return ok && ed.engine.Settings().Now().Ignores(id)
 }
 
-// deletesByHand reports whether a missing file may have been deleted by hand, which must not be judged now. The
-// watching process judges it, or, if none watches, a read once the folder has not changed for a while; neither does
-// while config.json is not valid.
+// deletesByHand reports whether a missing file may have been deleted by hand, which must not be decided now.
+// The watching process decides it, or, if none watches, a read once the folder has not changed for a while;
+// neither does while config.json is not valid.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
 		return true
@@ -92,8 +95,8 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 		(ed.engine.Log().Processes().Leader() != 0 || !ed.engine.Log().Notes().Distrusted() && !ed.quiet(k))
 }
 
-// newestOf returns the newest version of a document, and whether it is in its file: if not, a flush is due, which
-// judges the existing file.
+// newestOf returns the newest version of a document, and whether it is written to its file: if not, a flush is
+// due, which decides about the existing file.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	id string) (v engine.Version, flushed bool, err error) {
 	to := ed.engine.Log().Flushed() // read first: a version that is not flushed now is not judged
@@ -101,7 +104,7 @@ func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	return v, err == nil && v.LSN < to, err
 }
 
-// deletedSince reports whether the deletion of a document has not been flushed yet.
+// deletedSince reports whether a document was deleted and the deletion has not been flushed yet.
 func (ed *Adopter) deletedSince(k *engine.Kind, id string) bool {
 	to := ed.engine.Log().Flushed()
 	at := ed.engine.State().Deletion(k.Letter, id)

@@ -16,11 +16,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// JudgeEdit judges a file that differs from what the index names, also when it is checked again. Under flush.lock no
-// process of the store changes files, so it is an edit by hand, or damage.
+// JudgeEdit decides about a file that differs from what the index names, also when it is checked again. Under
+// flush.lock no process of the store changes files, so it is an edit by hand, or damage.
 //
-// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays where it is,
-// and the error names the reason; while the log still has the version, that is served instead.
+// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays
+// where it is, and the error names the reason; while the log still has the version, that is served instead.
 func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if err := ed.engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
@@ -45,8 +45,9 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 	return v, err
 }
 
-// beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose documents may
-// be empty: an editor that saves in place empties the file first. A later read judges the file.
+// beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose
+// documents may be empty: an editor that saves in place empties the file first. A later read decides about the
+// file.
 func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (engine.Version, bool) {
 	if !k.Opaque {
 		return engine.Version{}, false
@@ -65,7 +66,7 @@ func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (e
 	return ed.engine.FromLog(ctx, k, id, place.Version)
 }
 
-// unread is JudgeEdit for a handle that may not change anything.
+// unread does what JudgeEdit does, for a handle that may not change anything: it adopts nothing.
 func (ed *Adopter) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
@@ -102,7 +103,7 @@ type Verdict struct {
 	Err      error
 }
 
-// verdict judges one file. It changes nothing.
+// verdict decides what to do about one file that differs from the index. It changes nothing.
 func (ed *Adopter) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) *Verdict {
 	is := &Verdict{ID: id, name: k.FileName(id)}
 	is.Err = ed.decide(ctx, k, is)
@@ -177,8 +178,8 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	return err
 }
 
-// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version; The
-// parameter lost is the error to return if neither log nor archive has that version any more.
+// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version.
+// lost is the error to return if neither log nor archive has that version any more.
 func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error,
 	what string, lost error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
@@ -193,9 +194,9 @@ func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict,
 	return nil
 }
 
-// conflict reports whether an edit is based on an older version than the newest. If so, the newest version is kept, and
-// the edit is set aside and reported. If the log no longer has the newest version, the edit is the only copy, and is no
-// conflict.
+// conflict reports whether an edited file is based on an older version than the newest. If so, the newest
+// version is kept, and the edit is set aside and reported. If the log no longer has the newest version, the
+// edit is the only copy, and is no conflict.
 func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Version,
 	p *engine.Parsed) (engine.Version, bool) {
 	v, ok := ed.engine.FromLog(ctx, k, p.ID, old.LSN)
@@ -215,8 +216,8 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 
 const deletedByHand = "the file was deleted by hand; the log has its content"
 
-// restore restores a missing or damaged file from the log. The round sets the existing file aside, because the store
-// did not write it.
+// restore restores a missing or damaged file from the version in the log. The round that writes it sets the
+// existing file aside, because the store did not write it.
 func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {

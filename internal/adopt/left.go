@@ -13,7 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Why a file in the folder of a kind whose files win is left to its owner: it is no document, and has no history.
+// The reasons why a file in the folder of a kind whose files win is left alone: it is no document, and has no
+// history.
 const (
 	LeftLink    = "link"    // no link is followed
 	LeftSpecial = "special" // a FIFO, a socket, a device
@@ -23,13 +24,14 @@ const (
 	LeftName    = "name"    // a control character, or another thing that no path of a document has
 )
 
-// Left is a file that is left to its owner.
+// Left is a file in the folder of a kind that is left alone because it is no document.
 type Left struct {
 	Path string // relative to the store
 	Why  string
 }
 
-// unfit returns why a file that has no entry cannot be a document of a kind whose files win, "" if it may be one.
+// unfit returns why a file that the index does not list cannot be a document of a kind whose files win, "" if
+// it may be one.
 func (ed *Adopter) unfit(k *engine.Kind, name string) string {
 	if !k.FileWins {
 		return ""
@@ -53,12 +55,14 @@ func left(k *engine.Kind, info vfs.Info) string {
 	return ""
 }
 
-// isLeft reports whether a file that has no entry is left to its owner. Of a kind whose files do not win none is.
+// isLeft reports whether a file that the index does not list is left alone because it cannot be a document. It
+// returns false for kinds whose files do not win.
 func (ed *Adopter) isLeft(k *engine.Kind, name string) bool {
 	return k.FileWins && (!k.IsDocument(name) || ed.Ignores(k, name) || ed.unfit(k, name) != "")
 }
 
-// leftFor returns why a file in the folder of a kind whose files win is left to its owner, "" if it is not.
+// leftFor returns why a file in the folder of a kind whose files win is left alone, "" if it is a document or
+// may become one.
 func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (string, error) {
 	if !k.IsDocument(name) {
 		for segment := range strings.SplitSeq(name, "/") {
@@ -87,8 +91,8 @@ func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (st
 	}
 }
 
-// LeftOut yields the files in the folders of kinds whose files win that are left to their owners: they are no documents
-// and nothing is wrong with them. An error ends it.
+// LeftOut yields the files in the folders of kinds whose files win that are left alone: they are no documents
+// and nothing is wrong with them. An error ends the sequence.
 func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(Left, error) bool) {
 		for _, k := range ed.present() {

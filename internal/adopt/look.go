@@ -17,10 +17,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Look judges files of a folder that may have changed. Files that the store wrote, in any process, are recognised by
-// their time and size at little cost. Edited files are adopted, or reported and left in place: see JudgeEdit. absent
-// has the names of files that do not exist; Gone finds out which of them should. An error ends the call, and is not
-// about one file. Judging a file that has just been emptied, of a kind whose files win, is delayed.
+// Look decides about files of a folder that may have changed. Files that the store wrote, in any process, are
+// recognised by their time and size at little cost. Edited files are adopted, or reported and left in place:
+// see JudgeEdit. absent has the names of files that do not exist; Gone finds out which of them should. An
+// error ends the call, and is not about one file. The decision about a file that has just been emptied, of a
+// kind whose files win, is delayed.
 func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
@@ -38,7 +39,8 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
-// Emptied reports whether Look would wait for a file, because it was emptied a moment ago.
+// Emptied reports whether Look would delay its decision about a file, because the file was emptied a moment
+// ago.
 func (f *Files) Emptied(folder, name string) bool {
 	k := f.folder(folder)
 	if k == nil {
@@ -48,8 +50,9 @@ func (f *Files) Emptied(folder, name string) bool {
 	return len(emptied) > 0
 }
 
-// emptied splits names into those that can be judged now, and those of files that have just been emptied: an editor
-// that saves in place empties the file first. After wait they have their contents, or are empty on purpose.
+// emptied splits names into those of files that can be decided about now, and those of files that have just
+// been emptied: an editor that saves in place empties the file first. After wait they have their contents, or
+// are empty on purpose.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
 	if !k.FileWins {
 		return names, nil, 0
@@ -66,7 +69,7 @@ func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []strin
 	return now, emptied, wait
 }
 
-// look is Look without the delay.
+// look does what Look does, but does not wait for files that have just been emptied.
 func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absent []string, err error) {
 	ed := f.ed
 	if err := ed.engine.Log().Folder().InPlace(); err != nil { // the files belong to the next log by now
@@ -105,8 +108,8 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	return absent, ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// suspects returns the suspects among some files, the names of files that were edited before the version that they are
-// based on was flushed, and the names of files that do not exist.
+// suspects examines files by name. It returns those that differ from the index, the names of files that were
+// edited before the version that they are based on was flushed, and the names of files that do not exist.
 func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	names []string) (due []Suspect, early, absent []string, err error) {
 	for _, name := range names {
@@ -133,7 +136,8 @@ func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	return due, early, absent, nil
 }
 
-// Suspect is a file that is to be judged: its size or time differs from the index, or the index does not have it.
+// Suspect is a file that may have to be adopted: its size or time differs from the index, or the index does
+// not list it.
 type Suspect struct {
 	Name, ID string
 	unknown  bool
@@ -141,7 +145,8 @@ type Suspect struct {
 	Adopted  func(*Adoption) // if not nil, called after the file was adopted
 }
 
-// suspect reports whether a file is a suspect. For a missing file the error is fs.ErrNotExist.
+// suspect reports whether a file differs from the index in size or time, or is not in the index. For a missing
+// file the error is fs.ErrNotExist.
 func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, is bool, err error) {
 	s.Name = name
 	info, err := k.Stat(name)
@@ -180,10 +185,12 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	return s, is && flushed, nil
 }
 
-// judgeTries is how often files that are written meanwhile are judged together.
+// judgeTries is how often the decision about several files together is repeated because they are written
+// meanwhile.
 const judgeTries = 3
 
-// JudgeAll judges files, and adopts many in one commit. Its error is not about one of them.
+// JudgeAll decides about files that differ from the index, and adopts many in one commit. Its error is not
+// about one of them.
 func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	var again []Suspect
 	for try := 0; len(due) > 0; try++ {
@@ -202,8 +209,8 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 	return nil
 }
 
-// judgeSome judges as many of the first suspects as one commit takes, under one flush.lock. late are those that were
-// written meanwhile.
+// judgeSome decides about as many of the first suspects as one commit takes, under one flush.lock. n is their
+// number; late are those that were written meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -244,7 +251,7 @@ func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect)
 	return n, late, nil
 }
 
-// judgeEach judges each file individually, as reading it does.
+// judgeEach decides about each file individually, as reading the document does.
 func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
 		_, err := ed.engine.Find(ctx, k, s.ID, true)
@@ -259,7 +266,7 @@ func (ed *Adopter) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect)
 	return nil
 }
 
-// verdictOf judges a file.
+// verdictOf decides what to do about a file that differs from the index.
 func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
 	if !s.unknown {
 		return ed.verdict(ctx, held, k, s.ID)
@@ -280,7 +287,7 @@ func (ed *Adopter) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind
 	return is
 }
 
-// reported reports a file that could not be adopted, once for each state of the file.
+// reported reports that a file could not be adopted, once for each state of the file.
 func (ed *Adopter) reported(k *engine.Kind, name string, err error) {
 	path := k.Name() + "/" + name
 	info, serr := k.Stat(name)

@@ -12,14 +12,15 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// olderLook is how many versions back the vector of an edited file is searched for.
+// olderLook is how many versions of a document are searched for the vector in its edited file.
 const olderLook = 100
 
-// withoutOlder replaces the embedding in an edited file of a memory by that of the memory, if the embedding in the file
-// is that of a version from before a change of the model. A checkout, or an editor that had the file open, restores
-// such an embedding unintentionally, and updated_at does not show that, because a re-embedding does not change it. ok
-// is false if the file is to be adopted unchanged; a vector that the log no longer has cannot be distinguished from one
-// that a user has set. stood is the version that the edit replaces.
+// withoutOlder replaces the embedding in an edited file of a memory by that of the memory, if the embedding in
+// the file is that of a version from before a change of the embedding model. A checkout, or an editor that had
+// the file open, restores such an embedding unintentionally, and updated_at does not show that, because a
+// re-embedding does not change it. ok is false if the file is to be adopted unchanged; a vector that the log
+// no longer has cannot be distinguished from one that a user has set. stood is the version that the edit
+// replaces.
 func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte,
 	old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := ed.vectors.Model()
@@ -44,7 +45,7 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	return doc, stood, err == nil, err
 }
 
-// hadBefore reports whether a version below since, going back from at, had the vector.
+// hadBefore reports whether a version of the document below since, going back from at, had the vector in p.
 func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
 		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)
@@ -63,7 +64,7 @@ func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Pars
 	return false
 }
 
-// previous returns the version that another one replaced; 0 if there was none, or it is unknown.
+// previous returns the version of a document that another one replaced; 0 if there was none, or it is unknown.
 func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
 	if _, view, err := ed.engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous

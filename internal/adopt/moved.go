@@ -23,14 +23,16 @@ import (
 
 // Bounds on the files that are remembered, for a kind with companions, to recognise a renamed file.
 const (
-	// movedWithin is how long before the loss of a file is noticed the file with the new name may have been adopted.
+	// movedWithin is the maximum time between the adoption of a file under its new name and the moment at
+	// which the loss of the old file is noticed.
 	movedWithin = time.Minute
 	mostInodes  = 1 << 18
 	mostArrived = 1 << 16
 )
 
-// moves is what this process knows of files that were renamed by hand. A file with a new name is adopted as a new
-// document at once, and the old file is missing. When that is settled, the two become one document: see Files.moved.
+// moves is what this process knows about files that were renamed by hand. A file with a new name is adopted as
+// a new document at once, and the old file is missing. When that is settled, the two become one document: see
+// Files.moved.
 type moves struct {
 	mu      sync.Mutex
 	inodes  map[string]inode   // of files that were in place, by id
@@ -61,7 +63,8 @@ func (m *moves) saw(k *engine.Kind, id string, info vfs.Info) {
 	m.inodes[id] = inode{info.Dev, info.Ino}
 }
 
-// came records that a file was adopted; lsn is that of the new document, 0 for a new version of an existing one.
+// came records that a file was adopted; lsn is the version of the new document, 0 for a new version of an
+// existing one.
 func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, now time.Time) {
 	if k.Companion == nil {
 		return
@@ -83,9 +86,10 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 		lsn: lsn, at: now}
 }
 
-// pair returns the recent arrivals that have the files of missing documents, by the id of the missing document: first
-// those with its inode, if like reports that their content can be an edit of it, then those with its content, if only
-// one missing document and one arrival have that. Empty files are not paired by content.
+// pair finds, for missing documents, recently adopted files that were the files of these documents, and
+// returns them by the id of the missing document. First come those with its inode, if like reports that their
+// content can be an edit of it, then those with its content, if only one missing document and one arrival have
+// that. Empty files are not paired by content.
 func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	like func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
@@ -231,8 +235,9 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 	return nil
 }
 
-// alike reports whether at least half of the lines of a text, by bytes, are in another one: a file that was renamed and
-// then edited. A file system may give a free inode to another file at once, so the inode is no proof.
+// alike reports whether at least half of the lines of the text was, by bytes, are in the text is: then a file
+// was renamed and edited. A file system may give a free inode to another file at once, so the inode is no
+// proof.
 func alike(was, is []byte) bool {
 	has := map[string]int{}
 	for line := range bytes.Lines(is) {
@@ -251,9 +256,9 @@ func alike(was, is []byte) bool {
 // tick is longer than the step of the clock from which a kernel takes the times of files.
 const tick = 20 * time.Millisecond
 
-// read reads a file that is to be judged. For a kind whose files win, it waits until the last change is longer than a
-// tick ago: the version gets the time of the file, and another change within the tick would not change that time, and
-// so count as damage.
+// read reads a file that differs from the index. For a kind whose files win, it waits until the last change is
+// longer than a tick ago: the version gets the time of the file, and another change within the tick would not
+// change that time, and so count as damage.
 func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data []byte, info vfs.Info, err error) {
 	for try := 0; ; try++ {
 		data, info, err = k.Read(name, places.StoredMost)
@@ -267,7 +272,8 @@ func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data 
 	}
 }
 
-// normal renames files to normal form C, and returns their resulting names.
+// normal renames those of the files whose names are not in Unicode normal form C, and returns the resulting
+// names.
 func (ed *Adopter) normal(k *engine.Kind, names []string) []string {
 	list := names[:0:0]
 	for _, name := range names {

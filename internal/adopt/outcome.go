@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// carryOut carries verdicts out. Each verdict has its own outcome.
+// carryOut does what verdicts about files require: it adopts, restores or reports each file. Each verdict gets
+// its own result.
 func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	ed.AdoptAll(ctx, held, k, list)
 	var back []*Verdict
@@ -45,14 +46,14 @@ func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind,
 	ed.AdoptAside(ctx, held, restored)
 }
 
-// PutBack restores a version into its file.
+// PutBack writes a version of a document back into its file.
 func (ed *Adopter) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
 	_, err := ed.putAllBack(ctx, held, k, []*Verdict{{ID: id, Version: v}})
 	return err
 }
 
-// putAllBack restores versions into their files. The store did not write the existing files; the round sets them aside
-// and returns them as edits.
+// putAllBack writes versions back into their files. The store did not write the existing files; the round sets
+// them aside and returns them as edits.
 func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))

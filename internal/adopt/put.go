@@ -24,8 +24,9 @@ type Adoption struct {
 	stood *engine.Version // an existing version: only the embedding differs, and nothing is written
 }
 
-// adoption prepares the bytes of an edited file for the log, except for an embedding of an older model. old is the
-// version that it replaces, zero for a file that a user created; mtime is the time of such a file.
+// adoption prepares the bytes of an edited file for the log; it replaces an embedding by an older model, see
+// withoutOlder. old is the version that the file replaces, zero for a file that a user created; mtime is the time of
+// such a file.
 func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time,
 	old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
@@ -78,7 +79,8 @@ func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parse
 	return a, nil
 }
 
-// Adopt adopts one document, in place of a version if there is one.
+// Adopt adopts the content of one file as a version of its document, in place of the version old if there is
+// one.
 func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte,
 	mtime time.Time, old engine.Version) (engine.Version, error) {
 	a, err := ed.adoption(ctx, k, p, data, mtime, old)
@@ -90,8 +92,8 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 	return v.Version, v.Err
 }
 
-// AdoptAll adopts the files that were judged to be edits, in as few commits as possible. Each has its own outcome: one
-// that another writer wrote meanwhile gets ErrConflict, and the others are adopted.
+// AdoptAll adopts the files whose verdict is that they are edits, in as few commits as possible. Each has its
+// own result: one whose document another writer wrote meanwhile gets ErrConflict, and the others are adopted.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part
@@ -132,8 +134,8 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 	}
 }
 
-// place searches for documents that are in the way of new files, for a kind whose documents are in folders: a verdict
-// about a file that cannot coexist with another document becomes an error. end is called after the commit.
+// place searches for existing documents whose paths exclude those of new files, for a kind whose documents are
+// in folders: a verdict about such a file becomes an error. end is called after the commit.
 func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
 	var created []*Verdict
 	var ids []string

@@ -88,7 +88,8 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	return why, nil
 }
 
-// Problems returns errors for the files that this process has reported and that are unchanged since.
+// Problems returns errors for the files that this process has reported as not adoptable and that are unchanged
+// since.
 func (ed *Adopter) Problems() (problems []error) {
 	ed.engine.Health().Mu.Lock()
 	told := maps.Clone(ed.engine.Health().Told)
@@ -116,8 +117,8 @@ func (ed *Adopter) Problems() (problems []error) {
 	return append(problems, ed.vanished()...)
 }
 
-// vanished returns an error for each missing folder of a kind that stores only have once there are such documents, if
-// the store has some: that is an accident, and nothing of it is adopted.
+// vanished returns an error for each missing folder of a kind whose folder is created with the first document,
+// if the store has such documents: the loss is an accident, and nothing of it is adopted.
 func (ed *Adopter) vanished() (problems []error) {
 	for _, k := range ed.engine.Present() {
 		n := ed.engine.State().Live(k.Letter)

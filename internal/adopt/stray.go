@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// stray is a file that contains the document of another file, by its id.
+// stray is a file that contains a document whose id belongs to another file.
 type stray struct {
 	in   *engine.Kind // the folder that the file is in
 	name string
@@ -23,9 +23,10 @@ type stray struct {
 
 func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 
-// strays returns the files that contain documents of ids and are not the files of these: a user has renamed or copied
-// them, within the folder or into another one. The names alone do not show that, so strays checks all files, and reads
-// those that differ from the index; backup files of editors (x.json~) are ignored.
+// strays returns the files that contain documents of ids but do not have the names that belong to these: a
+// user has renamed or copied them, within the folder or into another one. The names alone do not show that, so
+// strays checks all files, and reads those that differ from the index; backup files of editors (x.json~) are
+// ignored.
 //
 // A document of an opaque kind does not contain its id, so a file with another name is another document.
 func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
@@ -62,7 +63,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 	return found, nil
 }
 
-// read reads the document, of a kind, whatever its id.
+// read reads and parses the document in the file, whatever its id.
 func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	data, _, err = s.in.Read(s.name, places.StoredMost)
 	if err == nil {
@@ -71,9 +72,10 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	return data, p, err
 }
 
-// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a deletion. If
-// neither log nor archive has the version, a file with another name may have it, or an edit of it, which is adopted
-// then; an older copy is not. These files stay in place, and are reported like every misplaced file.
+// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a
+// deletion. If neither log nor archive has the version, a file with another name may have it, or an edit of
+// it, which is adopted then; an older copy is not. These files stay in place, and are reported like every
+// misplaced file.
 func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version,
 	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}

@@ -11,9 +11,10 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Suspects yields the names in a folder whose files differ from the index in size or time, those that the index does
-// not have, and those whose files do not exist: for Look. It reads no document, and checks each file once. The loop's
-// body may pause to limit the load; there is no other cost for other goroutines.
+// Suspects yields the names in a folder whose files differ from the index in size or time, those that the
+// index does not list, and those whose files do not exist: they are arguments for Look. It reads no document,
+// and checks each file once. The loop's body may pause to limit the load; there is no other cost for other
+// goroutines.
 func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		k, ed := f.folder(folder), f.ed
@@ -63,7 +64,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 	}
 }
 
-// Missing returns the names of documents in folders of a tree, and below them, that have no file.
+// Missing returns the names of the documents in the folders dirs, and below them, whose files are missing.
 func (f *Files) Missing(ctx context.Context, folder string, dirs []string) (names []string, err error) {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || !k.Tree() {

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// times sets the times of the version that a file becomes, by the rule of the package comment. The file keeps what was
-// saved in it. mtime is that of the file.
+// times sets the times of the version that a file becomes, by the rule in the package comment. The file itself
+// is not changed. mtime is its modification time.
 func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time) {
 	if old.LSN == 0 && !p.Created.IsZero() && !p.Updated.IsZero() {
 		return // a new file contains its times
@@ -36,8 +36,8 @@ func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time)
 	}
 }
 
-// Newcomer judges the bytes of a file that belongs to no version: if they are a document, it is to be adopted. name is
-// that of the file, "" if the document may have any name; then id is that of the document.
+// Newcomer decides about the bytes of a file that belongs to no version: if they are a document, it is to be
+// adopted. name is that of the file, "" if the document may have any name; then id is that of the document.
 func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name, id string,
 	mtime time.Time) *Verdict {
 	v := &Verdict{name: name}

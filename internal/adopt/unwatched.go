@@ -9,12 +9,12 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// quietFor is for how long a folder must be unchanged before a missing file in it counts as deleted: programs delete a
-// file while they save it, and a checkout deletes many.
+// quietFor is for how long a folder must be unchanged before a missing file in it counts as deleted: programs
+// delete a file while they save it, and a checkout deletes many.
 const quietFor = 2 * time.Second
 
-// unwatched decides about the missing files of a folder, as the watching process does, if no process watches: their
-// deletion is adopted, or, if adopt_deletions is false in config.json, they are restored.
+// unwatched decides about the missing files of a folder, as the watching process would, if no process watches:
+// their deletion is adopted, or, if adopt_deletions is false in config.json, they are restored.
 func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	if ed.engine.Log().Processes().Leader() != 0 || ed.engine.Log().Notes().Distrusted() {
 		return nil
@@ -61,7 +61,7 @@ func (ed *Adopter) quiet(k *engine.Kind) bool {
 	return age < 0 || age >= quietFor
 }
 
-// changed returns when the names in the folder of a kind, or in a folder in it, were last changed.
+// changed returns when the names in the folder of a kind, or in one of its subfolders, were last changed.
 func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
 	dirs, err := k.Dirs()
 	for _, dir := range dirs {

@@ -13,16 +13,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before returns, for each of some places in sessions, the id of the memory before it in the same session, or "" if
-// there is none. Memories in except are skipped.
+// Before is a function that returns, for each of some places in sessions, the id of the memory before it in
+// the same session, or "" if there is none. Memories in except are skipped.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
-// said is the text that is embedded for a memory. own is the part of text that comes from the memory itself; as long as
-// own is unchanged, a vector belongs to the memory.
+// said is the text that is embedded for a memory. own is the part of text that comes from the memory itself,
+// and not from the memory before it; as long as own is unchanged, a vector belongs to the memory.
 type said struct{ own, text string }
 
-// texts returns the texts to embed for memories. A text can include the content of the memory before it in its session,
-// among the stored memories and those that ops write.
+// texts returns the text to embed for each of the memories. A text can include the content of the memory
+// before it in its session, among the stored memories and those that ops write.
 func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string
@@ -75,8 +75,8 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	return before, err
 }
 
-// together finds, for each memory that ops write, the memory before it in its session among these. replaced has the ids
-// that ops write.
+// together finds, for each memory that ops write, the memory before it in its session among those that ops
+// write. replaced has the ids that ops write.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
 	sessions := map[string][]*memstore.Memory{}

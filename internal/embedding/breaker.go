@@ -18,7 +18,7 @@ const (
 	breakerLast     = 5 * time.Minute
 )
 
-// waiter is the kind of caller that waits for a call of the embedder.
+// waiter says which kind of caller waits for a call of the embedder.
 type waiter int
 
 const (
@@ -27,7 +27,8 @@ const (
 	forUser                // Reembed or Pending, started by a user: never refused
 )
 
-// standing records the last failures of an embedder. Processes share it (kept.go).
+// standing records the last failures of an embedder, and until when it is not called. Processes share it
+// (kept.go).
 type standing struct {
 	Failures int           `json:"failures"` // number of failures in a row
 	Since    time.Time     `json:"since"`    // time of the first of them
@@ -48,14 +49,14 @@ func (s *standing) next() time.Time {
 
 func (s *standing) down() bool { return s.Failures >= breakerFailures }
 
-// due reports whether the back-off has passed and no other process is probing. A clock that is set back does not
-// lengthen the back-off.
+// due reports whether the back-off after the last failure has passed and no other process is probing. A clock
+// that is set back does not lengthen the back-off.
 func (s *standing) due(now time.Time) bool {
 	ahead := func(t time.Time, most time.Duration) bool { return now.Before(t) && t.Sub(now) <= most }
 	return !ahead(s.Next, s.Wait) && !ahead(s.Claim, breakerLast)
 }
 
-// Breaker decides whether the embedder may be called.
+// Breaker decides whether the embedder may be called, or is not called for a while because it has failed.
 type Breaker struct {
 	Clock func() time.Time
 	Kept  *Kept // file that is shared with other processes; nil: not shared
@@ -74,7 +75,7 @@ type call struct {
 	probe bool
 }
 
-// change is the effect of a call on the state of the breaker.
+// change is how the result of a call has changed whether the embedder counts as down.
 type change int
 
 const (
@@ -83,7 +84,8 @@ const (
 	cameUp
 )
 
-// enter allows a call of the embedder, or returns an *errs.EmbedderError.
+// enter asks for leave to call the embedder. It returns an *errs.EmbedderError if the embedder is not to be
+// called now.
 func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

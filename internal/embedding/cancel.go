@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Cancel cancels a re-embedding that has not changed the store's model yet, and returns the name of its model.
+// Cancel ends a re-embedding that has not changed the store's model yet, and returns the name of the model to
+// which it would have changed.
 func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 	unlock, err := em.LockComputed()
 	if err != nil {

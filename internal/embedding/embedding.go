@@ -51,18 +51,18 @@ type Embedding struct {
 	held      bool  // this process computes the vectors of another model, and embeds nothing that is put
 }
 
-// Config is the configuration of a store's embedder.
+// Config has the options of New, which tests may change.
 type Config struct {
 	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: there is none
 	Batch int                                                            // maximum number of texts in one call
 	Model string                                                         // name of the model of its vectors
-	// Fit means that vectors of another dimension than the store's are cut or padded.
+	// Fit means that the embedder's vectors are cut or padded if they have another dimension than the store's.
 	Fit     bool
 	Timeout time.Duration // maximum duration of a call that a write or a query waits for
 	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
-// New returns the embedder of a store. The parameter before finds, for a memory, the previous one in the same session.
+// New returns the embedder of a store. before finds, for a memory, the previous one in the same session.
 func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, c Config) *Embedding {
 	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, config: c}
 	host, service := eng.Env(), c.Service
@@ -75,7 +75,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before B
 	return e
 }
 
-// Breaker returns the breaker of calls to the embedder.
+// Breaker returns the Breaker that decides whether the embedder may be called.
 func (e *Embedding) Breaker() *Breaker { return &e.breaker }
 
 // Model returns the name of the model of this process's embedder, "" if it has no embedder.
@@ -91,11 +91,11 @@ func (e *Embedding) Tune() *Config { return &e.config }
 
 var errEmbedClosing = errors.New("the store is closing")
 
-// embed requests the vectors of texts from the embedder, outside of all locks. If ctx ends, it returns the error of
-// ctx; any other error means that there are no vectors now.
+// embed requests the vectors of texts from the embedder, outside of all locks. If ctx ends, it returns the
+// error of ctx; any other error means that there are no vectors now.
 //
-// If the parameter by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors
-// must be of the embedder's model, made with the same template, and of the same dimension.
+// If by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors must
+// be of the embedder's model, made with the same template, and of the same dimension.
 func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
@@ -167,7 +167,8 @@ func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]fl
 	return list, err
 }
 
-// Query returns the vectors of texts to search by, each put into the template of queries. Nothing is stored.
+// Query returns the vectors of texts to search by, after it has put each into the template for queries. It
+// stores nothing.
 func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, error) {
 	if em.config.Call == nil {
 		return nil, errNone
@@ -242,8 +243,8 @@ func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
 	}
 }
 
-// checkVectors checks that there is one vector for each text, and that all have the expected dimension and finite
-// numbers.
+// checkVectors returns an error unless the embedder has returned one vector for each text, and all have the
+// expected dimension and finite numbers.
 func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts int, next bool) error {
 	if len(list) != texts {
 		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(list), texts)
@@ -283,8 +284,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 	return nil
 }
 
-// unsuited reports whether a commit was refused because of vectors from the embedder: another process has decided on
-// another dimension while the embedder was called.
+// unsuited reports whether err means that a commit was refused because of vectors from the embedder: another
+// process has decided on another dimension while the embedder was called.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the vector came from the caller

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kept is the file through which the processes of one user share that an embedding service is down: otherwise a process
-// that runs one command would not find out. The file is outside of the store, because a copy of the store on another
-// machine uses another service. Its contents are untrusted input.
+// Kept is the file by which the processes of one user tell each other that an embedding service is down:
+// otherwise a process that runs one command would not find out. The file is outside of the store, because a
+// copy of the store on another machine uses another service. Its contents are untrusted input.
 type Kept struct {
 	FS     vfs.FS
 	Dir    string // a folder of this user, outside of every store
@@ -27,7 +27,8 @@ const (
 	keptFolder = "embedders"
 	mostKept   = 8 << 10
 	mostError  = 2 << 10
-	// keptFor is the maximum age of a record that is used: failures of an hour ago do not form a row with current ones.
+	// keptFor is the maximum age of a record of failures that is used: failures of an hour ago do not form a
+	// row with current ones.
 	keptFor = time.Hour
 )
 
@@ -36,7 +37,7 @@ func (k *Kept) path() string {
 	return filepath.Join(k.Dir, keptFolder, fmt.Sprintf("%x.json", sum[:16]))
 }
 
-// load reads the record from the file. It returns false if the record is old or invalid.
+// load reads the record of failures from the file. It returns false if the record is old or invalid.
 func (k *Kept) load(now time.Time) (standing, bool) {
 	var s standing
 	b, err := vfs.ReadFile(k.FS, k.path(), mostKept)
@@ -50,7 +51,7 @@ func (k *Kept) load(now time.Time) (standing, bool) {
 	return s, true
 }
 
-// save replaces the file by a record. If that fails, other processes have to find out by themselves.
+// save writes a record of failures to the file. If that fails, other processes have to find out by themselves.
 func (k *Kept) save(s *standing) {
 	c := *s
 	if len(c.Error) > mostError {

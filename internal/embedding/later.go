@@ -25,10 +25,11 @@ const (
 	embedLastWait  = 5 * time.Minute
 )
 
-// MostQueued is the maximum number of ids in the queue. Further memories without a vector are found through the index.
+// MostQueued is the maximum number of memories that are queued for embedding. Further memories without a
+// vector are found through the index.
 const MostQueued = 10_000
 
-// EmbedLater queues a memory that has no vector because the embedder failed.
+// EmbedLater queues a memory for embedding in the background, because the embedder failed when it was put.
 func (em *Embedding) EmbedLater(id string) {
 	e := em
 	e.mu.Lock()
@@ -103,8 +104,8 @@ func (em *Embedding) Run(ctx context.Context) {
 	}
 }
 
-// embedQueued gives vectors to some memories of the queue, and returns how many got one. If the embedder was down, it
-// is first called with a plain text, so that a text which it refuses cannot keep it down.
+// embedQueued gives vectors to some of the queued memories, and returns how many got one. If the embedder was
+// down, it is first called with a plain text, so that a text which it refuses cannot keep it down.
 func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
 	if em.breaker.rest() > 0 {
 		if _, err := em.embed(ctx, []string{ProbeText}, nil, forQueue); err != nil {
@@ -114,8 +115,8 @@ func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, erro
 	return em.embedStored(ctx, ids, forQueue)
 }
 
-// waitToEmbed pauses after a failure. A successful call by another goroutine ends the pause. It returns false if ctx
-// ends.
+// waitToEmbed pauses after the embedder has failed. A successful call by another goroutine ends the pause. It
+// returns false if ctx ends.
 func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -138,8 +139,8 @@ func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// NextQueued returns the next ids, up to most, and fills the queue from the index if there are more. Ids stay in the
-// queue until Dequeue.
+// NextQueued returns the ids of the next queued memories, up to most, and fills the queue from the index if
+// there are more. Ids stay in the queue until Dequeue.
 func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error) {
 	e := em
 	e.mu.Lock()
@@ -188,7 +189,7 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 	return append([]string(nil), e.queue[:min(most, len(e.queue))]...), nil
 }
 
-// Dequeue removes ids from the queue. If back is true, it moves them to the end of the queue instead.
+// Dequeue removes memories from the queue for embedding, or, if back is true, moves them to its end.
 func (em *Embedding) Dequeue(ids []string, back bool) {
 	e := em
 	e.mu.Lock()
@@ -313,8 +314,8 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	return n, err
 }
 
-// inParts calls write with all ids, or, if they are too many for one commit, with several parts of them: the batch is
-// the store's own, so no caller could make it smaller. It returns the sum of the results.
+// inParts calls write with all ids, or, if they are too many for one commit, with several parts of them: no
+// caller has chosen the size of this batch, so none could make it smaller. It returns the sum of the results.
 func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {
@@ -408,8 +409,8 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]said
 	return known, nil
 }
 
-// Waiting returns the number of memories that wait for the embedder, as far as this process knows, and the last error
-// of the embedder.
+// Waiting returns the number of memories that wait to be embedded, as far as this process knows, and the last
+// error of the embedder.
 func (em *Embedding) Waiting() (int64, error) {
 	e := em
 	e.mu.Lock()

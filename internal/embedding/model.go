@@ -32,8 +32,9 @@ func (em *Embedding) Suits(m *index.Model) error {
 	return nil
 }
 
-// nameModel records the model of the store's vectors in the log, once: the one of config.json or of the vector files,
-// else that of this process. From then on processes with another model are refused.
+// nameModel records in the log the name of the model of the store's vectors, once: that in config.json or in
+// the vector files, else that of this process's embedder. From then on processes with another model are
+// refused.
 func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	model := em.vectors.Model()
 	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
@@ -59,15 +60,16 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	return nil
 }
 
-// maker is how vectors are made: by a model, under the name that the store has for it, with a template.
+// maker says how vectors are made: by which model, under the name that the store has for it, and with which
+// template.
 type maker struct {
 	name     string
 	template *template.Template
 	unsure   bool // the existing vectors, which may name the model, could not be read
 }
 
-// now returns the maker of vectors that are stored now. If no model is named yet, it decides here; session means that
-// one of the first vectors is for a memory in a session.
+// now returns the maker of the vectors that are stored at present. If the store has not named a model yet, it
+// decides now; session means that one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
 	if model.Name != "" || em.config.Model == "" || model.Next != "" {
@@ -103,7 +105,7 @@ func first(c *settings.VectorConfig, session bool) *template.Template {
 	return t
 }
 
-// next returns the maker of the vectors of a re-embedding.
+// next returns the maker of the vectors that a re-embedding computes.
 func (em *Embedding) next(ctx context.Context) (*maker, error) {
 	model := em.vectors.Model()
 	c := em.engine.Settings().Now().VectorSettings()

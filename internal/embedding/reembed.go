@@ -48,7 +48,8 @@ func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
 	return &r.report, errors.Join(err, unlock())
 }
 
-// LockComputed takes the lock that only one re-embedding may hold. It fails with errs.ErrLocked if another run has it.
+// LockComputed takes the lock that only one re-embedding at a time may hold. It fails with errs.ErrLocked if
+// another run has it.
 func (em *Embedding) LockComputed() (unlock func() error, err error) {
 	dir := filepath.Join(em.engine.Env().Dir, vectors.VectorFolder)
 	if err := em.engine.Env().FS.Mkdir(dir, em.engine.Env().FolderMode); err == nil {

@@ -31,13 +31,14 @@ type refused struct {
 
 const refusedTries = 3
 
-// mostRefusals is the maximum number of refusals in a report.
+// mostRefusals is the maximum number of refused memories that a report lists.
 const mostRefusals = 1000
 
-// ProbeText is the text of a probe as long as the embedder has accepted no other text in this run.
+// ProbeText is the text with which a re-embedding tests whether the embedder works, as long as the embedder
+// has accepted no other text in this run.
 const ProbeText = "a text"
 
-// embed returns the vectors of texts. Refused texts have none and are recorded.
+// embed returns the vectors of texts. Texts that the embedder refuses have none and are recorded.
 func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (embedded, error) {
 	known := embedded{}
 	if len(texts) == 0 {
@@ -62,13 +63,13 @@ func (r *reembed) by(next bool) *maker {
 	return r.maker
 }
 
-// passes reports whether an error may be caused by one of the texts.
+// passes reports whether an error of a call with several texts may be caused by one of them.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
-// ask requests the vectors of the texts of some ids, and adds them to known.
+// ask requests the vectors of the texts of some memories, and adds them to known.
 func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
 	some := map[string]said{}
 	for _, id := range ids {
@@ -83,7 +84,7 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, 
 	return nil
 }
 
-// probe calls the embedder with a text that it has accepted before.
+// probe tests whether the embedder works, by a call with a text that it has accepted before.
 func (r *reembed) probe(ctx context.Context, next bool) error {
 	text := r.taken
 	if text == "" {
@@ -112,7 +113,8 @@ func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]sai
 	return nil
 }
 
-// alone requests a single text and decides whether the embedder refuses it or is unavailable.
+// alone requests the vector of a single text and decides whether the embedder refuses the text or is
+// unavailable.
 func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded,
 	why error) error {
 	for try := 1; ; try++ {
@@ -147,7 +149,7 @@ func (r *reembed) refuses(id string, sum [32]byte) bool {
 	return ok && was.sum == sum
 }
 
-// askAgain requests all refused texts once more.
+// askAgain requests the vectors of all refused texts once more.
 func (r *reembed) askAgain(ctx context.Context) error {
 	ids := slices.Sorted(maps.Keys(r.refused))
 	clear(r.refused)
@@ -158,7 +160,7 @@ func (r *reembed) askAgain(ctx context.Context) error {
 	})
 }
 
-// none returns an error if the embedder has refused all contents; nil if no memory has content.
+// none returns an error if memories have content and the embedder has refused that of all.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
 		return fmt.Errorf("the embedder refused all %d contents, first that of memory %s: %w", len(r.refused),
@@ -167,7 +169,8 @@ func (r *reembed) none() error {
 	return nil
 }
 
-// tellRefused adds the memories left without an embedding to the report.
+// tellRefused adds to the report the memories that remain without an embedding because the embedder refused
+// their content.
 func (r *reembed) tellRefused() {
 	r.report.Refused = int64(len(r.refused))
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// dropOthers removes the file of vectors that a re-embedding had computed, from a store that is being restored to a
-// position at which that re-embedding was not running yet. Nothing would continue it, and after a loss of log and index
-// the file would be taken as evidence of a running re-embedding.
+// dropOthers removes, from a store that is being restored, the file of vectors that a re-embedding had
+// computed, if that re-embedding was not running yet at the restored position. Nothing would continue it, and
+// after a loss of log and index the file would be taken as evidence of a running re-embedding.
 func (em *Embedding) dropOthers(model *index.Model) error {
 	path := em.vectors.ComputedPath(vectors.ComputedName)
 	f, err := em.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -46,8 +46,8 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 	return em.vectors.DropComputed()
 }
 
-// Restore records the model of the vectors at the restored position in the log and config.json of a store that is being
-// restored. The index has it already.
+// Restore records in the log and in config.json of a store that is being restored the embedding model that the
+// store had at the restored position. The index has it already.
 func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err

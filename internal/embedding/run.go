@@ -73,10 +73,10 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	return r.finish(ctx)
 }
 
-// purgeTries is the maximum number of times that a run starts again because a purge removed its file.
+// purgeTries is how often a re-embedding starts again because a purge removed its file of computed vectors.
 const purgeTries = 3
 
-// compute computes all vectors and switches the model to them.
+// compute computes the vectors of all memories and switches the store's model to the embedder's.
 func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	em := r.em
 	if r.file != nil {
@@ -102,8 +102,8 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	return r.change(ctx)
 }
 
-// hold stops this process from embedding memories that are put, while its embedder's model is not the store's; false
-// resumes it.
+// hold makes this process stop embedding memories that are put, while its embedder's model is not the store's;
+// with false it embeds them again.
 func (r *reembed) hold(held bool) {
 	e := r.em
 	e.mu.Lock()
@@ -117,8 +117,8 @@ func (r *reembed) hold(held bool) {
 	}
 }
 
-// announce records in the log the model of the vectors that are being computed, so that no process stores such vectors
-// among the current ones.
+// announce records in the log the model of the vectors that are being computed, so that no process stores such
+// vectors among those of the present model.
 func (r *reembed) announce(ctx context.Context) error {
 	em, name := r.em, r.maker.name
 	for range engine.FindTries {
@@ -144,7 +144,8 @@ func (r *reembed) announce(ctx context.Context) error {
 	return fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }
 
-// computeAll computes the vectors of the memories whose ids are after the last one in the file.
+// computeAll computes the vectors of the memories whose ids are after the last one in the file of computed
+// vectors.
 func (r *reembed) computeAll(ctx context.Context) error {
 	em := r.em
 	if r.file.Ended {
@@ -209,8 +210,8 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 	return all, err
 }
 
-// computeSome computes the vectors of memories, and appends them to the file. It omits memories whose text has the hash
-// in known.
+// computeSome computes the vectors of memories, and appends them to the file of computed vectors. It omits
+// memories whose text has the hash in known.
 func (r *reembed) computeSome(ctx context.Context, ids []string,
 	known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em

@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchTries is the maximum number of attempts to find a moment for the switch in which nothing was committed since
-// the last check for changes. After that the switch is made regardless: memories changed by then are processed later,
-// and have no vector until then.
+// switchTries is how often a re-embedding tries to find a moment for the switch in which nothing was committed
+// since the last check for changes. After that the switch is made regardless: memories changed by then are
+// processed later, and have no vector until then.
 const switchTries = 16
 
 // change makes the computed vectors the store's, with one log entry. The entry is valid only if the memories are
@@ -67,9 +67,9 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 }
 
-// contentless returns the change of the model for a store in which no memory has content: vectors that are put from now
-// on are by this model. If the store has no vector at all, its dimension becomes this model's; otherwise the dimension
-// of deleted vectors would exclude all others.
+// contentless returns the change of the embedding model for a store in which no memory has content: vectors
+// that are put from now on are by this model. If the store has no vector at all, its dimension becomes this
+// model's; otherwise the dimension of deleted vectors would exclude all others.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em
 	c := vectors.ChangeOfModel(model)
@@ -130,7 +130,7 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	return len(list[ProbeText]), nil
 }
 
-// settleName does the same as settleConfig, for a change of the model's name only.
+// settleName writes the name of the model into config.json, for a store whose model has only got another name.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()
@@ -145,8 +145,8 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 // errPurged means that a purge removed the file of computed vectors, because it included a purged memory.
 var errPurged = errors.New("a purge removed the computed vectors")
 
-// standing calls f under flush.lock, if the open file of computed vectors is still the one at its path. A purge
-// replaces the file under the same lock; standing then returns errPurged.
+// standing calls f under flush.lock, if the open file of computed vectors is still the one at its path. A
+// purge replaces the file under the same lock; then standing returns errPurged and does not call f.
 func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
 	held, err := em.engine.Log().LockFlush(ctx)
@@ -168,7 +168,7 @@ func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) erro
 	return f(held.In(ctx))
 }
 
-// have returns, by id, the hashes of the texts whose vectors are computed.
+// have returns the hashes of the texts whose vectors are computed, by the memory's id.
 func (r *reembed) have() (map[string][32]byte, error) {
 	have := make(map[string][32]byte, r.file.Count)
 	_, err := r.file.Records(math.MaxInt64, func(p []byte) error {
@@ -187,7 +187,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 	return have, nil
 }
 
-// catchUp computes the vectors of the memories that were changed since a position; 0 means all memories.
+// catchUp computes the vectors of the memories that were changed since a log position; 0 means all memories.
 func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since wal.LSN) error {
 	ids, err := r.changedSince(ctx, since)
 	if err != nil {
@@ -208,8 +208,8 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 	})
 }
 
-// changedSince returns the ids of the memories that were changed since a position, or of all memories if the changes
-// are not known.
+// changedSince returns the ids of the memories that were changed since a log position, or of all memories if
+// the changes are not known.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
 	em := r.em
 	changes := em.engine.State().Changes(since, 1<<62)

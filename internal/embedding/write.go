@@ -15,8 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// goOn continues an earlier run that was interrupted after its switch. done means that this run has the same model and
-// is complete. Otherwise this run also embeds the memories that are left, which only the other embedder could embed.
+// goOn continues an earlier re-embedding that was interrupted after it had switched the model. done means that
+// this run has the same model and is complete. Otherwise this run also embeds the memories that are left,
+// which only the other embedder could embed.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
 	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {
@@ -38,7 +39,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 	return false, r.rewrite(ctx, &model)
 }
 
-// finish rewrites the documents with vectors of the previous model, and records that none are left.
+// finish rewrites the documents that still have vectors of the previous model, and records that none are left.
 func (r *reembed) finish(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()
@@ -87,7 +88,7 @@ func (r *reembed) forget(ctx context.Context) error {
 	return errors.Join(err, r.em.vectors.Computed().Close(), r.em.vectors.DropComputed())
 }
 
-// rewrite gives the memories the vectors that were computed for them.
+// rewrite stores the computed vectors in the memories for which they were computed.
 func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	return r.file.All(r.em.config.Batch, func(list []vectors.ComputedVector) error {
 		var ids []string
@@ -103,8 +104,8 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	})
 }
 
-// rest gives vectors to memories that the file lacks: memories changed after the computation, and, if pending is set,
-// those without a vector. It returns how many it wrote.
+// rest gives vectors to memories that the file of computed vectors lacks: memories changed after the
+// computation, and, if pending is set, those without a vector. It returns how many it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
 	if err := em.engine.CatchUp(ctx); err != nil {
@@ -168,7 +169,8 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	return n, err
 }
 
-// write gives memories the computed vectors, in one commit if possible, and returns how many it wrote.
+// write stores computed vectors in memories, in one commit if possible, and returns how many memories it
+// wrote.
 func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	vectors map[string]vectors.ComputedVector) (int64, error) {
 	if len(ids) == 0 {
@@ -183,7 +185,8 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	return n, nil
 }
 
-// writeSome writes the vectors of those memories that still have the same content and no vector by the new model.
+// writeSome stores the vectors of those memories that still have the same content and no vector by the new
+// model.
 func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string,
 	computed map[string]vectors.ComputedVector) (n int64, err error) {
 	em := r.em

@@ -61,7 +61,7 @@ func (e *Env) Hold() error {
 	return nil
 }
 
-// Release closes the handle that Hold has opened.
+// Release closes the folder handle that Hold has opened.
 func (e *Env) Release() {
 	if e.release != nil {
 		e.release()

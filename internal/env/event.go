@@ -112,10 +112,10 @@ const (
 	EventSlowed EventKind = "writers slowed"
 )
 
-// Event passes an event to the host.
+// Event passes an event to the host, the program that opened the store.
 func (e *Env) Event(what Event) { e.Listener(what) }
 
-// LogEvent passes an event of the log to the host.
+// LogEvent passes an event of the log to the host, the program that opened the store.
 func (e *Env) LogEvent(what wal.Event) {
 	e.Event(Event{Kind: EventKind(what.Kind), Path: what.Path, LSN: what.LSN, Note: what.Note, Bytes: what.Bytes,
 		Took: what.Took, Err: what.Err})

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// IOError wraps an error of the system with the operation, the path and a sentinel.
+// IOError adds to an error of the system what was being done to which path, and a sentinel error that fits it.
 func (e *Env) IOError(doing, path string, err error) error {
 	switch {
 	case err == nil:
@@ -148,9 +148,9 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses returns the reason why a user cannot write a file or folder, and the remedy; "" if this file is not the
-// cause. root describes the store's folder. The command in the remedy changes only this file: a whole store is not
-// given to another owner, or opened to others, because of one of its files.
+// refuses returns the reason why the user you cannot write the file or folder at, and the remedy; "" if this
+// file is not the cause. root describes the store's folder. The command in the remedy changes only this file:
+// a whole store is not given to another owner, or opened to others, because of one of its files.
 func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
@@ -184,10 +184,10 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 			return "does not let you in", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
 			return "is closed to the group that the store belongs to",
-				fmt.Sprintf("its owner opens it: chmod g+%s %s", bits, quotePath(at))
+				fmt.Sprintf("its owner grants access: chmod g+%s %s", bits, quotePath(at))
 		case at != dir && vfs.InfoIsShared(root):
 			return "is closed to the group that the store belongs to",
-				fmt.Sprintf("its owner opens it: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
+				fmt.Sprintf("its owner grants access: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
 		case at != dir && int(root.UID) == you:
 			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(at))
 		}
@@ -215,8 +215,8 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing reports whether an error means that something could not be read now, which does not mean that it is damaged
-// or missing: too many files are open, a cable is loose, the format is newer.
+// Passing reports whether an error means that something could not be read now, which does not mean that it is
+// damaged or missing: too many files are open, a cable is loose, the format is newer.
 func Passing(err error) bool {
 	var no syscall.Errno
 	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

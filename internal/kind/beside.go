@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Beside has the paths that some documents of a kind occupy: those of their files, and of the folders that contain
-// these. It finds documents that cannot exist together. It must not be used by several goroutines while Add is called.
+// Beside has the paths that some documents of a kind occupy: those of their files, and of the folders that
+// contain these. It finds documents whose paths exclude each other. It must not be used by several goroutines
+// while Add is called.
 type Beside struct {
 	kind   *Kind
 	folds  bool             // paths are compared by Fold
@@ -53,7 +54,7 @@ func (b *Beside) Add(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// each yields the paths that a document occupies, with their keys in places.
+// each yields the paths that a document occupies, and the form in which each is compared.
 func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {
@@ -64,7 +65,7 @@ func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	yield(b.fold(path), place{path, id, false})
 }
 
-// Folds reports whether differing paths in Folder may be treated as equal; see Folding, and FoldsAsDisk.
+// Folds reports whether different paths in Folder may be treated as equal; see Folding, and FoldsAsDisk.
 func (k *Kind) Folds() bool {
 	_, ok := k.Paths.(Folding)
 	return ok

@@ -21,8 +21,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Kind is a kind of document. It has everything in which documents of different kinds differ for code that compares,
-// repairs, copies or erases documents.
+// Kind is a kind of document. It has everything in which documents of different kinds differ for code that
+// compares, repairs, copies or erases documents.
 type Kind struct {
 	At      int    // index of the kind in Kinds
 	Letter  byte   // first byte of the keys of its documents in the log
@@ -50,9 +50,10 @@ type Kind struct {
 	// case.
 	FoldsAsDisk bool
 
-	// Companion returns the id of a second document, of the same kind, for data about a document that its bytes cannot
-	// contain, such as its previous path. The companion is deleted and moved with the document. Companion returns false
-	// if the id already belongs to a companion. nil: there are no companions, and a renamed file is another document.
+	// Companion returns the id of a second document, of the same kind, for data about a document that its
+	// bytes cannot contain, such as its previous path. The companion is deleted and moved with the document.
+	// Companion returns false if the id already belongs to a companion. nil: there are no companions, and a
+	// renamed file is another document.
 	Companion func(id string) (string, bool)
 	// Owner is the inverse of Companion: it returns the id of the document to which a companion belongs; false if the
 	// id belongs to a document. A kind with Companion has it.
@@ -74,7 +75,7 @@ type Kind struct {
 	QuickLine func(line []byte, id string, size, dims int, vectors uint64) bool
 }
 
-// The kinds of a store, in the order of the index's sections and of the checkpoint's times.
+// The kinds of a store, in the order of the index's sections and of the folder times in a checkpoint.
 var (
 	Memories = &Kind{
 		At: 0, Letter: record.Memory, Section: index.Memories, Folder: record.MemoryFolder, Noun: "memory", IDName: "id",
@@ -94,7 +95,8 @@ var (
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
 
-	// Scopes is the kind of the scopes of working memory, for purges only. They have no section and no vectors.
+	// Scopes is the kind of the scopes of working memory, for purges only. They have no section in the index
+	// and no vectors.
 	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
 		IDName: "scope"}
 )
@@ -102,7 +104,7 @@ var (
 // Most is the maximum number of kinds; it is the size of an array indexed by Kind.At.
 const Most = 8
 
-// Reserved are the letters that keys of documents cannot have: those of package record, and those that
+// Reserved are the letters with which no document key may begin: those of package record, and those that
 // package state uses for preconditions.
 const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Purge) +
 	string(record.Kept) + "benr"
@@ -122,7 +124,7 @@ func Register(k *Kind) error {
 		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun,
 			k.Folder)
 	case k.Opaque != (k.IDName == ""):
-		return fmt.Errorf("%w: kind %q: a kind is either opaque or has the name of the member that is the id",
+		return fmt.Errorf("%w: kind %q: a kind is either opaque or has the name of the JSON member that is the id",
 			errs.ErrInvalid, k.Noun)
 	case k.Noun == "" || k.Noun == Scopes.Noun ||
 		slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
@@ -134,7 +136,7 @@ func Register(k *Kind) error {
 	return nil
 }
 
-// Folders returns the names of the folders in which each file is a document.
+// Folders returns the names of the folders of a store in which each file is a document.
 func Folders() []string { return places.Documents() }
 
 // FoldersOf returns those of Folders that a store with the given features has.
@@ -159,10 +161,10 @@ func (k *Kind) Document(id string) (of string, companion bool) {
 // Key returns the key of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
-// VectorKind returns the kind of vectors of its documents, if they have any.
+// VectorKind returns the kind under which the vectors of these documents are stored, if they have any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
 
-// Lettered returns the kind whose keys begin with a letter, nil if there is none.
+// Lettered returns the kind whose log keys begin with a letter, nil if there is none.
 func Lettered(letter byte) *Kind {
 	for _, k := range Kinds {
 		if k.Letter == letter {
@@ -192,7 +194,7 @@ func At(rel string) *Kind {
 	return nil
 }
 
-// Of returns the kind of an entry's key, nil if it is not the key of a document.
+// Of returns the kind of the document to which a log key belongs, nil if it is not the key of a document.
 func Of(key string) *Kind {
 	if len(key) < 2 {
 		return nil
@@ -258,7 +260,8 @@ func decodeNote(data []byte, o DecodeOptions) (Content, error) {
 	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
-// quickMemory calls index.QuickLine: a replay reads the lines of all memories.
+// quickMemory calls index.QuickLine, which checks the index line of a memory without parsing it: a replay
+// reads the lines of all memories.
 func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
 	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
 }
@@ -285,7 +288,7 @@ func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
-// Date fills in the times that a document lacks.
+// Date fills in the creation and update times that a document lacks.
 func (c *Content) Date(created, updated time.Time) {
 	if c.Created.IsZero() {
 		*c.Created = created
@@ -295,8 +298,8 @@ func (c *Content) Date(created, updated time.Time) {
 	}
 }
 
-// Conflicts reports whether an edit was made from a version older than the newest, whose time of last
-// change is given: then it does not replace the newest.
+// Conflicts reports whether an edit of a file was made from a version older than the newest, whose time of
+// last change is given: then the edit does not replace the newest version.
 func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
 	return !k.Opaque && !edit.Updated.IsZero() &&
 		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))

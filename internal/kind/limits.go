@@ -9,8 +9,8 @@ import (
 // MembersMost is the maximum number of members of a stored assembly.
 const MembersMost = 1 << 24
 
-// Stored are the limits for reading stored documents. They are wider than those of config.json, which are for writing.
-// Package places has the maximum size of a file.
+// Stored are the limits for reading stored documents. They are wider than those in config.json, which are for
+// writing. Package places has the maximum size of a file.
 var (
 	Stored         = memstore.Limits{MemoryBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 	StoredAssembly = assembly.Limits{AssemblyBytes: places.StoredMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20,

@@ -20,8 +20,9 @@ type Paths interface {
 	// Path returns the path of a document's file. No two ids have the same path, and no path has a line
 	// break, since backups list paths.
 	Path(id string) string
-	// ID returns the id of the document that a path belongs to. If a path does not contain its id, for example because
-	// it contains a hash instead, ID returns false, and the part of the path that replaces the id.
+	// ID returns the id of the document to which a path belongs. If a path does not contain the id, for
+	// example because it contains a hash instead, ID returns false, and the part of the path that replaces the
+	// id.
 	ID(path string) (id string, ok bool)
 	// IsDocument reports whether a file at a path may be a document, as opposed to a file of an editor or tool. It may
 	// return true for a path that Path never returns.
@@ -49,7 +50,8 @@ type Portable interface {
 	IsPath(path, id string) bool
 }
 
-// Normalizing is implemented by Paths if a file may have the path of a document in another form of Unicode.
+// Normalizing is implemented by Paths if a file may have the path of a document in another Unicode normal
+// form.
 type Normalizing interface {
 	Paths
 	// Normal returns the path that a file should have instead of the given one; false if that is its path already, or
@@ -103,7 +105,8 @@ func (k *Kind) FileName(id string) string {
 // File returns the path of a document's file relative to the store.
 func (k *Kind) File(id string) string { return k.Folder + "/" + k.FileName(id) }
 
-// IsFile reports whether rel, a path in a store, is the path of a document's file, on this system or on another one.
+// IsFile reports whether rel, a path in a store, is the path of the file of document id, on this system or on
+// another one.
 func (k *Kind) IsFile(rel, id string) bool {
 	if rel == k.File(id) {
 		return true
@@ -113,11 +116,11 @@ func (k *Kind) IsFile(rel, id string) bool {
 	return ok && in && p.IsPath(path, id)
 }
 
-// Below returns the path in Folder of a path that is relative to the store.
+// Below returns the path relative to the kind's folder of a path that is relative to the store.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
 
-// ID returns the id of the document that a path in Folder belongs to. It returns false for a path that
-// does not contain its id, and for any other path.
+// ID returns the id of the document to which a path in Folder belongs. It returns false for a path that does
+// not contain the id, and for any other path.
 func (k *Kind) ID(name string) (id string, ok bool) {
 	id, ok = k.paths().ID(name)
 	return id, ok && k.canBe(name)
@@ -140,10 +143,10 @@ func (k *Kind) IDAt(name string) string {
 // and users.
 func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) && k.canBe(name) }
 
-// HasDocuments reports whether one of the paths in Folder has the form of a document's path.
+// HasDocuments reports whether one of the names, paths in Folder, has the form of a document's path.
 func (k *Kind) HasDocuments(names []string) bool { return slices.ContainsFunc(names, k.IsDocument) }
 
-// Tree reports whether the documents of the kind are in folders in Folder.
+// Tree reports whether the documents of the kind may be in subfolders of Folder.
 func (k *Kind) Tree() bool { return k.Paths != nil && k.Paths.Tree() }
 
 // CheckID returns an error for an id whose file cannot be in the folder of the kind.

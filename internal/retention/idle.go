@@ -16,14 +16,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// SweepOptions selects sessions for SweepSessions: those that match either of the two criteria.
+// SweepOptions say which sessions SweepSessions deletes: those that match either of the two criteria.
 type SweepOptions struct {
 	IdleFor time.Duration // select sessions in which nothing was written for this time; 0: none
 	Keep    int           // select all sessions except this many that were written to last; 0: none
 	Apply   bool          // delete the sessions; otherwise they are only listed
 }
 
-// Swept is a session that SweepSessions has selected, and the result.
+// Swept is a session that SweepSessions has selected, and what became of it.
 type Swept struct {
 	Session Session // the session as it was when it was selected
 	Deleted int64   // number of memories that were deleted
@@ -79,8 +79,8 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	return list, nil
 }
 
-// sweepTries is the maximum number of times that a session is checked which may have been used: other sessions share
-// its slot (state.PutsKey).
+// sweepTries is how often SweepSessions checks again a session that may have been used: other sessions share
+// its counter (state.PutsKey).
 const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
@@ -120,8 +120,8 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 	return w, nil
 }
 
-// sessionAsIs prepares the deletion of a session, of each memory in its present version. same is false if the session
-// is no longer as it is in s.
+// sessionAsIs prepares the deletion of each memory of a session in its present version. same is false if the
+// session is no longer as it is in s.
 func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
 	is, now := Session{ID: s.ID}, r.engine.Env().Clock()
 	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &s.ID, Expired: true}) {

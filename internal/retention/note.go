@@ -13,7 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The names of the notes in wal/, after what is deleted an hour later.
+// The names of the files in wal/ that note when something was old enough to be deleted, which is done an hour
+// later.
 const (
 	ExpiryName = "expiry" // for memories that have expired, or are older than max_age
 	AgedName   = "aged"   // for copies of the log that are older than history_days
@@ -68,14 +69,14 @@ type Hour struct {
 	Seen sighting
 }
 
-// sighting records when this process first saw a note, in the time of Scopes.Mono.
+// sighting records when this process first saw a note, by the clock Scopes.Mono.
 type sighting struct {
 	note SweepNote
 	At   time.Duration
 }
 
-// Passed returns how much time has passed since a note was made, by a clock that cannot be set. It returns false if the
-// note was made before the machine was last started.
+// Passed returns how much time has passed since a note was made, by a clock that cannot be set. It returns
+// false if the note was made before the machine was last started.
 func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	if boot, up := h.r.engine.Env().FS.Host().Boot, h.r.uptime.Tune().Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.Up
@@ -88,7 +89,7 @@ func (h *Hour) Passed(n *SweepNote) (time.Duration, bool) {
 	return now - h.Seen.At, true
 }
 
-// Path returns the path of the note.
+// Path returns the path of the note's file.
 func (h *Hour) Path() string { return filepath.Join(h.r.engine.Env().Dir, "wal", h.name) }
 
 // Read returns the note, or the zero SweepNote if the file is missing.
@@ -103,7 +104,8 @@ func (h *Hour) Read() (n SweepNote, err error) {
 	return ParseSweepNote(string(b)), nil
 }
 
-// Note writes a note with the time of day cut, unless another process is flushing: then the next sweep writes it.
+// Note writes a note with the time of day cut, unless another process is flushing: then the next sweep writes
+// it.
 func (h *Hour) Note(cut time.Time) error {
 	held, err := h.r.engine.Log().TryLockFlush()
 	if err != nil || held == nil {
@@ -126,8 +128,9 @@ func (h *Hour) write(cut time.Time) error {
 	return nil
 }
 
-// judge reports whether the hour of a note is over at the time of day now: then everything that was old enough at
-// note.Cut may be deleted. If it is not over, renew is the time for a new note; zero: the note stays.
+// judge reports whether the hour that began with a note is over at the time of day now: then everything that
+// was old enough at note.Cut may be deleted. If it is not over, renew is the time for a new note; zero: the
+// note stays.
 func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time) {
 	if note.Cut.IsZero() || note.Cut.After(now) {
 		return false, now // immediately; otherwise a second jump would find its hour over
@@ -143,12 +146,12 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 	return false, time.Time{}
 }
 
-// HistoryCut returns the time of day by which the age of old history is judged: a time, at least an hour ago, at which
-// history was already too old. It returns the zero time if there is none yet. The caller holds flush.lock. old reports
-// whether history is too old at the time of day now.
+// HistoryCut returns the time of day from which the age of old history is computed: a time, at least an hour
+// ago, at which history was already too old. It returns the zero time if there is none yet. The caller holds
+// flush.lock. old reports whether history is too old at the time of day now.
 //
-// If nothing is too old, a note of a time in the future is replaced nevertheless: otherwise the next clock that is
-// ahead, hours later, would find that the hour of that note has passed.
+// If nothing is too old, a note of a time in the future is replaced nevertheless: otherwise the next clock
+// that is ahead, hours later, would find that the hour of that note has passed.
 func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 	h := &r.aged
 	note, err := h.Read()

@@ -28,14 +28,14 @@ type Retention struct {
 
 // Expirer is a set of documents other than memories that expire.
 type Expirer interface {
-	// Expired reports whether any of them is expired at a time. It is cheap when called often.
+	// Expired reports whether any of these documents has expired at a time. It is cheap when called often.
 	Expired(ctx context.Context, at time.Time) (bool, error)
-	// DeleteExpired deletes at most most of those that were expired at a time, and returns how many.
+	// DeleteExpired deletes up to most of the documents that had expired at a time, and returns how many.
 	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
 }
 
-// New returns the retention of a store. The parameter orders lists memories by age and session, ticks has the clock of
-// the machine, and others, which may be nil, has further documents that expire.
+// New returns the Retention of a store. orders lists memories by age and session, ticks has the clock of the
+// machine, and others, which may be nil, has further documents that expire.
 func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders,
 	ticks *scopes.Scopes, others Expirer) *Retention {
 	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks, others: others}

@@ -83,7 +83,7 @@ func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
 	}
 }
 
-// eachOfIndex does the same as Each, by reading the whole index.
+// eachOfIndex does the same as Each, by reading all index lines that name a session.
 func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) bool) {
 	changed, err := r.engine.Overlay().Sorted(ctx, r.engine, r.engine.Kinds().Memories)
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
 					var ok bool
 					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
+						err = fmt.Errorf("%w: the section by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
 					}
 				}
 				if err == nil {
@@ -205,7 +205,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 	}
 }
 
-// Delete deletes the memories of a session, and returns their number.
+// Delete deletes all memories of a session, and returns their number.
 func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -232,7 +232,7 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	return done, nil
 }
 
-// deletable returns how many of n deletions fit one commit.
+// deletable returns how many of n deletions, whose ids the function id returns, fit into one commit.
 func (r *Retention) deletable(n int, id func(i int) string) int {
 	const record = 24 // bytes that a deletion takes in the log: see package record
 	limit, size := r.engine.Log().Limit(), uint64(0)

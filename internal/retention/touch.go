@@ -18,7 +18,7 @@ const touchEvery = time.Minute
 // touchMost is the maximum number of memories whose accesses are collected.
 const touchMost = 10_000
 
-// touched has the accesses that are not written yet.
+// touched has the accesses to memories that are counted but not written yet.
 type touched struct {
 	mu    sync.Mutex
 	count map[string]int64
@@ -46,7 +46,7 @@ func (r *Retention) Touch(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// WriteDue writes the accesses if they are old enough or the store closes.
+// WriteDue writes the counted accesses if they are old enough or the store closes.
 func (r *Retention) WriteDue(ctx context.Context) error {
 	t := &r.touched
 	t.mu.Lock()
@@ -58,7 +58,7 @@ func (r *Retention) WriteDue(ctx context.Context) error {
 	return r.WriteTouched(ctx)
 }
 
-// WriteTouched writes the collected accesses now.
+// WriteTouched writes the counted accesses now.
 func (r *Retention) WriteTouched(ctx context.Context) error {
 	t := &r.touched
 	t.mu.Lock()
@@ -104,7 +104,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 	}
 }
 
-// ForgetTouched drops accesses of the given memories that are not written yet.
+// ForgetTouched drops accesses of the given memories that are counted but not written yet.
 func (r *Retention) ForgetTouched(ids []string) {
 	t := &r.touched
 	t.mu.Lock()
@@ -115,8 +115,8 @@ func (r *Retention) ForgetTouched(ids []string) {
 	}
 }
 
-// Upkeep writes collected accesses and deletes expired memories, when they are due. An open store calls it every few
-// seconds.
+// Upkeep writes counted accesses and deletes expired memories, when that is due. An open store calls it every
+// few seconds.
 func (r *Retention) Upkeep(ctx context.Context) {
 	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
 		r.engine.Env().Logger.Warn("counting accesses", "err", err)

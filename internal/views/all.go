@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/view/words"
 )
 
-// Maker makes an instance of a view.
+// Maker is a function that makes an instance of a view.
 type Maker func(eng *engine.Engine) view.View
 
-// All has the views of every store. Tests can add views with Environment.Views.
+// All has the views that every store has. Tests can add views with Environment.Views.
 var All = []Maker{words.New, words.NewSections}

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ignoreText is the content of .gitignore in the folder of the views. The file also marks the folder as the store's: in
-// a folder without it, which the user may have made, nothing is removed.
+// ignoreText is the content of .gitignore in the folder of the views. The file also marks the folder as the
+// store's: in a folder without it, which the user may have made, nothing is removed.
 const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
 
 func (vs *Views) ours() bool {
@@ -21,7 +21,8 @@ func (vs *Views) ours() bool {
 	return ours && err == nil
 }
 
-// owned reports whether the folder is marked as the store's, or returns an error if it cannot be read at the moment.
+// owned reports whether the folder of the views is marked as the store's, or returns an error if it cannot be
+// read at the moment.
 func (vs *Views) owned() (bool, error) {
 	b, err := vfs.ReadFile(vs.engine.Env().FS, vs.path(".gitignore"), 1024)
 	if err != nil && (inTheWay(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrTooLarge)) {
@@ -30,12 +31,12 @@ func (vs *Views) owned() (bool, error) {
 	return string(b) == ignoreText, err
 }
 
-// inTheWay reports whether err means that something other than a file or folder of the views has the path, so that a
-// retry will not help.
+// inTheWay reports whether err means that a view's path leads to something other than a file or folder of the
+// views, so that a retry will not help.
 func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.IsPermission(err) }
 
-// enter prepares the folder for writing: it raises the feature and creates the folder. It returns false if a process
-// without the feature has the store open, or a process is just opening it.
+// enter prepares the folder of the views for writing: it raises the feature and creates the folder. It returns
+// false if a process that does not know the feature has the store open, or a process is just opening it.
 func (vs *Views) enter(held *wal.Held) (bool, error) {
 	log := vs.engine.Log()
 	ok, err := log.RaiseFlushing(held, wal.FeatureViews|wal.FeatureTerms)
@@ -62,7 +63,8 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	return err == nil, err
 }
 
-// strange returns an error if the folder has files and is not marked as the store's; then nothing in it may be changed.
+// strange returns an error if the folder of the views has files and is not marked as the store's; then nothing
+// in it may be changed.
 func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {
@@ -75,7 +77,7 @@ func (vs *Views) strange() error {
 	return fmt.Errorf("%w: %s has files of other programs: move them elsewhere", errs.ErrInvalid, places.Views)
 }
 
-// unknown returns an error if the folder is not marked as the store's and has files of views.
+// unknown returns an error if the folder of the views is not marked as the store's but has files of views.
 func (vs *Views) unknown() error {
 	if vs.ours() {
 		return nil

@@ -45,10 +45,10 @@ type Views struct {
 	kept   error                  // the reason set by Keep
 }
 
-// retryAfter is the time between attempts in the background to write files that failed.
+// retryAfter is the time between background attempts to write files of views after a failure.
 const retryAfter = time.Minute
 
-// New returns a Views with the views that makers make.
+// New returns a Views that maintains the views that makers make.
 func New(eng *engine.Engine, makers []Maker) *Views {
 	vs := &Views{engine: eng, makers: makers}
 	for _, maker := range makers {
@@ -66,20 +66,20 @@ func (vs *Views) Words() (memories, sections *words.Query, orders *words.Orders)
 	return vs.words, vs.places, vs.orders
 }
 
-// absent reports whether a view has nothing to be about, so that it has no files.
+// absent reports whether a view has no content in this store, so that it has no files.
 func absent(v view.View) bool {
 	a, ok := v.(interface{ Absent() bool })
 	return ok && a.Absent()
 }
 
-// damaged makes the next round rebuild the files.
+// damaged makes the next round rebuild the files of all views.
 func (vs *Views) damaged() {
 	vs.rotten.Store(true)
 	vs.retry.Store(0)
 	vs.due.Store(len(vs.list) > 0)
 }
 
-// Due reports whether a round should run although no document has changed.
+// Due reports whether the views need a round although no document has changed.
 func (vs *Views) Due() bool {
 	if as := vs.as.Load(); as != nil && *as != vs.engine.Settings().Now().Words() {
 		return true
@@ -110,8 +110,8 @@ func (vs *Views) path(elem ...string) string {
 	return filepath.Join(append([]string{vs.engine.Env().Dir, places.Views}, elem...)...)
 }
 
-// Round updates the files to the position of the mapped index. written means that the index may differ from that of the
-// last round.
+// Round updates the files of all views to the position of the mapped index. written means that the index may
+// differ from that of the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if vs.kept != nil {
 		vs.failed(ctx, "", vs.kept)
@@ -231,10 +231,10 @@ func (vs *Views) remember(err error) (was error) {
 	return was
 }
 
-var errOutdated = errors.New("made with other settings")
+var errOutdated = errors.New("the view was made with other settings")
 
-// complete updates the files of one view to the position of an index. With purge no data of deleted documents stays in
-// them.
+// complete updates the files of one view to the position of the index set. With purge no data of deleted
+// documents stays in them.
 func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set, purge bool) error {
 	to, ok := view.MarkOf(set)
 	if !ok {
@@ -274,8 +274,8 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	return err
 }
 
-// again rebuilds a view from an index. For a purge it removes the files first, because Save leaves files that it cannot
-// remove to a later round without an error.
+// again rebuilds a view from the index set. For a purge it removes the files first, because Save leaves files
+// that it cannot remove to a later round without an error.
 func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, purge bool) error {
 	if purge {
 		if err := f.Clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -285,10 +285,10 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 	return v.Reset(ctx, set)
 }
 
-// Doom makes the next round rewrite the files without deleted data. It returns the names of the existing files,
-// relative to the store, including those of views that this program does not have: their contents must be overwritten
-// once the files are replaced. Files mapped by this process are released. unseen is an error if some files cannot be
-// listed at the moment.
+// Doom makes the next round rewrite the files of views without deleted data. It returns the names of the
+// existing files, relative to the store, including those of views that this program does not have: their
+// contents must be overwritten once the files are replaced. Files mapped by this process are released. unseen
+// is an error if some files cannot be listed at the moment.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
@@ -307,11 +307,11 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep makes the rounds leave all files unchanged, because a purge could not open the files that they would replace.
-// why is the reason; nil ends this.
+// Keep makes the rounds leave all files of views unchanged, because a purge could not open the files that they
+// would replace. why is the reason; nil ends this.
 func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
-// release releases the files that this process has mapped.
+// release releases the files of views that this process has mapped.
 func (vs *Views) release() error {
 	err := vs.closeList()
 	if vs.words != nil {
@@ -333,15 +333,15 @@ func (vs *Views) purgers() (names []string) {
 	return names
 }
 
-// NoteMissed records an error that prevents some purged data from being overwritten.
+// NoteMissed records an error because of which some purged data in views was not overwritten.
 func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Behind returns, as an error, the reason why some data in the files that Doom found remains, or was not overwritten.
-// behind means that files of a view remain that have not processed the latest log entries, so these must not be erased
-// yet.
+// Behind returns, as an error, the reason why some data in the files that Doom found remains, or was not
+// overwritten. behind means that files of a view remain that have not processed the latest log entries, so
+// these must not be erased yet.
 func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
-// folders calls visit for the folder of each view that has one.
+// folders calls visit for the folder of each view that has one on disk.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	if ours, err := vs.owned(); err != nil || !ours {
 		return err
@@ -375,9 +375,9 @@ func (vs *Views) forget(but []string) error {
 	})
 }
 
-// Rebuilding removes all files before an index is rebuilt. flush.lock is held, or the store is being opened and no
-// other process has it open. If removing fails, the round after the index tries again, so that a view does not prevent
-// opening a store.
+// Rebuilding removes the files of all views before an index is rebuilt. flush.lock is held, or the store is
+// being opened and no other process has it open. If removing fails, the round after the index tries again, so
+// that a view does not prevent opening a store.
 func (vs *Views) Rebuilding(ctx context.Context) {
 	if err := vs.forget(nil); err != nil {
 		vs.stale = true
@@ -417,12 +417,12 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 	return nil
 }
 
-// checkTries is the number of times that files which do not match the index are compared before they are reported: a
-// round may be replacing them.
+// checkTries is how often the files of a view that do not match the index are compared before they are
+// reported: a round may be replacing them.
 const checkTries = 4
 
-// Findings yields a finding for each view whose files are damaged or differ from the index. Files that are merely
-// behind are not reported: the next flush updates them.
+// Findings yields a finding for each view whose files are damaged or differ from the index. Files that merely
+// lag behind are not reported: the next flush updates them.
 func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 	return func(yield func(repair.Finding) bool) {
 		for _, maker := range vs.makers {

@@ -10,8 +10,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Work decodes e, an entry about working memory. Fresh is set in the result also if e deletes its
-// key.
+// Work decodes e, a log entry about working memory. Fresh is set in the result also if e deletes its key.
 func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
 	body, view, err := state.DocumentIn(codec, e, places.DocumentMost)
 	if err != nil {
@@ -25,10 +24,11 @@ func Work(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, er
 	return w, view, nil
 }
 
-// Begins reports whether w has the whole state of its scope, so that no earlier entry is needed.
+// Begins reports whether w has the whole state of its scope of working memory, so that no earlier entry is
+// needed.
 func Begins(w *working.LogEntry) bool { return w.Fresh || w.State != nil }
 
-// Replay applies the log's entries of one scope to the scope's file.
+// Replay applies the log's entries of one scope of working memory to the state in the scope's file.
 type Replay struct {
 	Store string        // UUID of the store that owns the log, as files have it
 	File  *working.File // nil: no state of the scope was found yet
@@ -39,7 +39,7 @@ type Replay struct {
 	Dropped bool // the newest entry applied is a deletion
 }
 
-// Base returns the log position up to which the file is current; 0 if the file belongs to another
+// Base returns the log position up to which the scope's file is current; 0 if the file belongs to another
 // store.
 func (r *Replay) Base() wal.LSN {
 	if r.File == nil || r.File.Store != r.Store {
@@ -48,7 +48,7 @@ func (r *Replay) Base() wal.LSN {
 	return r.File.LSN
 }
 
-// Play applies an entry that the file does not include yet, and skips one that it includes.
+// Play applies a log entry that the scope's file does not include yet, and skips one that it includes.
 func (r *Replay) Play(codec *record.Codec, e *wal.Entry) error {
 	if e.LSN <= r.Base() {
 		return nil

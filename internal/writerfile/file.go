@@ -12,10 +12,10 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Name is the name of the file in the folder wal/.
+// Name is the name of the file in the folder wal/ that lists the writers.
 const Name = "writers"
 
-// most is the maximum size of the file that is read.
+// most is the maximum number of bytes of the file that are read.
 const most = 1 << 30
 
 // tail is how many bytes at the end of the file, with its newest lines, are read first.
@@ -27,14 +27,14 @@ const (
 	farthest = 1 << 20
 )
 
-// File is wal/writers of one store.
+// File is the file wal/writers of one store, which explains the numbers of writers.
 type File struct {
 	fs    vfs.FS
 	path  string
 	store [16]byte
 }
 
-// New returns the file of the store with a UUID in the folder dir.
+// New returns the file wal/writers of the store with a UUID, in the folder dir.
 func New(fsys vfs.FS, dir string, store [16]byte) *File {
 	return &File{fsys, filepath.Join(dir, "wal", Name), store}
 }
@@ -47,7 +47,8 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// each yields the explanations of lines; whole reports whether all of them verify.
+// each calls yield for the writer that each line explains; whole reports whether the checksums of all lines
+// match.
 func (f *File) each(rows []byte, yield func(w writer.Writer)) (whole bool) {
 	whole = true
 	for row := range bytes.Lines(rows) {
@@ -60,8 +61,8 @@ func (f *File) each(rows []byte, yield func(w writer.Writer)) (whole bool) {
 	return whole
 }
 
-// Read reads the file, and returns its size. whole is false if there is no file, or a line does not
-// verify.
+// Read reads the file, and returns its size. whole is false if there is no file, or the checksum of a line
+// does not match.
 func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	t = new(writer.Table)
 	b, err := vfs.ReadFile(f.fs, f.path, most)
@@ -75,7 +76,7 @@ func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	return t, int64(len(b)), whole, nil
 }
 
-// Damaged returns how many lines of the file do not verify, and the number of the first of these.
+// Damaged returns how many lines of the file have a wrong checksum, and the number of the first of these.
 func (f *File) Damaged() (damaged, first int, err error) {
 	b, err := vfs.ReadFile(f.fs, f.path, most)
 	if notThere(err) {
@@ -94,8 +95,8 @@ func (f *File) Damaged() (damaged, first int, err error) {
 	return damaged, first, err
 }
 
-// Below returns the newest writer that the file explains below a position, the zero Writer if there is
-// none.
+// Below returns the writer that the file explains last below a position of the log, the zero Writer if there
+// is none.
 func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	in, err := f.fs.OpenFile(f.path, os.O_RDONLY, 0)
 	if notThere(err) {
@@ -136,7 +137,8 @@ func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 	return newest, nil
 }
 
-// Append appends lines; it returns false if the file does not end with a line that verifies.
+// Append appends a line for each writer; it returns false if the file does not end with a line whose checksum
+// matches.
 func (f *File) Append(list []writer.Writer, perm fs.FileMode) (done bool, err error) {
 	b, err := f.rows(list)
 	if err != nil {
@@ -165,7 +167,7 @@ func (f *File) Append(list []writer.Writer, perm fs.FileMode) (done bool, err er
 	return err == nil, err
 }
 
-// Write writes the file as a whole, through a temporary file.
+// Write writes the whole file, through a temporary file.
 func (f *File) Write(list []writer.Writer, temp string, perm fs.FileMode) error {
 	b, err := f.rows(list)
 	if err != nil {
