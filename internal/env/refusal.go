@@ -184,10 +184,10 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 			return "does not let you in", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
 			return "is closed to the group that the store belongs to",
-				fmt.Sprintf("its owner grants access: chmod g+%s %s", bits, quotePath(at))
+				fmt.Sprintf("its owner runs: chmod g+%s %s", bits, quotePath(at))
 		case at != dir && vfs.InfoIsShared(root):
 			return "is closed to the group that the store belongs to",
-				fmt.Sprintf("its owner grants access: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
+				fmt.Sprintf("its owner runs: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
 		case at != dir && int(root.UID) == you:
 			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(at))
 		}

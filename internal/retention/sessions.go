@@ -181,7 +181,8 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
 					var ok bool
 					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-						err = fmt.Errorf("%w: the section by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
+						err = fmt.Errorf("%w: the section by_session names %s, which is not in the index",
+							errs.ErrCorrupt, human.Quote(it.ID))
 					}
 				}
 				if err == nil {
