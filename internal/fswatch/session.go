@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// look is the part of *adopt.Files that a session calls.
+// look is the part of *adopt.Files that a watch session calls.
 type look interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 	Emptied(folder, name string) bool
@@ -23,7 +23,7 @@ type look interface {
 	Missing(ctx context.Context, folder string, dirs []string) (names []string, err error)
 }
 
-// session is a watch with one source, until the source ends.
+// session watches files with one source of events, until the source ends.
 type session struct {
 	o       *Options
 	f       files
@@ -38,7 +38,7 @@ type session struct {
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
-// folder has the pending files and deletions of one folder.
+// folder has the files of one folder that are waiting to be checked, and the deletions.
 type folder struct {
 	pending map[string]pending
 	absent  map[string]bool // names that were missing at the last check
@@ -48,18 +48,19 @@ type folder struct {
 	entered []string        // folders in it whose watch began a moment ago
 }
 
-// pending has the times of the first and the last event of a file.
+// pending has the times of the first and the last event of a file that waits to be checked.
 type pending struct{ first, last time.Time }
 
-// found is a file that a sweep has found.
+// found is a file that a scan over all files has found to be checked.
 type found struct{ folder, name string }
 
-// Bounds on a session.
+// Limits of a watch session.
 const (
-	// lookMost is the maximum number of files that are checked before events are processed again: files that are
-	// checked together cost one commit and one round.
+	// lookMost is how many files are checked before events are processed again: files that are checked
+	// together cost one commit and one round of writing files.
 	lookMost = 1024
-	// patience is the maximum time, as a multiple of Quiet, after which a file that never is quiet is checked.
+	// patience is the time, as a multiple of Quiet, after which a file that is never quiet is checked
+	// nevertheless.
 	patience = 10
 )
 
@@ -72,8 +73,8 @@ func newSession(o *Options, f files, src source, names []string) *session {
 	return s
 }
 
-// run begins with a sweep and continues until ctx or the source ends; without notifications it returns
-// when the next sweep is due, so that the caller can try again to get notifications.
+// run begins with a scan over all files and continues until ctx or the source of events ends. Without
+// notifications it returns when the next scan is due, so that the caller can try again to get notifications.
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.end(cancel)
@@ -118,7 +119,7 @@ func (s *session) end(cancel func()) {
 	}
 }
 
-// happened processes an event. It returns true if the source has ended.
+// happened processes an event of a file. It returns true if the source of events has ended.
 func (s *session) happened(ctx context.Context, e event) (ended bool) {
 	switch {
 	case e.ended:
@@ -160,7 +161,7 @@ func (s *session) note(folder, name string, now time.Time) {
 	}
 }
 
-// next returns the time at which there is something to do; false if there is nothing.
+// next returns the time at which the session has something to do; false if there is nothing.
 func (s *session) next() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
@@ -181,7 +182,8 @@ func (s *session) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// step checks files that are quiet and files that are gone. It returns true if the session must end.
+// step checks files that had no event for a while and files that are gone. It returns true if the session must
+// end.
 func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	pending, more := false, false
 	for _, name := range s.names {
@@ -211,7 +213,8 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	return true
 }
 
-// quiet checks files that had no event for a while. more reports that there are further ones.
+// quiet checks those files of a folder that had no event for a while. more reports that there are further
+// ones.
 func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
 	if len(fo.entered) > 0 { // a file that left them before they were watched has no event
 		missing, err := s.f.Missing(ctx, name, fo.entered)
@@ -260,7 +263,8 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	return more
 }
 
-// missing lets the store handle deletions, once no more files have gone since the last check.
+// missing lets the store decide about deleted files of a folder, once no more files have gone since the last
+// check.
 func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	absent := make([]string, 0, len(fo.absent))
 	for file := range fo.absent {
@@ -290,7 +294,7 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	fo.gone = nil
 }
 
-// restoreFolders lets the store decide what to do about the files of a folder that is gone.
+// restoreFolders lets the store decide about the files of a folder that is gone.
 func (s *session) restoreFolders(ctx context.Context) {
 	for _, name := range s.names {
 		fo := s.folders[name]

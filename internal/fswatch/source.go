@@ -25,20 +25,20 @@ type event struct {
 	all, ended, moved, entered bool
 }
 
-// source reports events of files in folders.
+// source reports events of the files in some folders.
 type source interface {
 	// Events returns nil for a source without notifications.
 	Events() <-chan event
 	Close()
 }
 
-// none is the source where folders cannot be watched.
+// none is the source where folders cannot be watched: it reports no events.
 type none struct{}
 
 func (none) Events() <-chan event { return nil }
 func (none) Close()               {}
 
-// notified is the source of the system's notifications.
+// notified is the source that passes on the system's notifications.
 type notified struct {
 	w *fsnotify.Watcher
 	// names of the watched folders by path; "" is the name of the store's folder, which is watched while the store
@@ -50,8 +50,8 @@ type notified struct {
 	stopped chan struct{}
 }
 
-// notify watches folders for events. folders has the name of each by its path. The name "" is that of the store's
-// folder: the source ends when the folder of a kind appears in it.
+// notify starts to watch folders for events. folders has the name of each by its path. The name "" is that of
+// the store's folder: the source ends when the folder of a kind appears in it.
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -79,7 +79,7 @@ func notify(folders map[string]string) (source, error) {
 	return n, nil
 }
 
-// limited returns err, with the limit of the system that caused it, if a limit did.
+// limited returns err, and if a limit of the system caused it, adds that limit.
 func limited(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -90,7 +90,7 @@ func limited(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isFolder returns an error for a link, since the system would watch its target.
+// isFolder returns an error if path is a link, since the system would watch the link's target.
 func isFolder(path string) error {
 	info, err := vfs.OS().Stat(path)
 	if err == nil && !info.Mode.IsDir() {
@@ -110,8 +110,8 @@ func (n *notified) Close() {
 // queueMost is the maximum number of files in the queue; if there are more, one event stands for all.
 const queueMost = 100_000
 
-// run receives events from the system as they come, so that the system's queue does not overflow while a file is
-// checked. At most one event of each file is queued.
+// run receives events from the system as they come, so that the system's queue does not overflow while a file
+// is checked. At most one event of each file is queued.
 func (n *notified) run() {
 	defer close(n.stopped)
 	var queue []event
@@ -188,7 +188,7 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 	return files, err
 }
 
-// told converts an event of the system for a file in a folder, or for a folder.
+// told converts a notification of the system into an event for a file in a folder, or for a folder.
 func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	if _, known := n.folders[ev.Name]; !known && n.folders[filepath.Dir(ev.Name)] == "" {
 		if _, root := n.folders[filepath.Dir(ev.Name)]; root {

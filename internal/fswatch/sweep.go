@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// The pace of a sweep over all files. It takes at most a tenth of the time, so that users do not notice it.
+// The pace of a scan over all files. It takes at most a tenth of the time, so that users do not notice it.
 const (
 	sweepFiles = 500 // number of files that are checked between two pauses
 	sweepRest  = 9
 )
 
-// sweep starts to check all files, unless a sweep is running.
+// sweep starts to check all files, unless a scan is running.
 func (s *session) sweep(ctx context.Context) {
 	if s.again = s.sweeping != nil; s.again {
 		return // and once more, then

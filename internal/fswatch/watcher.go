@@ -20,16 +20,16 @@ type Options struct {
 	// Gone is how long a file must be missing, without another file being deleted meanwhile, before it is treated as
 	// deleted; 0 means a second.
 	Gone time.Duration
-	// Sweep is the pause between two sweeps where folders cannot be watched; 0 means a minute.
+	// Sweep is the pause between two scans over all files where folders cannot be watched; 0 means a minute.
 	Sweep time.Duration
 
 	source func(folders map[string]string) (source, error) // source of events, set by tests
 }
 
-// Watcher watches the files of one store.
+// Watcher watches the document files of one store for changes by other programs.
 type Watcher struct{ o Options }
 
-// New returns a watcher.
+// New returns a Watcher, which does nothing until Watch.
 func New(o Options) *Watcher {
 	if o.Quiet <= 0 {
 		o.Quiet = 300 * time.Millisecond
@@ -56,11 +56,11 @@ type files interface {
 	Polls(why wal.PollCause)
 }
 
-// leadAgain is the pause after a failure to become the process that watches, for another reason than that another
-// process is.
+// leadAgain is the pause after this process has failed to become the one that watches, for another reason than
+// that another process does.
 const leadAgain = 10 * time.Second
 
-// Watch watches the files until ctx ends, or the store is closed.
+// Watch watches the document files until ctx ends, or the store is closed.
 func (w *Watcher) Watch(ctx context.Context, f *adopt.Files) { w.run(ctx, f) }
 
 func (w *Watcher) run(ctx context.Context, f files) {
@@ -125,7 +125,7 @@ type limitError struct {
 func (e *limitError) Error() string { return e.what + ": " + e.cause.String() }
 func (e *limitError) Unwrap() error { return errs.ErrLimit }
 
-// causeOf returns the cause because of which a source could not be opened.
+// causeOf returns the reason, for other processes, why no source of notifications could be opened.
 func causeOf(err error) wal.PollCause {
 	if limit := (*limitError)(nil); errors.As(err, &limit) {
 		return limit.cause
@@ -133,5 +133,5 @@ func causeOf(err error) wal.PollCause {
 	return wal.NoNotices
 }
 
-// sleep reports whether the time passed before ctx ended.
+// sleep waits for d, or until ctx ends; it reports whether the time passed before ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool { return vfs.Sleep(ctx, d) == nil }

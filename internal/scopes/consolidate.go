@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Consolidation selects the parts of a session that become long-term memories.
+// Consolidation selects the parts of a scope of working memory that become long-term memories.
 type Consolidation struct {
 	Values []string               // patterns of keys, see working.Match: each matching value becomes a memory
 	Notes  bool                   // the whole scratchpad becomes one memory
@@ -18,8 +18,8 @@ type Consolidation struct {
 	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
-// Consolidate turns a scope into memories in one commit, which write makes, and drops the scope
-// unless o.Keep is set. It returns the memories.
+// Consolidate turns a scope of working memory into memories in one commit, which write makes, and drops the
+// scope unless o.Keep is set. It returns the memories.
 func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation,
 	write commit.Write) ([]memstore.Memory, error) {
 	if err := of.Validate(); err != nil {
@@ -60,8 +60,8 @@ func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolida
 	}
 }
 
-// consolidate returns the operations that would turn the scope into memories, and the version of the scope from which
-// they were computed.
+// consolidate returns the operations that would turn the scope into memories, and the version of the scope
+// from which they were computed.
 func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]commit.Op, wal.LSN, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

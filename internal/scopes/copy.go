@@ -24,13 +24,13 @@ import (
 // The decision uses positions only. The time at which the scope was created, perhaps by the clock
 // of another machine, proves nothing.
 
-// chainMost is the maximum number of entries that are read to find one that does not depend on the
+// chainMost is the maximum number of log entries that are read to find one that does not depend on the scope's
 // file.
 const chainMost = 64
 
-// copyDue reports whether the whole document must be copied into the log before changes are made at a tick, because the
-// changes delete data that log and archive cannot reproduce without the file. The caller holds mu, and the state is
-// current.
+// copyDue reports whether the scope's whole document must be copied into the log before changes are made at a
+// tick, because the changes delete data that log and archive cannot reproduce without the file. The caller
+// holds mu, and the state is current.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
@@ -47,9 +47,9 @@ func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int6
 	return !reach.Keeps(s.logKey(), s.whole.at) || !reach.Keeps(s.logKey(), s.lsn), nil
 }
 
-// findWhole returns the position of the newest entry of the scope that does not depend on the file;
-// 0 if none is found among the newest chainMost entries, in the part of the log that is cheap to
-// read. It is used if the file does not record that position (working.File.Whole).
+// findWhole returns the position of the scope's newest log entry that does not depend on its file; 0 if none
+// is found among the newest chainMost entries, in the part of the log that is cheap to read. It is used if the
+// file does not record that position (working.File.Whole).
 func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error) {
 	at := s.lsn
 	for range chainMost {
@@ -71,15 +71,15 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 	return 0, nil
 }
 
-// wholeAt has the position of the newest entry of the scope that depends neither on earlier entries nor on the file:
-// log and archive can reproduce the scope if they have all entries from that position on.
+// wholeAt has the position of the scope's newest log entry that depends neither on earlier entries nor on the
+// file: log and archive can reproduce the scope if they have all entries from that position on.
 type wholeAt struct {
 	at   wal.LSN // the position; 0: unknown, or, if file is set, no entry was written since the copy
 	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy
 }
 
-// copyFirst writes an entry with the whole document of the scope, which changes nothing. A document
-// that is too large for a commit is copied to quarantine instead. The caller does not hold mu.
+// copyFirst writes a log entry with the scope's whole document, which changes nothing. A document that is too
+// large for a commit is copied to quarantine instead. The caller does not hold mu.
 func (s *scope) copyFirst(ctx context.Context) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -144,7 +144,7 @@ func (s *scope) copyFile() error {
 	return nil
 }
 
-// copyForDrop calls copyFirst if the log needs a copy before the scope is dropped.
+// copyForDrop calls copyFirst before the scope is dropped, if the log could not reproduce it otherwise.
 func (s *scope) copyForDrop(ctx context.Context) error {
 	s.mu.Lock()
 	_, err := s.current(ctx)

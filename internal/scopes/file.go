@@ -28,7 +28,8 @@ import (
 // written to a new inode and synced before it is renamed into place, and the file that it replaces
 // is kept until the rename is durable: docfile.Flusher.Repeat.
 
-// PutScopes writes the files of the scopes that changed, and syncs them.
+// PutScopes writes the files of the scopes that changed, and syncs them. spares is called for a scope that
+// cannot be written: if it returns true, PutScopes continues with the others.
 func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(string, error) bool) error {
 	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
@@ -40,10 +41,10 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 		placed, result, err := ws.flusher.Files().Put(ctx, src)
 		ws.flusher.Edited(ctx, result.Edits)
 		if err != nil {
-			return fmt.Errorf("putting working memory into files: %w", err)
+			return fmt.Errorf("writing working memory to files: %w", err)
 		}
 		if err := placed.End(placed.Sync()); err != nil {
-			return fmt.Errorf("putting working memory into files: %w", err)
+			return fmt.Errorf("writing working memory to files: %w", err)
 		}
 		src.believe()
 		keys = nil
@@ -62,7 +63,7 @@ func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	return nil
 }
 
-// scopeFiles is a docfile.Source for the files of scopes.
+// scopeFiles is a docfile.Source that provides the new content of scopes' files.
 type scopeFiles struct {
 	ws         *Scopes
 	ctx        context.Context
@@ -136,7 +137,8 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// believe records size and time of the files that were written. If a file differs from them later, it was edited.
+// believe records size and time of the files that were written. A file that later differs from these was
+// edited.
 func (s *scopeFiles) believe() {
 	w := s.ws
 	for key, is := range s.wrote {
@@ -151,8 +153,8 @@ func (s *scopeFiles) believe() {
 	}
 }
 
-// unpacks returns an error if the entries to be written are compressed more than 64-fold and
-// inflate to more than flush.UnpackedMost bytes in total, as package flush does for documents.
+// unpacks returns an error if the log entries to be written are compressed more than 64-fold and inflate to
+// more than flush.UnpackedMost bytes in total, as package flush does for documents.
 func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,9 +168,9 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	return nil
 }
 
-// snapshot returns the content of the scope's file, and what this process knows of the present file. If the content is
-// about to be written, filed is called with the sums of those of its entries that are highly compressed, and may refuse
-// them. After a failed write, the next round lets no file lag.
+// snapshot returns the content of the scope's file, and what this process knows about the present file. If the
+// content is about to be written, filed is called with the total size of those of its entries that are highly
+// compressed, and may refuse them. After a failed write, the next round lets no file lag.
 func (s *scope) snapshot(ctx context.Context,
 	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
@@ -205,8 +207,8 @@ func (s *scope) snapshot(ctx context.Context,
 	}
 }
 
-// KeysToCopy yields the keys of all scopes for a copy of the store. For a damaged file whose scope is unknown it yields
-// the file's path instead.
+// KeysToCopy yields the keys of all scopes of working memory for a copy of the store. For a damaged file whose
+// scope is unknown it yields the file's path instead.
 func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, bad, err := ws.Keys(ctx)
@@ -234,8 +236,8 @@ func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// ReadCopy returns the document of a scope for a copy of the store. The error is errs.ErrNotFound
-// if the scope is empty.
+// ReadCopy returns the document of a scope for a copy of the store. The error is errs.ErrNotFound if the scope
+// is empty.
 func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a damaged file whose scope is unknown
@@ -254,8 +256,8 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if least is not 0, as
-// this store wrote it at position least or later. Another program restored an earlier one.
+// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if least is not
+// 0, as this store wrote it at log position least or later; an earlier one was restored by another program.
 func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {
@@ -268,7 +270,7 @@ func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, erro
 	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
 }
 
-// headBytes is the number of bytes at the beginning of a file that contain the key of its scope: four ids of 1,024
+// headBytes is how many bytes at the beginning of a scope's file contain the scope's key: four ids of 1,024
 // bytes, each byte of which may take three. Most keys are within the first headFirst bytes.
 const (
 	headBytes = 16 << 10

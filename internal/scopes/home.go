@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Home is a store as the working.Home of working memory. Closing it leaves the store open.
+// Home gives access to a store's working memory as a working.Home. Closing it leaves the store open.
 type Home struct {
 	ws     *Scopes
 	closed atomic.Bool
@@ -29,7 +29,7 @@ func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
 // Name returns "store".
 func (h *Home) Name() string { return "store" }
 
-// begin begins an operation. Every operation calls it first, and Engine.EndUse at its end.
+// begin begins an operation on the store. Every operation calls it first, and Engine.EndUse at its end.
 func (h *Home) begin(ctx context.Context) error {
 	if h.closed.Load() {
 		return errs.ErrClosed
@@ -40,7 +40,7 @@ func (h *Home) begin(ctx context.Context) error {
 	return h.ws.engine.BeginUse()
 }
 
-// Do carries out one operation.
+// Do carries out one operation on working memory.
 func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, error) {
 	if err := h.begin(ctx); err != nil {
 		return working.Result{}, err
@@ -53,7 +53,7 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 	return res, err
 }
 
-// Do carries out one operation.
+// Do carries out one operation on working memory.
 func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, error) {
 	// Opening an existing scope writes nothing.
 	_, attaches := r.Op.(working.OpAttach)
@@ -85,7 +85,7 @@ func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
 	return err
 }
 
-// Scopes lists all scopes, including those that have no file yet.
+// Scopes lists all scopes of working memory, including those that have no file yet.
 func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	return func(yield func(working.Scope, error) bool) {
 		if err := h.begin(ctx); err != nil {
@@ -115,7 +115,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// Release frees the memory in which this process keeps a scope.
+// Release frees the memory in which this process keeps a scope; its data is not affected.
 func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lacks describes the entries of the log that a scope's file does not include yet, as far as this process knows.
+// lacks describes the log entries that a scope's file does not include yet, as far as this process knows.
 type lacks struct {
 	from  wal.LSN // position of the first of these entries
 	since time.Time
@@ -20,7 +20,7 @@ type lacks struct {
 // LagRate is the rate in bytes per second at which a lagging file is written in the background.
 const LagRate = 1 << 20
 
-// take adds to the entries that the file lacks an entry that it does not include.
+// take adds a log entry to those that the scope's file does not include yet.
 func (l *lacks) take(e *loggedWork) {
 	if l.bytes == 0 {
 		l.from, l.since = e.lsn, e.time
@@ -31,8 +31,8 @@ func (l *lacks) take(e *loggedWork) {
 	}
 }
 
-// MayLag reports whether the file of a scope need not be written yet, and returns the position of the first entry that
-// the file does not include.
+// MayLag reports whether the file of a scope need not be written yet, and returns the position of the first
+// log entry that the file does not include.
 func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
 	w := ws
 	w.mu.RLock()

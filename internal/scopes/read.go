@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// read answers an operation that changes nothing; the bool is false if r would change the scope.
+// read answers an operation that changes nothing; the bool is false if the operation r would change the scope.
 func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	for {
 		s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	}
 }
 
-// sync applies to the state all durable entries of the scope in the log. The caller holds mu.
+// sync applies to the scope's state in memory all its durable entries in the log. The caller holds mu.
 func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
@@ -86,8 +86,8 @@ func (s *scope) path() string {
 	return s.ws.engine.Kinds().Scopes.Name() + "/" + kind.Scopes.FileName(s.key)
 }
 
-// follow applies the entries of the scope that this process has seen since s.lsn. If the entries do not continue the
-// state, the error wraps engine.ErrMismatch, and the caller reads the file again. The caller holds mu.
+// follow applies the scope's entries that this process has seen since s.lsn. If the entries do not continue
+// the state, the error wraps engine.ErrMismatch, and the caller reads the file again. The caller holds mu.
 func (s *scope) follow(ctx context.Context) error {
 	list, err := s.chain(ctx, s.newest.Load(), s.lsn)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *scope) follow(ctx context.Context) error {
 	return s.play(ctx, list)
 }
 
-// loggedWork is an entry of the scope in the log.
+// loggedWork is one entry of a scope in the log.
 type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
@@ -110,13 +110,13 @@ type loggedWork struct {
 // forged log can have entries of a few KiB that inflate to many MiB.
 const chainHeld = 16 << 20
 
-// chain returns the entries of the scope from position to, exclusive, back to position from, or back to an entry that
-// depends on no earlier one. They are in the order of the log.
+// chain returns the scope's log entries before the position to, back to the position from, or back to an entry
+// that depends on no earlier one. They are in the order of the log.
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
 	held := int64(0)
 	for at := from; at != to; {
 		if at < to || at < s.ws.engine.State().From() {
-			return nil, fmt.Errorf("%w: the file is as of %d, the log continues from %d", engine.ErrMismatch, to, at)
+			return nil, fmt.Errorf("%w: the file is as of position %d, but the log continues from %d", engine.ErrMismatch, to, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
 		if err != nil {
@@ -135,8 +135,8 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 	return list, nil
 }
 
-// workEntry reads the entry of working memory at a position. The error is engine.ErrMoved if the
-// entry there belongs to another key.
+// workEntry reads the log entry of working memory at a position. The error is engine.ErrMoved if the entry
+// there belongs to another key.
 func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (loggedWork, error) {
 	e, err := ws.engine.Log().ReadAt(ctx, at)
 	if err != nil {
@@ -165,7 +165,7 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 	}, nil
 }
 
-// play applies entries to the state. The caller holds mu.
+// play applies log entries to the scope's state in memory. The caller holds mu.
 func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	var grown size
 	for _, e := range list {
@@ -194,18 +194,18 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	return nil
 }
 
-// size detects entries that make a scope too large.
+// size detects log entries that make a scope too large.
 type size struct{ since int64 }
 
-// stateMost is the maximum size of a state in bytes. Store operations refuse changes long before
-// (scopeMost), except a checkpoint of everything in the scope.
+// stateMost is the maximum size in bytes of a scope's state in memory. Store operations refuse changes long
+// before (scopeMost), except a checkpoint of everything in the scope.
 const stateMost = places.StoredMost
 
-// sizeEvery is the number of bytes of entries after which the size of the state is checked.
+// sizeEvery is the number of bytes of log entries after which the size of the scope's state is checked.
 const sizeEvery = 4 << 20
 
-// check returns a CorruptionError if the state is larger than any store lets it become; added is
-// the size of the decompressed last entry.
+// check returns a CorruptionError if the scope's state is larger than any store lets it become; added is the
+// size of the decompressed last entry.
 func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	if b.since += added; b.since < sizeEvery {
 		return nil
@@ -285,10 +285,11 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	return nil
 }
 
-// newerStays restores a state from log and archive after another program, such as git or a copy tool, replaced the file
-// by an older one. The restored state is the one of position told, which the file had before. It goes into the log like
-// an edit by hand, so that all processes get it, and the flush moves the older file to quarantine. done is false if the
-// scope was dropped, or if log and archive do not reach back: then the older file is used. The caller holds mu.
+// newerStays restores a scope's state from log and archive after another program, such as git or a copy tool,
+// replaced the file by an older one. The restored state is that of position told, which the file had before.
+// It goes into the log like an edit by hand, so that all processes get it, and the flush moves the older file
+// to quarantine. done is false if the scope was dropped, or if log and archive do not reach back: then the
+// older file is used. The caller holds mu.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
 	if s.ws.engine.Env().ReadOnly {
 		return false, nil

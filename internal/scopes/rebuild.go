@@ -66,9 +66,9 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall replaces a state that cannot be read by the state that log and archive give. The new state is as of an entry
-// of the log, so other users of the scope in this process need not be informed. If log and archive have no entry of the
-// scope, recall returns the error why.
+// recall replaces a scope's state that cannot be read by the state that log and archive give. The new state is
+// as of an entry of the log, so other users of the scope in this process need not be informed. If log and
+// archive have no entry of the scope, recall returns why.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err 
 	return "", nil
 }
 
-// played is the state that results from applying entries of a scope; n is their number.
+// played is the state that results from applying n log entries of a scope.
 type played struct {
 	loggedWork
 	state *working.State
@@ -124,8 +124,8 @@ func (p *played) how(missing bool) string {
 	return how
 }
 
-// past applies all entries of the scope in log and archive. missing reports whether they do not
-// reach back to the beginning of the scope.
+// past applies all entries of the scope that log and archive have, and returns the resulting state and the
+// position of the last entry. missing reports whether they do not reach back to the beginning of the scope.
 func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool, err error) {
 	ws := s.ws
 	p.state = working.NewState()

@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// openScopes is the maximum number of unused scopes that stay in memory. Other scopes are read from
-// their files again.
+// openScopes is how many scopes that no operation uses stay in memory. Other scopes are read from their files
+// again.
 const openScopes = 1000
 
-// openBytes is the maximum size in bytes of the unused scopes in memory, without the one used last.
+// openBytes is how many bytes the scopes that no operation uses may take in memory, without the one used last.
 const openBytes = 64 << 20
 
 // Scopes has the scopes of working memory of a store. Those that this process uses are in memory.
@@ -37,8 +37,8 @@ type Scopes struct {
 	opened time.Duration // the same time, by mono
 }
 
-// scope is a scope in memory. state is the result of the durable entries up to lsn; ahead also includes the operations
-// that are being committed.
+// scope is a scope of working memory that this process has in memory. state is the result of the durable log
+// entries up to lsn; ahead also includes the operations that are being committed.
 type scope struct {
 	ws     *Scopes
 	key    string
@@ -68,7 +68,7 @@ type scope struct {
 	busy    bool // a goroutine commits for all callers
 }
 
-// believed is what this process last wrote to, or read from, a scope's file.
+// believed is the state of a scope's file as this process last wrote or read it.
 type believed struct {
 	size  int64
 	mtime time.Time
@@ -96,7 +96,7 @@ func New(eng *engine.Engine, fl *flush.Flusher) *Scopes {
 // Tune returns the parameters that tests change.
 func (ws *Scopes) Tune() *Tuning { return &ws.tuning }
 
-// NoteWorked records that an entry of a scope, at position at, was applied to the store's state.
+// NoteWorked records that a log entry of a scope, at position at, was applied to the store's state.
 func (ws *Scopes) NoteWorked(key string, at uint64) {
 	ws.mu.RLock()
 	s := ws.open[key]
@@ -106,7 +106,7 @@ func (ws *Scopes) NoteWorked(key string, at uint64) {
 	}
 }
 
-// acquire returns a scope, which stays in memory until release.
+// acquire returns a scope, which stays in memory until it is released.
 func (ws *Scopes) acquire(of working.Scope) *scope {
 	key := of.Key()
 	ws.mu.Lock()
@@ -124,7 +124,7 @@ func (ws *Scopes) acquire(of working.Scope) *scope {
 	return s
 }
 
-// acquireKey does the same as acquire, for a key.
+// acquireKey does the same as acquire, for a scope's key.
 func (ws *Scopes) acquireKey(key string) (*scope, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 // The uptime is the machine's, even if the host program gave the store another clock, which may
 // jump like any clock. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
-// putBack is the minimum time by which the wall clock must be behind the ticks so that it is treated as set back.
+// putBack is the minimum time by which the wall clock must be behind the ticks of working memory so that it
+// counts as set back.
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
@@ -48,8 +49,8 @@ func (ws *Scopes) initClock() {
 // Mono returns the time since some fixed moment, by a clock of the process that never jumps.
 func (ws *Scopes) Mono() time.Duration { return ws.mono() }
 
-// Tick returns the current tick. If doubted is not 0, the clock is in doubt, and items that had not
-// expired at tick doubted must not be removed yet.
+// Tick returns the current tick, the time by which working memory expires. If doubted is not 0, the clock is
+// in doubt, and items that had not expired at tick doubted must not be removed yet.
 func (ws *Scopes) Tick() (now, doubted int64) {
 	if ws.tuning.Uptime != nil {
 		if now, doubted, ok := ws.sharedTick(ws.tuning.Uptime().Milliseconds()); ok {
@@ -59,8 +60,8 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 	return ws.began.UnixMilli() + (ws.mono() - ws.opened).Milliseconds(), 0
 }
 
-// sharedTick returns the current tick as Tick does, by the uptime of the machine. ok is false if there is no anchor
-// between uptime and ticks and none can be set.
+// sharedTick returns the current tick as Tick does, computed from the uptime of the machine. ok is false if no
+// anchor relates uptime and ticks and none can be set.
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
@@ -83,12 +84,13 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	}
 }
 
-// moment returns two moments. now is the moment for which operations are carried out; it is never before the newest
-// change, even if another process with another clock made that. logged is the moment that the entry gets.
+// moment returns two moments. now is the moment for which operations are carried out; it is never before the
+// newest change, even if another process with another clock made that. logged is the moment that is recorded
+// in the log entry.
 //
-// While the clock is in doubt, logged has the tick of the newest change, so that applying the entry expires nothing.
-// The changes themselves name what has expired, except in checkpoints, so operations with marks get the real tick. The
-// caller holds mu.
+// While the clock is in doubt, logged has the tick of the newest change, so that applying the entry expires
+// nothing. The changes themselves name what has expired, except in checkpoints, so operations with marks get
+// the real tick. The caller holds mu.
 func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	tick, doubted := s.ws.Tick()
 	tick += s.offset

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// sweepEach is the maximum number of expired items that each change removes: more than a change can add one by one,
+	// sweepEach is how many expired items each change removes at most: more than a change can add one by one,
 	// so that expired items do not accumulate.
 	sweepEach = 4
-	// entryBytes is the size in bytes from which an entry takes no further operations.
+	// entryBytes is the size in bytes from which a log entry takes no further operations.
 	entryBytes = 1 << 20
-	// entryOps is the maximum number of operations in an entry.
+	// entryOps is the maximum number of operations in one log entry.
 	entryOps = 1024
 	// scopeLimit is the size in bytes of the largest scope file that is read, scopeMost of the largest that operations
 	// may create: a file can be larger than the changes that led to it.
@@ -33,7 +33,7 @@ const (
 	scopeMost  = places.StoredMost / 2
 )
 
-// asked is an operation that waits until it is committed.
+// asked is an operation on a scope that waits until it is committed.
 type asked struct {
 	r    *working.Request
 	bare bool           // the lost data is not copied into the log first, because it is being purged
@@ -43,8 +43,7 @@ type asked struct {
 	done chan struct{}
 }
 
-// sameWriter returns how many operations at the start of list have the same writer: an entry has
-// only one.
+// sameWriter returns how many operations at the start of list have the same writer: a log entry has only one.
 func sameWriter(list []*asked) int {
 	for i, q := range list {
 		if first := list[0].by; q.by != first && (q.by == nil || first == nil || *q.by != *first) {
@@ -54,8 +53,8 @@ func sameWriter(list []*asked) int {
 	return len(list)
 }
 
-// write carries out an operation. Operations that wait while a commit is in progress are committed
-// together in the next one.
+// write carries out an operation that changes the scope. Operations that wait while a commit is in progress
+// are committed together in the next one.
 func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	if s.ws.engine.Env().System.Inline {
 		list := []*asked{q}
@@ -88,7 +87,7 @@ func (s *scope) write(ctx context.Context, q *asked) (working.Result, error) {
 	}
 }
 
-// withdraw removes an operation from the queue, and reports whether it was still there.
+// withdraw removes an operation from the scope's queue, and reports whether it was still there.
 func (s *scope) withdraw(q *asked) bool {
 	s.waiting.Lock()
 	defer s.waiting.Unlock()
@@ -101,7 +100,7 @@ func (s *scope) withdraw(q *asked) bool {
 	return false
 }
 
-// drain commits waiting operations until the queue is empty.
+// drain commits the scope's waiting operations until the queue is empty.
 func (s *scope) drain(ctx context.Context) {
 	defer s.ws.engine.Operations().Done()
 	for {
@@ -136,10 +135,10 @@ func (s *scope) drain(ctx context.Context) {
 	}
 }
 
-// commit carries out the first operations of list, as many as fit into one entry, and returns their number. Each is
-// applied to the state that the previous operation leaves. The entry is written on the condition that no other process
-// has changed the scope; if one has, commit carries out the operations again on the new state. If refused is not nil,
-// all operations fail with it.
+// commit carries out the first operations of list, as many as fit into one log entry, and returns their
+// number. Each is applied to the state that the previous operation leaves. The entry is written on the
+// condition that no other process has changed the scope; if one has, commit carries out the operations again
+// on the new state. If refused is not nil, all operations fail with it.
 func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	for {
 		n, again, err := len(list), false, refused
@@ -240,7 +239,8 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	return n, false, nil
 }
 
-// entry returns the log entry for the changes e, whose encoding is body. gone means that the scope is empty afterwards.
+// entry returns the log entry for the changes e, whose encoding is body. gone means that the scope is empty
+// afterwards.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
 	value, inflated := s.ws.engine.Codec().Encode(nil,
 		&record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
@@ -253,8 +253,8 @@ func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone b
 
 func (s *scope) logKey() string { return string(rune(record.Working)) + s.key }
 
-// current brings the state up to date and returns the version of the scope as the log's
-// preconditions need it. The caller holds mu.
+// current brings the scope's state up to date and returns the version of the scope as the log's preconditions
+// need it. The caller holds mu.
 func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	for {
 		if err := s.sync(ctx); err != nil {
@@ -275,8 +275,9 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	}
 }
 
-// judge applies operations to ahead. It returns the entry for them, its encoded body, and how many operations it
-// includes. The caller holds mu.
+// judge applies operations, as many as fit into one log entry, to ahead, the scope's state after all commits
+// in progress. It returns the entry for them, its encoded body, and how many operations it includes. The
+// caller holds mu.
 func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
 	now, logged := s.moment(marksAny(list))
 	e = &working.LogEntry{At: logged, Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
@@ -330,7 +331,7 @@ func (s *scope) grows(d *working.Delta) bool {
 	return false
 }
 
-// wrote applies the committed entry to the state, unless it was already read from the log. The
+// wrote applies the committed log entry to the scope's state, unless it was already read from the log. The
 // caller holds mu.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
@@ -346,9 +347,8 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	s.ws.flusher.BeatInline()
 }
 
-// documentEntry returns a batch of one entry with the whole document of a scope, on the condition
-// that the newest entry of the scope is version. The caller holds mu, and documentEntry releases
-// it.
+// documentEntry returns a batch of one log entry with the scope's whole document, on the condition that the
+// newest entry of the scope is version. The caller holds mu, and documentEntry releases it.
 func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch, error) {
 	store := uuid.UUID(s.ws.engine.Log().UUID()).String()
 	f := working.File{Scope: s.scope, State: e.State, Store: store, LSN: s.lsn, Time: s.time}
@@ -405,8 +405,8 @@ func dropsOnly(list []*asked) bool {
 	return true
 }
 
-// giveUp replaces a state that cannot be read by an empty one, so that the scope can be dropped. It returns the version
-// of the scope. The caller holds mu.
+// giveUp replaces a scope's state that cannot be read by an empty one, so that the scope can be dropped. It
+// returns the version of the scope. The caller holds mu.
 func (s *scope) giveUp() (wal.LSN, error) {
 	at := s.ws.engine.State().Work(s.key)
 	s.state, s.ahead, s.edited, s.whole = working.NewState(), nil, false, wholeAt{}

@@ -17,14 +17,15 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// tries is the maximum number of plans that are made because other writers changed the documents of the previous plan.
-// Each time another writer has made progress.
+// tries is how often an undo is planned again because other writers changed the documents of the previous
+// plan. Each time another writer has made progress.
 const tries = 100
 
-// partBytes is the size in bytes of one commit in an undo of several commits: other writers commit in between.
+// partBytes is the size in bytes of one commit in an undo that takes several commits: other writers commit in
+// between.
 const partBytes = 4 << 20
 
-// errPlanAgain means that the plan is no longer valid, and another must be made.
+// errPlanAgain means that the plan of an undo is no longer valid, and another must be made.
 var errPlanAgain = errors.New("the plan is no longer valid")
 
 // Undo undoes the commits that the options select, and returns what it did. If there are conflicts and Options.Partial
@@ -86,11 +87,11 @@ type run struct {
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has changed something, so that it must continue with the changes that are still
-// possible.
+// begun reports whether the undo has changed something, so that it must continue with the changes that are
+// still possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
-// result returns the plan with the number of changes and the commits that were made.
+// result returns the plan, completed with the number of changes and the commits that were made.
 func (r *run) result(p *Plan) *Plan {
 	if r.plan != nil {
 		p = r.plan
@@ -110,7 +111,8 @@ func (r *run) explain(err error) error {
 		len(r.plan.Changes), err)
 }
 
-// by returns the context for the commits of an undo: an undo of several commits has a writer of its own.
+// by returns the context for the commits of an undo: an undo that takes several commits has a writer of its
+// own.
 func (r *run) by(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx
@@ -123,7 +125,7 @@ func (r *run) by(ctx context.Context) context.Context {
 	return engine.By(ctx, w)
 }
 
-// apply makes the changes of a plan. errPlanAgain means that another plan is needed; an undo of one
+// apply makes the changes of a plan. errPlanAgain means that another plan is needed; an undo that takes one
 // commit has changed nothing then.
 func (r *run) apply(ctx context.Context, list []*change) error {
 	p := &part{run: r, later: map[string]bool{}}
@@ -173,8 +175,8 @@ func (p *part) begin() {
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh adds up what the commits of an undo add to the store's size, if limits are set: between two of them the store
-// may have more memories than afterwards.
+// weigh adds up by how much the commits of an undo enlarge the store, if limits are set: between two of the
+// commits the store may have more memories than afterwards.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -210,7 +212,7 @@ func (p *part) weigh(ctx context.Context, list []*change) error {
 	})
 }
 
-// load adds the changes of one phase to the commit.
+// load adds the changes in list, all of one phase, to the commit.
 func (p *part) load(ctx context.Context, list []*change) error {
 	if list[0].What == Delete {
 		for _, c := range list {
@@ -241,7 +243,8 @@ func (p *part) load(ctx context.Context, list []*change) error {
 	return nil
 }
 
-// again records that the plan is no longer valid for some document. An undo of one commit returns errPlanAgain then.
+// again records that the plan of the undo is no longer valid for some document. An undo that takes one commit
+// returns errPlanAgain then.
 func (p *part) again() error {
 	if p.dirty = true; p.parts {
 		return nil
@@ -249,7 +252,7 @@ func (p *part) again() error {
 	return errPlanAgain
 }
 
-// refuse records that a document cannot be restored. The parameter why is the reason.
+// refuse records that the document of a change cannot be restored, and why.
 func (p *part) refuse(c *change, why error) error {
 	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
 		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)
@@ -290,7 +293,8 @@ func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	}
 }
 
-// newest returns the newest version of a document. It returns false if that is not the version that the plan expects.
+// newest returns the newest version of the document of a change. It returns false if that is not the version
+// that the plan expects.
 func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, error) {
 	v, err := u.engine.Find(ctx, c.kind, c.ID, false)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -353,7 +357,7 @@ func (p *part) commit(ctx context.Context, last bool) error {
 	return nil
 }
 
-// committed records that the changes were committed at a position.
+// committed records that the changes were committed, with the first entry at the position at.
 func (p *part) committed(at wal.LSN) {
 	p.done += len(p.changes)
 	p.at = append(p.at, at)
@@ -364,8 +368,8 @@ func (p *part) committed(at wal.LSN) {
 	}
 }
 
-// rebuild prepares the commit again, without the changes for which without returns true and without those for which the
-// plan is no longer valid.
+// rebuild prepares the commit again, without the changes for which without returns true and without those for
+// which the plan is no longer valid.
 func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	docs, changes := p.docs, p.changes
 	p.begin()
@@ -386,8 +390,8 @@ func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	}
 }
 
-// halves commits the changes in two parts. It is called if they are too large for one commit because of assemblies that
-// change along with them.
+// halves commits the changes in two parts. It is called if they are too large for one commit because of
+// assemblies that must change with them.
 func (p *part) halves(ctx context.Context, last bool) error {
 	docs, changes := p.docs, p.changes
 	half := len(docs) / 2

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is a Change with the data that is needed to make it.
+// change is a planned Change with the data that is needed to make it.
 type change struct {
 	Change
 	kind    *engine.Kind
@@ -25,8 +25,8 @@ type change struct {
 	members []string // ids of the members of an assembly that is restored
 }
 
-// phase returns the phase of a change: see the package comment. A deleted document of a kind with
-// folders may be in the way of one that is restored.
+// phase returns the phase of the undo in which a change is made: see the package comment. A deleted document
+// of a kind with folders may be in the way of one that is restored.
 func (u *Undoer) phase(c *change) int {
 	group := c.kind == u.engine.Kinds().Assemblies
 	switch {
@@ -42,7 +42,7 @@ func (u *Undoer) phase(c *change) int {
 	return 1
 }
 
-// plan makes the plan for undoing a selection.
+// plan makes the plan for undoing the selected commits.
 func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, error) {
 	if err := u.engine.CatchUp(ctx); err != nil {
 		return nil, nil, err
@@ -91,11 +91,12 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// none is the state of a document that has nothing to undo.
+// none is the number of the state of a document that has nothing to undo.
 const none = int32(-2)
 
-// back returns the state to which a document goes back, or none, and since, the position of the first of the undone
-// changes. other is the newest state that other commits made on top of a change that is to be undone, or none.
+// back returns the state to which the undo takes the document back, or none, and since, the position of the
+// first of the undone changes. other is the newest state that other commits made on top of a change that is to
+// be undone, or none.
 func (d *document) back() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
@@ -148,7 +149,7 @@ func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*ch
 	return c, conflict
 }
 
-// builtUpon returns the conflict with a later version that another commit made.
+// builtUpon returns the conflict that a later version, which another commit made, is to the undo.
 func (u *Undoer) builtUpon(n *node) *Conflict {
 	if n.unknown {
 		return &Conflict{Err: fmt.Errorf("%w: by a version that the log no longer has", ErrBuiltUpon)}
@@ -173,8 +174,8 @@ func (u *Undoer) builtUpon(n *node) *Conflict {
 	return c
 }
 
-// together removes the changes that depend on others which cannot be made, and records their conflicts: see the package
-// comment.
+// together removes the changes that depend on others which cannot be made, and records their conflicts: see
+// the package comment.
 func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*change, error) {
 	memories, assemblies := u.engine.Kinds().Memories, u.engine.Kinds().Assemblies
 	for {
@@ -207,8 +208,8 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns, as its first result, the reason why a memory cannot be undone: an assembly that is not undone contains
-// it. The second result is an error of reading.
+// rests returns, as its first result, the reason why the change of a memory cannot be undone: an assembly that
+// is not undone contains it. The second result is an error of reading.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil

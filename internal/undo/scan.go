@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// batch is a commit in the log, without the documents.
+// batch is one commit in the log, without the documents.
 type batch struct {
 	at, next wal.LSN
 	time     time.Time // clock time of the commit
@@ -23,7 +23,7 @@ type batch struct {
 	upkeep   bool // the store has changed only derived data
 }
 
-// entry is an entry of the log without its document.
+// entry is an entry of the log without the document in it.
 type entry struct {
 	key      string
 	lsn      wal.LSN
@@ -112,7 +112,7 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 	return ctx.Err()
 }
 
-// node is a state of a document, made by one entry of the log.
+// node is one state of a document, made by one entry of the log.
 type node struct {
 	lsn     wal.LSN
 	writer  uint32
@@ -124,7 +124,7 @@ type node struct {
 	unknown bool // stands for states whose entries are not in the log
 }
 
-// document is the history of a document in the log since the first commit that is undone.
+// document is the history of a document in the log since the first commit that is to be undone.
 type document struct {
 	base  wal.LSN // the entry before the first commit that is undone; 0: none
 	gone  bool    // the document did not exist then, or its entry was a deletion
@@ -137,7 +137,7 @@ type document struct {
 	undos map[wal.LSN]int32
 }
 
-// add adds the state that an entry makes.
+// add adds the state that a log entry makes to the document's history.
 func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	if len(d.nodes) > 0 && e.previous != d.last && (e.deleted || !e.created) {
 		// The replaced version is not in the log: it was erased, or invented when the index was rebuilt.
@@ -159,7 +159,7 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	d.cur = int32(len(d.nodes) - 1)
 }
 
-// find returns the state that the entry of an undo restored; false if it is not known.
+// find returns the state that an undo restored with the log entry e; false if it is not known.
 func (d *document) find(e *entry) (int32, bool) {
 	if e.deleted && e.restores == 0 {
 		return d.findAbsent()
@@ -178,9 +178,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns the state without a document that an undo restored without naming its entry: an entry that creates
-// a document names the deletion before it only while the overlay has that deletion. It is the last such state from
-// which the present one was made, or else any such state.
+// findAbsent returns the state, without the document, that an undo restored without naming its entry: an entry
+// that creates a document names the deletion before it only while the overlay has that deletion. It is the
+// last such state from which the present one was made, or else any such state.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {
@@ -195,7 +195,7 @@ func (d *document) findAbsent() (int32, bool) {
 	return -1, d.gone
 }
 
-// absent reports whether the document does not exist in a state.
+// absent reports whether the document does not exist in the state number at.
 func (d *document) absent(at int32) bool {
 	if at < 0 {
 		return d.gone
@@ -203,7 +203,7 @@ func (d *document) absent(at int32) bool {
 	return d.nodes[at].deleted
 }
 
-// version returns the position of the entry that made a state.
+// version returns the position of the log entry that made the state number at.
 func (d *document) version(at int32) wal.LSN {
 	if at < 0 {
 		return d.base
@@ -211,13 +211,13 @@ func (d *document) version(at int32) wal.LSN {
 	return d.nodes[at].lsn
 }
 
-// keptKey identifies a copy of a version in the log.
+// keptKey identifies a copy of a version that the log has.
 type keptKey struct {
 	key string
 	at  wal.LSN
 }
 
-// scan reads the commits of a selection and those that followed. It returns the changed documents by key.
+// scan reads the selected commits and those that followed. It returns the documents that they changed, by key.
 func (u *Undoer) scan(ctx context.Context, s *selection, p *Plan, to wal.LSN) (map[string]*document, error) {
 	docs, scopes := map[string]*document{}, map[string]bool{}
 	kept := map[keptKey]wal.LSN{} // copies that precede the entry that replaces them

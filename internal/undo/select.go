@@ -16,18 +16,19 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// selection specifies which commits are undone.
+// selection specifies which commits are to be undone.
 type selection struct {
 	Options
 	from      wal.LSN // position before which none of the commits is
 	has       func(b *batch) bool
 	continues bool  // the selection continues an undo that was interrupted
 	released  error // set if commits of the run are no longer kept; nil: none as far as is known
-	// left has the documents that were found to have a conflict when they were to be restored, by key.
+	// left has, by key, the documents for which a conflict was found when they were about to be restored.
 	left map[string]Conflict
 }
 
-// described is the JSON object that identifies an undo of several commits; see the package comment.
+// described is the JSON object by which an undo that takes several commits is identified; see the package
+// comment.
 type described struct {
 	Position wal.LSN   `json:"position,omitempty"`
 	Run      string    `json:"run,omitempty"`
@@ -36,7 +37,7 @@ type described struct {
 	Partial  bool      `json:"partial,omitempty"`
 }
 
-// String returns the JSON object that identifies the undo of a selection.
+// String returns the JSON object that identifies the undo of the selected commits.
 func (s *selection) String() string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -47,7 +48,7 @@ func (s *selection) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// optionsOf parses the JSON object of an undo.
+// optionsOf parses the JSON object that identifies an undo.
 func optionsOf(undo string) (Options, error) {
 	var d described
 	if err := json.Unmarshal([]byte(undo), &d); err != nil || d.Before == 0 || (d.Position == 0) == (d.Run == "") {
@@ -59,10 +60,10 @@ func optionsOf(undo string) (Options, error) {
 // selection returns the selection that the options specify.
 func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	if o.Position != 0 && (o.Run != "" || !o.Since.IsZero()) {
-		return nil, fmt.Errorf("%w: either a position or a run, not both", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: name either a position or a run, not both", errs.ErrInvalid)
 	}
 	if o.Run == "" && !o.Since.IsZero() {
-		return nil, fmt.Errorf("%w: a time requires a run whose commits are taken back", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: a time also requires the run whose commits are to be taken back", errs.ErrInvalid)
 	}
 	if err := u.engine.CatchUp(ctx); err != nil {
 		return nil, err
@@ -116,7 +117,8 @@ func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error)
 	return s, nil
 }
 
-// resolve returns the selection of a position or a run.
+// resolve returns the selection of the commit at a position, or of the commits of a run, that the options
+// name.
 func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	s := &selection{Options: o, left: map[string]Conflict{}}
 	log := u.engine.Log().Past()
@@ -152,12 +154,13 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	return s, nil
 }
 
-// begin returns the position at which the segment of a position begins, but at least first.
+// begin returns the position at which the segment that contains the position at begins, but at least first.
 func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 	return max(first, log.Geometry.Start(log.SegmentOf(at)))
 }
 
-// resolvePosition selects the commit at a position, or all of the undo of several commits that this commit belongs to.
+// resolvePosition selects the commit at a position. If it is one of the commits of an undo, it selects all of
+// that undo.
 func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LSN) error {
 	log := u.engine.Log().Past()
 	none := fmt.Errorf("position %d: %w: there is no commit at this position", s.Position, errs.ErrNotFound)
@@ -203,7 +206,7 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 	return err
 }
 
-// parts returns the positions of the commits of an undo of several commits.
+// parts returns a position at or before the first of the commits that an undo has made.
 func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {
@@ -238,7 +241,7 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 	return "", nil
 }
 
-// made is a commit of a writer, as found in the log.
+// made is a commit by a writer, as found in the log.
 type made struct {
 	at      wal.LSN
 	undo    string // the undo of several commits that it belongs to
@@ -246,8 +249,8 @@ type made struct {
 	purge   bool   // the commit names purged or redacted documents
 }
 
-// newestBy returns the newest commit by some writers in a part of the log. It considers commits that changed documents
-// or name a purge, and were not made by the store itself.
+// newestBy returns the newest commit in a part of the log by writers for which is returns true. It considers
+// commits that changed documents or name a purge, and were not made by the store itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)
@@ -292,13 +295,13 @@ func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
 	return m, err
 }
 
-// program returns the program of a writer without its command.
+// program returns the name of the program of a writer, without the command that it ran.
 func program(w *writer.Writer) string {
 	name, _, _ := strings.Cut(w.Program, " ")
 	return name
 }
 
-// caller returns the description, in an error, of the writers that same treats as w.
+// caller returns a description, for an error message, of the writers that the function same treats as w.
 func caller(w *writer.Writer) string {
 	name := w.Name()
 	if name == w.Program {

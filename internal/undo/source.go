@@ -21,8 +21,9 @@ import (
 // few is the maximum number of entries of one segment that are read one by one, if the log has them.
 const few = 16
 
-// read yields the entries that have the bytes for changes, which are sorted by source. A change whose entry is missing
-// is not yielded. The entry is valid until yield returns false or the next call.
+// read yields, for changes sorted by the position of their source, the log entries that have the bytes to
+// restore. A change whose entry is missing is not yielded. The entry is valid until yield returns false or the
+// next call.
 func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change, e *wal.Entry) bool) error {
 	log := u.engine.Log()
 	past := log.Past()
@@ -85,7 +86,7 @@ func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change,
 	return ctx.Err()
 }
 
-// is reports whether an entry has the version that a change restores, or a copy of it.
+// is reports whether a log entry has the version that the change restores, or a copy of it.
 func (c *change) is(e *wal.Entry) bool {
 	if e.Key == c.key {
 		return e.LSN == c.Restores && !e.Delete
@@ -93,7 +94,7 @@ func (c *change) is(e *wal.Entry) bool {
 	return e.Key == record.KeptKey(c.key) && record.CopyOf(e.Value) == c.Restores
 }
 
-// document returns the index line and the exact bytes of the document in an entry that read has yielded.
+// document returns the index line and the exact bytes of the document in a log entry that read has yielded.
 func (u *Undoer) document(c *change, e *wal.Entry) (index.Entry, []byte, error) {
 	if e.Key[0] == record.Kept {
 		return state.KeptDocument(u.engine.Codec(), e, places.StoredMost)
@@ -126,7 +127,7 @@ func (c *change) hidden(t *purgefile.Table) error {
 	return nil
 }
 
-// locate finds the entries that have the bytes to restore, and drops the changes for which there are none.
+// locate finds the log entries that have the bytes to restore, and drops the changes for which there are none.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
 	hidden, err := u.engine.Purged()
 	if err != nil {
@@ -193,7 +194,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	return slices.DeleteFunc(list, func(c *change) bool { return none[c] }), nil
 }
 
-// members records the memories that are members of an assembly that is restored.
+// members records which memories are members of an assembly that is restored.
 func (u *Undoer) members(c *change, e *wal.Entry) error {
 	if c.kind != u.engine.Kinds().Assemblies {
 		return nil
@@ -210,7 +211,7 @@ func (u *Undoer) members(c *change, e *wal.Entry) error {
 	return nil
 }
 
-// copies finds copies of those versions that neither log nor archive has any more.
+// copies finds copies, in the log, of those versions whose own entries neither log nor archive has any more.
 func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*change) error {
 	of := map[keptKey]*change{}
 	keys := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Undoer undoes commits.
+// Undoer takes back the changes of earlier commits, by new commits.
 type Undoer struct {
 	engine  *engine.Engine
 	commits *commit.Committer
@@ -64,8 +64,8 @@ type Change struct {
 	Restores wal.LSN // the version that is restored; for Delete, the deletion before the document was created, or 0
 }
 
-// Conflict is a document that cannot be undone, or that can be undone only in part: not to its state before the first
-// of the commits.
+// Conflict is a document whose changes cannot be undone, or only some of them: not back to its state before
+// the first of the commits.
 type Conflict struct {
 	Kind, ID string
 	Version  wal.LSN       // the conflicting version; 0: there is none
@@ -73,14 +73,14 @@ type Conflict struct {
 	Err      error         // the reason
 }
 
-// The reasons of conflicts. Other reasons are errors of the store, such as a limit.
+// The reasons of conflicts of an undo. Other reasons are errors of the store, such as a limit.
 var (
 	ErrBuiltUpon error = &reason{"others have built upon it", errs.ErrConflict}
 	ErrPurged    error = &reason{"a purge removed the previous version", errors.Join(errs.ErrTruncated, errs.ErrPurged)}
 	ErrUnkept    error = &reason{"the previous version is not kept in the history", errs.ErrTruncated}
 )
 
-// errPurge means that a commit that belongs to a purge was to be undone.
+// errPurge means that the commit to be undone belongs to a purge, which cannot be undone.
 var errPurge error = &reason{"a purge cannot be taken back", errs.ErrPurged}
 
 // reason is an error with a text of its own that matches another error.
@@ -92,7 +92,7 @@ type reason struct {
 func (e *reason) Error() string { return e.text }
 func (e *reason) Unwrap() error { return e.is }
 
-// Error is the error of an undo with conflicts.
+// Error is the error of an undo with conflicts, which it lists.
 type Error struct{ Plan *Plan }
 
 func (e *Error) Error() string { return fmt.Sprintf("%d conflicts", len(e.Plan.Conflicts)) }
@@ -116,8 +116,8 @@ func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// unknown returns an error for a run that is given as a number, if no commit has that number and, as far as known, the
-// store never assigned it.
+// unknown returns an error if a run is given as a number and no commit has that number and, as far as known,
+// the store never assigned it.
 func (u *Undoer) unknown(ctx context.Context, p *Plan) error {
 	n, err := strconv.ParseUint(p.Run, 10, 32)
 	if err != nil || p.Commits > 0 || len(p.Unread) > 0 {

@@ -57,7 +57,7 @@ type View interface {
 
 // Purger is a View that can purge its files without a rebuild, which would read every document.
 type Purger interface {
-	// Purge removes all data of deleted documents from the content. The following Save writes new files under new names,
-	// except for files that had no such data, and fails if it cannot remove an old file.
+	// Purge removes all data of deleted documents from the content. The following Save writes new files under
+	// new names, except for files that had no such data, and fails if it cannot remove an old file.
 	Purge(f *Folder) error
 }

@@ -23,7 +23,7 @@ type Folder struct {
 	Ready func() error
 }
 
-// make creates the folder, if it is missing.
+// make creates the folder of the view, if it is missing.
 func (f *Folder) make() error {
 	if err := f.ready(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return vfs.ReadFile(f.FS, filepath.Join(f.Path, name), limit)
 }
 
-// Map maps the current file of a name.
+// Map maps the file that now has a name.
 func (f *Folder) Map(name string) (vfs.Mapping, error) {
 	file, err := f.FS.OpenFile(filepath.Join(f.Path, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -67,7 +67,8 @@ func (f *Folder) Write(name string, data []byte) error {
 // pieceBytes is how many bytes WriteBy writes at a time.
 const pieceBytes = 1 << 20
 
-// WriteBy is like Write, except that the function write passes the contents to its argument give in pieces.
+// WriteBy is like Write, but the function write produces the contents, by calling give with one piece after
+// another.
 func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) error) error {
 	if err := f.make(); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Source is an open store as this package needs it. Its fields are filled by the package that opens the store.
+// Source is an open store, in the form in which this package uses it. The package that opens the store fills
+// its fields.
 type Source struct {
 	FS    vfs.FS
 	Dir   string
@@ -25,7 +26,7 @@ type Source struct {
 
 	// CatchUp catches up with the log and maps the newest index.
 	CatchUp func(context.Context) error
-	// Views yields the findings about the files of the plugged-in views.
+	// Views yields the findings about the files of the views.
 	Views func(context.Context) iter.Seq[repair.Finding]
 	// Config returns what is wrong with the current config.json, or nil.
 	Config func() error
@@ -39,9 +40,11 @@ type Source struct {
 	Location  *time.Location // for times without a zone
 	// Fits returns why a document of a kind violates the current limits, or nil.
 	Fits func(kind byte, id string, doc []byte) error
-	// Creates returns why a document of a kind may not be created beside the existing ones, or nil.
+	// Creates returns why a document of a kind may not be created beside the existing ones, because their
+	// paths exclude it, or nil.
 	Creates func(kind byte, id string) error
-	// Ignores reports whether a file of no document, at a path in the folder of a kind, is to stay that; nil: none is.
+	// Ignores reports whether a file at a path in the folder of a kind, which is no document, must not become
+	// one; nil: none is ignored.
 	Ignores func(kind byte, path string) bool
 	// Explain adds advice to a system error; it returns nil if it has none.
 	Explain func(error) error

@@ -17,10 +17,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Evictions chooses the memories to evict when a limit is reached, for the store and for each session with a limit. A
-// list of candidates is made by reading all lines of the index. It holds the first 64th of the memories in the order of
-// eviction, but at least leastQueue, so the cost of making it is spread over that many evictions. A list stays exact
-// until it is used up: no memory outside it precedes its last one.
+// Evictions chooses the memories to delete when a limit is reached, for the store and for each session with a
+// limit. A list of candidates is made by reading all lines of the index. It has the first 64th of the memories
+// in the order of eviction, but at least leastQueue, so the cost of making it is spread over that many
+// evictions. A list stays exact until it is used up: no memory outside it precedes its last one.
 type Evictions struct {
 	mu     sync.Mutex
 	policy string
@@ -34,7 +34,7 @@ type queue struct {
 	most int // the wanted length of the list; it may grow to twice that
 }
 
-// Candidate is a memory that may be evicted.
+// Candidate is a memory that may be evicted, that is, deleted to make room.
 type Candidate struct {
 	ID      string
 	Version wal.LSN
@@ -58,9 +58,9 @@ const (
 	mostQueues = 64
 )
 
-// Next claims the first candidate of a session ("" for the store) for which spared returns false; it belongs to the
-// caller until Release. c is nil if there is none; busy then reports whether another commit of this process has claimed
-// a suitable candidate.
+// Next claims the first candidate of a session ("" for the store) for which spared returns false; it belongs
+// to the caller until Release. c is nil if there is none; busy then reports whether another commit of this
+// process has claimed a suitable candidate.
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
@@ -97,7 +97,7 @@ func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	return nil, busy, nil
 }
 
-// Stays reports whether the memory with this id is never evicted automatically.
+// Stays reports whether the memory with this id is never deleted to make room.
 func Stays(id string) bool { return id == memstore.TakeOverID }
 
 // remove removes a candidate from all lists.
@@ -111,8 +111,8 @@ func (x *Evictions) remove(c *Candidate) {
 	}
 }
 
-// Release returns candidates that a commit has claimed to the lists. The parameter gone is true if the commit deleted
-// them or found them changed; then they are removed instead.
+// Release returns candidates that a commit has claimed to the lists. If gone is true, the commit deleted them
+// or found them changed; then they are removed instead.
 func (x *Evictions) Release(taken []Candidate, gone bool) {
 	if len(taken) == 0 {
 		return
@@ -127,7 +127,7 @@ func (x *Evictions) Release(taken []Candidate, gone bool) {
 	}
 }
 
-// feed adds a written memory to those lists in which it precedes the last candidate.
+// feed adds a memory that was written to those lists of candidates whose last one it precedes.
 func (x *Evictions) feed(id string, line *index.Entry) {
 	if Stays(id) {
 		return
@@ -152,14 +152,14 @@ func (x *Evictions) feed(id string, line *index.Entry) {
 	}
 }
 
-// reset discards all lists.
+// reset discards all lists of candidates.
 func (x *Evictions) reset() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lists = nil
 }
 
-// fill rebuilds the list of a session ("" for the store). The parameter least is the minimum number of candidates.
+// fill rebuilds the list of candidates of a session ("" for the store), with at least least candidates.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.engine.State().Live(kind.Memories.Letter)

@@ -66,8 +66,8 @@ func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within returns the preconditions which ensure that concurrent puts leave the room that the demand needs. The
-// parameter before has the put totals from before the tally was read.
+// Within returns the preconditions which ensure that concurrent puts leave the room that the demand needs.
+// before has the running totals of puts from before the number of memories was read.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
@@ -86,7 +86,7 @@ func (d *Demand) Grows() bool {
 	return d.Limit.N > 0 && d.Add.N > 0 || d.Limit.Bytes > 0 && d.Add.Bytes > 0
 }
 
-// Watch starts the counting of puts.
+// Watch starts the counting of puts into the store and its sessions.
 func (cs *Counts) Watch() {
 	cs.watching.Do(func() {
 		cs.engine.State().WatchPuts()
@@ -99,7 +99,7 @@ func (cs *Counts) PutTotals(session string) Sum {
 	return Sum{int64(cs.engine.State().PutCount(session)), int64(cs.engine.State().PutSize(session))}
 }
 
-// Refusal returns the error of a write that exceeds a limit, an *errs.LimitError.
+// Refusal returns the error of a write that would exceed the limit, an *errs.LimitError.
 func (d *Demand) Refusal() error {
 	o := d.Over()
 	e := &errs.LimitError{Session: d.Session, What: "memories", Setting: "max_memories", Limit: d.Limit.N, Have: d.Have.N,

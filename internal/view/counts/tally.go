@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Counts maintains the totals of a store, and chooses memories to evict.
+// Counts maintains the number and size of a store's memories, and chooses memories to evict.
 type Counts struct {
 	engine    *engine.Engine
 	Tally     Tally
@@ -34,10 +34,10 @@ func (s Sum) Plus(o Sum) Sum { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
 // Minus returns s − o.
 func (s Sum) Minus(o Sum) Sum { return Sum{s.N - o.N, s.Bytes - o.Bytes} }
 
-// Tally maintains the number and bytes of all memories and of the sessions that were queried. It is a view.Fold, used
-// only if some limit is set. The metadata of the index has the sums of the index; later changes are added, each once.
-// The sum of a session is computed by reading its lines, once per process, at a cost bounded by the limit of the
-// session.
+// Tally maintains the number and bytes of all memories and of the sessions that were queried. It is a
+// view.Fold, used only if some limit is set. The metadata of the index have the sums of the index; later
+// changes are added, each once. The sum of a session is computed by reading its lines, once per process, at a
+// cost bounded by the limit of the session.
 type Tally struct {
 	counts   *Counts
 	follow   engine.Follower
@@ -61,10 +61,10 @@ func (c tallyLine) sum() Sum {
 	return Sum{1, c.size}
 }
 
-// tallied is the maximum number of sessions whose sums are kept in memory.
+// tallied is the maximum number of sessions whose sums a Tally keeps in memory.
 const tallied = 1024
 
-// New returns the counts of a store.
+// New returns the Counts of a store.
 func New(eng *engine.Engine) *Counts {
 	cs := &Counts{engine: eng}
 	cs.Tally.counts = cs
@@ -73,7 +73,7 @@ func New(eng *engine.Engine) *Counts {
 	return cs
 }
 
-// PutsFrom returns the position from which on all puts are counted.
+// PutsFrom returns the log position from which on all puts are counted.
 func (cs *Counts) PutsFrom() *atomic.Uint64 { return &cs.putsFrom }
 
 // Look returns the sum of all memories and the sums of some sessions, as of this call or later.
@@ -107,8 +107,8 @@ func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	return nil
 }
 
-// Covered returns true: a newer index does not change the sums, because all that it contains was counted before. It
-// implements view.Fold.
+// Covered returns true: a newer index does not change the sums, because all that it contains was counted
+// before. It implements view.Fold.
 func (t *Tally) Covered(set *index.Set) bool {
 	for id, c := range t.over {
 		if c.version < set.LSN() {
@@ -118,7 +118,7 @@ func (t *Tally) Covered(set *index.Set) bool {
 	return true
 }
 
-// Apply counts an entry of the log; it implements view.Fold.
+// Apply adds a log entry to the sums; it implements view.Fold.
 func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	eng := t.counts.engine
 	if eng.Kinds().Of(e.Key) != eng.Kinds().Memories {
@@ -150,7 +150,7 @@ func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	return nil
 }
 
-// before returns the version of a memory that the tally has counted; size is -1 if there is none.
+// before returns the version of a memory that the tally has counted so far; size is -1 if there is none.
 func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	if c, ok := t.over[id]; ok {
 		return c, nil
@@ -166,7 +166,7 @@ func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
 
-// inSessions returns the sums of some sessions.
+// inSessions returns the number and bytes of the memories in some sessions.
 func (t *Tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, error) {
 	if len(sessions) == 0 {
 		return nil, nil
@@ -203,7 +203,7 @@ func (t *Tally) session(set *index.Set, session string) (s Sum, err error) {
 		}
 		var ok bool
 		if line, ok, err = set.Get(line[:0], index.Memories, id); err == nil && !ok {
-			err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(id))
+			err = fmt.Errorf("%w: the section by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(id))
 		}
 		if err != nil {
 			return s, err

@@ -12,7 +12,7 @@ import (
 // processes the preconditions on the evicted versions have the same effect, since all processes evict in the same
 // order.
 
-// Turn is the permission of a commit to evict memories: alone, beside other commits, or not at all.
+// Turn is the permission of a commit to evict memories: not at all, beside other commits, or alone.
 type Turn int64
 
 // The turns: no eviction, eviction beside commits of this process that also evict, eviction alone.
@@ -22,10 +22,11 @@ const (
 	Alone  Turn = 1 << 40
 )
 
-// turns grants turns in the order of the requests.
+// turns grants permissions to evict in the order of the requests.
 type turns struct{ held *semaphore.Weighted }
 
-// Take acquires a turn. waited means that it had to wait, so other commits may have made room meanwhile.
+// Take waits for a permission to evict. waited means that it had to wait, so other commits may have made room
+// meanwhile.
 func (x *Evictions) Take(ctx context.Context, t Turn) (waited bool, err error) {
 	if x.turns.held.TryAcquire(int64(t)) {
 		return false, nil
@@ -33,14 +34,14 @@ func (x *Evictions) Take(ctx context.Context, t Turn) (waited bool, err error) {
 	return true, x.turns.held.Acquire(ctx, int64(t))
 }
 
-// Leave releases a turn.
+// Leave gives back a permission to evict.
 func (x *Evictions) Leave(t Turn) {
 	if t != NoTurn {
 		x.turns.held.Release(int64(t))
 	}
 }
 
-// Turn returns the turn that a commit with this demand needs.
+// Turn returns the permission to evict that a commit with this demand needs.
 func (d *Demand) Turn() Turn {
 	switch {
 	case d.Over() == Sum{}:

@@ -20,22 +20,24 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Computed is the file vector_index/reembed: the vectors that a re-embedding has computed so far. A re-embedding that
-// was interrupted resumes with them. Records, little-endian:
+// Computed is the file vector_index/reembed: the vectors that a re-embedding has computed so far. A
+// re-embedding that was interrupted resumes with them. Records, little-endian:
 //
 //	 0  uint32  bytes of the payload
 //	 4  uint64  its xxhash64
 //	12  the payload
 //
-// The first payload is {"format":2,"model":"…","after":…}. after is the log position of the entry that had set the
-// store's model when the re-embedding began (package internal/state). Each other payload begins with a type byte:
+// The first payload is {"format":2,"model":"…","after":…}. after is the log position of the entry that had set
+// the store's model when the re-embedding began (package internal/state). Each other payload begins with a
+// type byte:
 //
 //	'v'  a vector     uint16 bytes of the id, the id, uint64 version that the vector was
 //	                  computed for, 32 bytes sha256 of that version's content, float32 each
 //	'e'  the end: all memories were processed
 //
-// The vectors are in the order in which memories are listed; after the end follow those of memories that changed since.
-// If a memory has several records, the last one counts. Bytes after the last complete record are cut off.
+// The vectors are in the order in which memories are listed; after the end follow those of memories that
+// changed since. If a memory has several records, the last one counts. Bytes after the last complete record
+// are cut off.
 type Computed struct {
 	F      vfs.File
 	size   int64
@@ -46,7 +48,8 @@ type Computed struct {
 	failed error // the error of a failed append, after which the contents of the file are unknown
 }
 
-// ComputedVector is a record of the file: the vector that was computed for one content of a memory.
+// ComputedVector is a record of the file vector_index/reembed: the vector computed for one content of a
+// memory.
 type ComputedVector struct {
 	ID      string
 	Version uint64
@@ -64,13 +67,13 @@ const (
 
 var ErrComputed = errors.New("not a record of computed vectors")
 
-// ComputedPath returns the path of a file of the re-embedding.
+// ComputedPath returns the path of a file in the folder vector_index/.
 func (vs *Vectors) ComputedPath(name string) string {
 	return filepath.Join(vs.engine.Env().Dir, VectorFolder, name)
 }
 
-// OpenComputed opens the file. It creates or empties it if it does not exist, belongs to another model, or restart is
-// set.
+// OpenComputed opens the file of computed vectors for a re-embedding by model. It creates or empties the file
+// if it does not exist, belongs to another model, or restart is set.
 func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)
@@ -97,7 +100,7 @@ func (vs *Vectors) OpenComputed(model string, restart bool) (*Computed, error) {
 	return c, nil
 }
 
-// ComputedHeader is the payload of the first record.
+// ComputedHeader is the payload of the first record in the file of computed vectors.
 type ComputedHeader struct {
 	Format int    `json:"format"`
 	Model  string `json:"model"`
@@ -106,13 +109,13 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a re-embedding to a model can continue the file: it was begun for that model, and not used by
-// a switch that has ended since.
+// serves reports whether a re-embedding to a model can continue the file: it was begun for that model, and its
+// vectors were not taken over yet by a switch to that model that has ended since.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }
 
-// load reads the file. size stays 0 if the file has no usable record.
+// load reads the file of computed vectors. size stays 0 if the file has no usable record.
 func (c *Computed) load(model string, by *index.Model) error {
 	var head ComputedHeader
 	var v ComputedVector
@@ -188,7 +191,7 @@ func atEnd(err error) error {
 	return err
 }
 
-// Append appends records durably.
+// Append appends records to the file, durably.
 func (c *Computed) Append(payloads [][]byte) error {
 	if c.failed != nil {
 		return c.failed
@@ -212,7 +215,7 @@ func (c *Computed) Append(payloads [][]byte) error {
 	return err
 }
 
-// Add appends vectors durably.
+// Add appends computed vectors to the file, durably.
 func (c *Computed) Add(list []ComputedVector) error {
 	payloads := make([][]byte, len(list))
 	for i, v := range list {
@@ -263,7 +266,7 @@ func (v *ComputedVector) Parse(p []byte) error {
 	return nil
 }
 
-// All calls f for all vectors, in batches of up to most vectors.
+// All calls f for all vectors in the file, in batches of up to most vectors.
 func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 	var list []ComputedVector
 	var n int64
@@ -294,15 +297,15 @@ func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 	return err
 }
 
-// DropComputed overwrites and removes the file, which contains ids and data derived from contents. It also removes the
-// previous file if an interrupted purge has left it.
+// DropComputed overwrites and removes the file of computed vectors, which contains ids and data derived from
+// contents. It also removes an older file that an interrupted purge has replaced but not removed.
 func (vs *Vectors) DropComputed() error {
 	var unwiped []error // errors that are not reported: the caller did not ask to wipe
 	return vs.WipeComputed(&unwiped)
 }
 
-// WipeComputed overwrites and removes the files of a re-embedding. Errors about files that cannot be overwritten are
-// added to unwiped.
+// WipeComputed overwrites and removes the files of computed vectors. Errors about files that cannot be
+// overwritten are added to unwiped.
 func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{ComputedOld, ComputedName} {
@@ -323,8 +326,8 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
-// Under reports whether the file may belong to a re-embedding that was in progress while model was the store's model. A
-// re-embedding by the same model as the store's is not announced in the log.
+// Under reports whether the file may belong to a re-embedding that was in progress while model was the store's
+// model. A re-embedding by the same model as the store's is not announced in the log.
 func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {
 	case h.Format != computedFormat, h.After > model.LSN:
@@ -335,5 +338,5 @@ func (h *ComputedHeader) Under(model *index.Model) bool {
 	return (h.Model == model.Next || h.Model == model.Name) && h.After >= model.Since
 }
 
-// ComputedOld is the name of the file while it is overwritten.
+// ComputedOld is the name that the file of computed vectors has while it is overwritten.
 const ComputedOld = "reembed.old"

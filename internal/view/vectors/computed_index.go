@@ -76,8 +76,8 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 	return v, ok, nil
 }
 
-// ComputedFor returns the vector that was computed for a memory while its content had the given hash; false if there is
-// none.
+// ComputedFor returns the vector that was computed for a memory whose content had the given hash then; false
+// if there is none.
 func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
 	sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {
@@ -148,7 +148,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 	return nil
 }
 
-// stillSwitching returns ErrBehind if the switch has ended meanwhile.
+// stillSwitching returns ErrBehind if the switch to the model has ended meanwhile.
 func (vs *Vectors) stillSwitching(ctx context.Context, model *index.Model) error {
 	if err := vs.engine.CatchUp(ctx); err != nil {
 		return err

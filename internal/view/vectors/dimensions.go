@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// dimensions counts vectors by dimension. The oldest vector determines the store's dimension. Among vectors of unknown
-// age, whose versions are lost, the most frequent dimension wins, then the greater one.
+// dimensions counts vectors by dimension. The oldest vector determines the store's dimension. Among vectors of
+// unknown age, whose versions are lost, the most frequent dimension wins, and of equally frequent ones the
+// greater.
 type dimensions map[int]dimensionSeen
 
 type dimensionSeen struct {
@@ -15,8 +16,8 @@ type dimensionSeen struct {
 	oldest uint64 // log position of the write that brought the oldest vector of the dimension
 }
 
-// add counts a vector with its number and the version of its memory. A number that is a log position below the version
-// is the write that brought the vector; other numbers come from elsewhere.
+// add counts a vector with its number and the version of its memory. A number that is a log position below the
+// version is that of the write that brought the vector; other numbers come from elsewhere.
 func (d dimensions) add(dim int, number int64, version uint64) {
 	at := version
 	if number > 0 && number%8 == 0 && uint64(number) < at {

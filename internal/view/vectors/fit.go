@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked has what is known about the store's dimension.
+// looked has what this process has found out about the dimension of the store's vectors.
 type looked struct {
 	of  engine.Tables // base and delta of the index that was examined
 	at  wal.LSN       // log position below which there is no vector
@@ -22,8 +22,8 @@ type looked struct {
 	by  decider       // the document that determines it; zero if the index does
 }
 
-// decider is the document in the log whose vector determines the dimension while no index does. The dimension depends
-// on this document until an index records it.
+// decider is the document in the log whose vector determines the dimension as long as no index records one.
+// The dimension depends on this document until then.
 type decider struct {
 	key    string
 	pos    wal.LSN // newest version of the document
@@ -31,8 +31,8 @@ type decider struct {
 	alone  bool    // no vector of another dimension was seen
 }
 
-// errOtherDimension is the remedy for a vector of another dimension. A store keeps its dimension even when its last
-// vector is deleted: the next put does not mean to change it.
+// errOtherDimension is the advice in an error about a vector of another dimension. A store keeps its dimension
+// even when its last vector is deleted: the next put does not mean to change it.
 var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all embeddings", vector.ErrDimension)
 
 // OtherDimension returns the error for a vector whose dimension differs from the store's. field is the vector's name in
@@ -51,8 +51,8 @@ func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	return e
 }
 
-// Dimension returns the store's dimension, 0 while no vector has determined it, and the precondition under which this
-// result stays valid.
+// Dimension returns the dimension of the store's vectors, 0 while no vector has determined it, and the
+// precondition under which this result stays valid.
 func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
 	model := vs.Model()
 	if d := vs.DecidedDimension(&model); d != 0 {
@@ -77,7 +77,7 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 		}
 		_ = vs.engine.Refresh()
 	}
-	return 0, on, fmt.Errorf("looking for the store's dimension: %w", ErrBehind)
+	return 0, on, fmt.Errorf("looking for the dimension of the store's vectors: %w", ErrBehind)
 }
 
 func (d *decider) precondition() wal.Precondition {
@@ -87,8 +87,8 @@ func (d *decider) precondition() wal.Precondition {
 	return wal.Precondition{Key: d.key, LSN: d.pos}
 }
 
-// stillDecides reports whether a document still determines the dimension dim. It updates d to the newest version of the
-// document.
+// stillDecides reports whether the document d still determines the dimension dim. It updates d to the newest
+// version of the document.
 func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil
@@ -121,7 +121,8 @@ func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	return true, nil
 }
 
-// decidedDimension returns the dimension set by the last switch of the model or, if set later, by config.json.
+// decidedDimension returns the dimension that the last switch of the model has set, or config.json if that was
+// set later.
 func decidedDimension(model *index.Model, config int) int {
 	if model.Since != 0 && (model.Switching() || config == 0) {
 		return model.Dimension
@@ -135,8 +136,8 @@ func (vs *Vectors) DecidedDimension(model *index.Model) int {
 	return decidedDimension(model, d)
 }
 
-// findDimension finds the dimension and stores it in vs.looked. It uses each new index, and, if that has no dimension,
-// the log entries since then. vs.Mu is held.
+// findDimension finds the dimension of the store's vectors and stores it in vs.looked. It uses each new index,
+// and, if that has no dimension, the log entries since then. The caller holds vs.Mu.
 func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
 	idx := vs.engine.State().Set()
@@ -195,8 +196,8 @@ func (vs *Vectors) findDimension(ctx context.Context) error {
 	return nil
 }
 
-// filesDimension returns the dimension that the index records. If it records none, the existing vector files determine
-// it, else the lines of the index, and if these are older than vectors, the documents.
+// filesDimension returns the dimension that the index idx records. If it records none, the existing vector
+// files determine it, else the lines of the index, and if these are older than vectors, the documents.
 func (vs *Vectors) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
 	if _, dim, known := index.Vectors(idx); known {
 		return dim, nil

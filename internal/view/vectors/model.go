@@ -31,7 +31,7 @@ func (vs *Vectors) Model() index.Model {
 	return m
 }
 
-// SetModel commits a change of the model. It fails if the model is no longer that in the parameter was, or, with
+// SetModel commits a change of the store's embedding model. It fails if the model is no longer was, or, with
 // undecided not 0, if anything was committed from that log position on.
 func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
 	line, err := jsonLine(c)
@@ -173,14 +173,15 @@ func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engi
 	return vs.olderVector(ctx, model, k, id, at)
 }
 
-// ChangeOfModel returns a change that keeps all settings of a model, for the caller to modify.
+// ChangeOfModel returns a change of the embedding model that keeps all its settings, for the caller to modify.
 func ChangeOfModel(m *index.Model) state.Change {
 	return state.Change{Name: m.Name, Dimension: m.Dimension, Since: m.Since, Done: m.Done, Next: m.Next}
 }
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
 
-// SumOf returns the hash of the part of the embedded text that comes from a memory itself. m is nil for an assembly.
+// SumOf returns the hash of that part of the embedded text that comes from the memory itself, which is empty
+// if m is nil.
 func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	if m == nil {
 		return sha256.Sum256(nil)
@@ -188,5 +189,5 @@ func SumOf(model *index.Model, m *memstore.Memory) [32]byte {
 	return sha256.Sum256([]byte(template.Of(model.Name).Own(m)))
 }
 
-// Embeddable reports whether a content has text to embed.
+// Embeddable reports whether a memory's content has text that can be embedded.
 func Embeddable(content string) bool { return strings.TrimSpace(content) != "" }

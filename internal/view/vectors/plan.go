@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// vectorPlan determines the vectors to write: from the changes, or, if it is unknown what the existing files lack, by
-// comparing all.
+// vectorPlan determines the vectors to write into vector files: from the changes of documents, or, if it is
+// unknown what the existing files lack, by comparing all.
 type vectorPlan struct {
 	st    *Vectors
 	ctx   context.Context
@@ -31,7 +31,8 @@ type vectorPlan struct {
 	line  []byte
 }
 
-// collect fills edits. complete means that the only changes that set lacks are those in list.
+// collect determines the edits of the vector files. complete means that list has all changes that the existing
+// files lack.
 func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	p.dims = dimensions{}
 	var changed [2]map[string]bool
@@ -76,7 +77,7 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	return nil
 }
 
-// kindSection returns the section of the index with the documents that have vectors of the kind of.
+// kindSection returns the index section of the documents whose vectors are of the kind of.
 func kindSection(of vector.Kind) int { return kind.Kinds[of].Section }
 
 // edit returns the edit of the vector files for a change of a document.
@@ -113,8 +114,8 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	return e, nil
 }
 
-// compare adds edits for the vectors of a kind that the existing files lack, or have too many, compared with the index.
-// Documents in changed are skipped.
+// compare adds edits for the vectors of a kind that the existing files lack, or have although the index does
+// not name them. Documents in changed are skipped.
 func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
 	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {
@@ -206,8 +207,9 @@ func (p *vectorPlan) sample() error {
 	return nil
 }
 
-// vector is the source of vectors for vector.List. It returns false for a memory whose vector is unavailable, has
-// another dimension, or is not finite; such a memory has no row, and the problem is reported elsewhere.
+// vector appends the vector of an edit, as the source of vectors for vector.List. It returns false for a
+// memory whose vector is unavailable, has another dimension, or is not finite; such a memory gets no row, and
+// the problem is reported elsewhere.
 func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, bool, error) {
 	if err := p.ctx.Err(); err != nil {
 		return dst, false, err
@@ -263,7 +265,8 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	return append(dst, doc.Vector...), nil
 }
 
-// patchView adds all vectors that the view's set lacks to its overlay, for a process that cannot write files.
+// patchView adds all vectors that the view's files lack to its overlay in memory, for a process that cannot
+// write files.
 func (vs *Vectors) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
 	p := &vectorPlan{st: vs, ctx: ctx, idx: idx, set: view.Set(), model: *model, dims: dimensions{}}
 	for kind := range p.edits {

@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// PurgeComputed removes memories from the vectors that a re-embedding has computed. Before the switch it removes the
-// whole file, and the re-embedding starts again. After the switch searches depend on the file, so it is replaced by a
-// copy without the memories. Errors about data that could not be overwritten are added to left. The name of a file that
-// had to be replaced without being overwritten is added to unlinked.
+// PurgeComputed removes memories from the vectors that a re-embedding has computed. Before the switch of the
+// model it removes the whole file, and the re-embedding starts again. After the switch searches depend on the
+// file, so it is replaced by a copy without the memories. Errors about data that could not be overwritten are
+// added to left. The name of a file that had to be replaced without being overwritten is added to unlinked.
 func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error,
 	unlinked *[]string) error {
 	if model := vs.Model(); !model.Switching() {
@@ -58,8 +58,8 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }
 
-// wipeComputedOld overwrites and removes the file old, to which the replaced file was renamed. If path is still the
-// same file, it only removes the name old.
+// wipeComputedOld overwrites and removes the file old, to which the replaced file of computed vectors was
+// renamed. If path is still the same file, it only removes the name old.
 func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	if vfs.SameFile(vs.engine.Env().FS, path, old) {
 		return vs.engine.Env().FS.Remove(old)
@@ -67,7 +67,7 @@ func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	return vfs.Unwiped(left, vfs.Wipe(vs.engine.Env().FS, old))
 }
 
-// copyComputed copies the complete records except those of some memories.
+// copyComputed copies the complete records of the file of computed vectors except those of some memories.
 func (vs *Vectors) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
 	to, err := vs.engine.Env().FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.engine.Env().FileMode)
 	if err != nil {

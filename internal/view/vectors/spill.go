@@ -20,11 +20,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Spill writes the vectors as of a log position, before the index is written, and records in target which are complete.
-// idx is the current index; list are the changes since.
+// Spill writes the vectors as of the log position to, before the index is written, and records in target up to
+// where they are complete. idx is the current index; list are the changes since.
 //
-// Vectors are derived data. If they cannot be written, the index is written without them and records that it is unknown
-// which are complete; the next caller that needs the vectors compares them with the index.
+// Vectors are derived data. If they cannot be written, the index is written without them and records that it
+// is unknown which are complete; the next caller that needs the vectors compares them with the index.
 func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
 	always bool, target *index.Target) error {
 	at, dim, err := vs.Write(ctx, held, idx, to, list, always)
@@ -42,7 +42,8 @@ func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to
 	return nil
 }
 
-// Complete writes the vectors as of now, for a caller that needs them after the last round could not write them.
+// Complete writes the vectors that the files lack now, for a caller that needs them after the last flush could
+// not write them.
 func (vs *Vectors) Complete(ctx context.Context) error {
 	return vs.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		at, _, err := vs.Write(ctx, held, idx, to, list, false)
@@ -50,8 +51,8 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 	})
 }
 
-// CompleteBy calls write under flush.lock with the changes up to now. It records the position that write returns, up to
-// which the vectors are complete.
+// CompleteBy calls write under flush.lock with the changes up to now. It records the position that write
+// returns, up to which the vector files are complete.
 func (vs *Vectors) CompleteBy(ctx context.Context,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	held, err := vs.engine.Log().LockFlush(ctx)
@@ -69,7 +70,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context,
 	}
 }
 
-// completeOver does what CompleteBy does, for the mapped index.
+// completeOver does what CompleteBy does, on the basis of the mapped index.
 func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	idx := vs.engine.State().Set()
@@ -163,11 +164,11 @@ func (vs *Vectors) dropOlderVectors() error {
 		vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
-// WriteOver writes changes to the existing vectors, or rewrites all vectors if the existing ones are unusable: then why
-// is the reason. The existing files stay until the new ones are in place.
+// WriteOver writes changes over the existing vector files set, or rewrites all vectors if those are unusable:
+// then why is the reason. The existing files stay until the new ones are in place.
 //
-// If a switch of the model ends meanwhile, the vectors computed for it are removed, because the documents have them
-// now. Those documents are newer than to, so WriteOver starts again with the current log position.
+// If a switch of the model ends meanwhile, the vectors computed for it are removed, because the documents have
+// them now. Those documents are newer than to, so WriteOver starts again with the current log position.
 func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set,
 	to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	for tries := 0; ; tries++ {
@@ -264,8 +265,8 @@ func anyVector(list []index.Change) bool {
 
 var lineDimensionMember = []byte(`,"dimension":`)
 
-// lineDimension returns the dimension of the vector that an index line records, or UnknownDimension if it records none.
-// It searches for the member's text, which cannot occur inside a JSON string.
+// lineDimension returns the dimension of the vector that an index line records, or UnknownDimension if it
+// records none. It searches for the JSON member's text, which cannot occur inside a JSON string.
 func lineDimension(line []byte) int {
 	_, rest, ok := bytes.Cut(line, lineDimensionMember)
 	if !ok {
@@ -282,7 +283,7 @@ func lineDimension(line []byte) int {
 	return d
 }
 
-// vectorOf appends the vector in the document of an entry to dst.
+// vectorOf appends to dst the vector of the document in a log entry.
 func vectorOf(e *wal.Entry, dst []float32) ([]float32, error) {
 	rec, err := state.Read(e)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Vectors are the vectors of a store as this process uses them. The view is created by the first search, so puts and
-// deletes do not pay for it.
+// Vectors are the vectors of a store as this process uses them. The view that searches use is created by the
+// first search, so puts and deletes do not pay for it.
 type Vectors struct {
 	engine *engine.Engine
 
@@ -50,11 +50,12 @@ type Vectors struct {
 type Host interface {
 	// Embedder returns the name of the model of this process's embedder, or "" if it has none.
 	Embedder() string
-	// OlderComposite returns the composite of an assembly that was composed under an older model.
+	// OlderComposite returns the composite embedding of an assembly that was last written under an older
+	// model.
 	OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
 }
 
-// New returns the vectors of a store.
+// New returns the vectors of a store. It reads no file.
 func New(eng *engine.Engine, host Host) *Vectors {
 	return &Vectors{engine: eng, host: host, Lock: engine.NewMutex()}
 }
@@ -66,14 +67,15 @@ func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 // Computed returns the index of the vectors that are computed for the next model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
-// Healed records that the vectors were compared with an index that does not record which vectors are complete.
+// Healed records that the vectors were compared with an index that does not record up to where they are
+// complete.
 type Healed struct {
 	of   engine.Tables
 	view wal.LSN // position of the vector files
 	upTo wal.LSN // position up to which they were complete
 }
 
-// Close releases the mapped files.
+// Close releases the mapped vector files.
 func (vs *Vectors) Close() error {
 	if vs.view == nil {
 		return nil
@@ -83,8 +85,8 @@ func (vs *Vectors) Close() error {
 	return err
 }
 
-// ErrBehind means that the overlay cannot be updated, because a newer index replaced the one that it continues from and
-// the log between was released.
+// ErrBehind means that the view's overlay cannot be updated, because a newer index replaced the one from which
+// it continues and the log between was released.
 var ErrBehind = errors.New("a newer index replaced the one in use")
 
 // View returns the vectors as of now. The caller must release the view.
@@ -116,7 +118,7 @@ func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
 	return nil, fmt.Errorf("vectors: the log is released faster than the overlay can read it: %w", last)
 }
 
-// fillView updates the view to the applied position. vs.Lock is held.
+// fillView updates the view to the position up to which the log is applied. The caller holds vs.Lock.
 func (vs *Vectors) fillView(ctx context.Context) error {
 	set := vs.engine.State().Set()
 	if set == nil {
@@ -153,14 +155,15 @@ func (vs *Vectors) fillView(ctx context.Context) error {
 	return nil
 }
 
-// reshaped reports whether config.json requires another metric or dimension than the view has.
+// reshaped reports whether config.json now requires another metric or dimension than the view has.
 func (vs *Vectors) reshaped(view *vector.View) bool {
 	model := vs.Model()
 	metric, dim := vs.Shape(view.Set(), &model)
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
-// overlayVector applies an entry of the log to a view. A memory whose vector does not fit has no vector in the view.
+// overlayVector applies a log entry to a view's overlay. A memory whose vector does not fit has no vector in
+// the view.
 func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
 	kind, ok := KindOf(e.Key[0])
 	if !ok {
@@ -193,7 +196,8 @@ func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	return err
 }
 
-// KindOf returns the kind of vectors for the letter of a kind of documents; false if such documents have no vectors.
+// KindOf returns the kind of vectors for a kind of documents, given by the first letter of its log keys; false
+// if such documents have no vectors.
 func KindOf(key byte) (vector.Kind, bool) {
 	if k := kind.Lettered(key); k != nil && k.Vectors {
 		return k.VectorKind(), true
@@ -201,18 +205,19 @@ func KindOf(key byte) (vector.Kind, bool) {
 	return 0, false
 }
 
-// frameNumber returns the number of the vector that an entry of the log brings or keeps.
+// frameNumber returns the number of the vector that a log entry brings or keeps.
 func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 	line, err := index.ParseLine(rec.Line)
 	if err != nil {
-		return 0, fmt.Errorf("line of entry %d: %w", at, err)
+		return 0, fmt.Errorf("the index line of entry %d: %w", at, err)
 	}
 	line.Version = at
 	return line.VectorNumber(), nil
 }
 
-// openView loads the existing vectors, completes them, and starts with an empty overlay. vs.Lock is held. Vectors that
-// cannot be written, because the store is open read-only or the disk is full, stay on the heap.
+// openView loads the existing vector files, completes them, and starts with an empty overlay. The caller holds
+// vs.Lock. Vectors that cannot be written, because the store is open read-only or the disk is full, stay on
+// the heap.
 func (vs *Vectors) openView(ctx context.Context) error {
 	inHeap := vs.engine.Writable() != nil
 	for tries := 0; ; tries++ {
@@ -240,7 +245,8 @@ func (vs *Vectors) openView(ctx context.Context) error {
 	}
 }
 
-// tryView opens a view over idx. It returns false if the vectors must be completed first.
+// tryView opens a view over the vector files and the index idx. It returns false if the files must be
+// completed first.
 func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
 	rotten := vs.damaged.Load() && vs.engine.Settings().Now().MayRepair()
 	if rotten && !inHeap {
@@ -283,8 +289,9 @@ func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 	return true, err
 }
 
-// Fault handles an error of the vectors. On damage, if repairs are allowed, it marks the vectors to be verified and
-// repaired under flush.lock and returns ErrBehind, upon which the caller starts again. vs.Lock is held.
+// Fault handles an error of reading the vector files. On damage, if repairs are allowed, it marks the files to
+// be verified and repaired under flush.lock and returns ErrBehind, upon which the caller starts again. The
+// caller holds vs.Lock.
 func (vs *Vectors) Fault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
@@ -299,8 +306,8 @@ func (vs *Vectors) Fault(err error) error {
 	return errors.Join(ErrBehind, vs.Close())
 }
 
-// Load maps the existing vectors. If they are unusable, it returns an empty set and the reason; if they cannot be read
-// at the moment, it returns nil and the error.
+// Load maps the existing vector files. If they are unusable, it returns an empty set and the reason; if they
+// cannot be read at the moment, it returns nil and the error.
 func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.Model().Since {
@@ -318,8 +325,8 @@ func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	return nil, vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 }
 
-// strangeVectors returns, as an error, the reason why undamaged vectors do not belong to the current store, or nil if
-// they do.
+// strangeVectors returns, as an error, the reason why undamaged vector files do not belong to the current
+// store, or nil if they do.
 func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
@@ -327,7 +334,7 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	end := vs.engine.Log().AppliedMark()
 	switch {
 	case set.LSN() > end.LSN && set.LSN() > vs.engine.Log().Durable():
-		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
+		return fmt.Errorf("%s covers the log up to %d, but the log ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
@@ -347,8 +354,8 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	return nil
 }
 
-// Meaningful reports whether a vector can be compared: a vector of zeros has no direction, so the cosine similarity
-// with it is 0 for all vectors.
+// Meaningful reports whether vector v can be compared with others: a vector of zeros has no direction, so its
+// cosine similarity with every vector is 0.
 func (vs *Vectors) Meaningful(v []float32) bool {
 	return len(v) > 0 && (vector.Norm(v) > 0 || vs.engine.Settings().Now().VectorSettings().Metric == vector.L2.String())
 }
@@ -376,12 +383,12 @@ func (vs *Vectors) Recorded(set *vector.Set) string {
 	return cmp.Or(vs.engine.Settings().Now().VectorsModel(), vs.host.Embedder(), set.Model())
 }
 
-// Cover returns the position up to which the vectors are complete, and whether that is at least the position of the
-// index.
+// Cover returns the position up to which the vector files are complete, and whether that is at least the
+// position of the index.
 //
-// A set complete up to a position before model.Since belongs to another model. An empty set (LSN 0) is the same before
-// and after a switch, but what it lacks differs: a memory without an embedding before the switch may have a vector
-// after it, the one that was computed for it.
+// Files complete up to a position before model.Since belong to another model. An empty set (LSN 0) is the same
+// before and after a switch, but what it lacks differs: a memory without an embedding before the switch may
+// have a vector after it, the one that was computed for it.
 func (vs *Vectors) Cover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
 	since := vs.Model().Since
 	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {

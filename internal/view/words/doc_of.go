@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// DocOf returns the indexed document of a memory: its content, the texts of its metadata that belong to a field, and
-// the words of its time.
+// DocOf returns a memory in the form in which the word index stores it: its content, the texts of its metadata
+// that belong to a field, and the words of its time.
 func DocOf(m *memstore.Memory, lsn uint64, from *query.Sources) *words.Doc {
 	d := &words.Doc{ID: m.ID, LSN: lsn, Session: m.Session(), Time: m.Timestamp.UnixMicro()}
 	add := func(f query.Field, s string) {
@@ -29,12 +29,13 @@ func DocOf(m *memstore.Memory, lsn uint64, from *query.Sources) *words.Doc {
 	return d
 }
 
-// unread returns the indexed document of a memory that cannot be read: it has an id but no words.
+// unread returns the form in which the word index stores a memory that cannot be read: it has an id but no
+// words.
 func unread(id string, line *index.Entry, lsn uint64) *words.Doc {
 	return &words.Doc{ID: id, LSN: lsn, Session: strings.Clone(line.SessionID), Time: words.NoTime, Line: lineOf(line)}
 }
 
-// lineOf returns the line of a memory for orders, from its index entry.
+// lineOf returns what sorted listings need of a memory, from its index line.
 func lineOf(e *index.Entry) order.Line {
 	l := order.Line{Created: e.CreatedAt.UnixMicro(), Updated: e.UpdatedAt.UnixMicro(), Expires: order.Never,
 		Score: e.Score, Size: uint32(e.Size)}

@@ -52,11 +52,11 @@ type listing struct {
 	State  string `json:"state"`
 }
 
-// terms returns the version of the terms in the segments.
+// terms returns the version of the rules by which the words in the listed segments were made.
 func (m *manifest) terms() int { return cmp.Or(m.Terms, analyzer.FirstTerms) }
 
-// of records the language and the version of the terms. The first version is written as format 1, which has no
-// versions.
+// of records the language and the version of the terms of an analyzer. The first version is written as format
+// 1, which has no versions.
 func (m *manifest) of(an *analyzer.Analyzer) {
 	m.Format, m.Language = formatFirst, an.Language()
 	if v := an.Version(); v > analyzer.FirstTerms {
@@ -96,7 +96,7 @@ func parseManifest(b []byte) (*manifest, error) {
 
 func segmentName(n uint64) string { return hex(n) + ".seg" }
 
-// Load implements view.View. Segments that are mapped already are reused.
+// Load implements view.View: it reads the files of the view. Segments that are mapped already are reused.
 func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 	var err error
 	for range loadTries {
@@ -163,7 +163,7 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 			err = fmt.Errorf("%s: %w: its number is not below that of the next segment", p.Name, errs.ErrCorrupt)
 		}
 		if err == nil && p.Seg.Print != an.Print() {
-			err = fmt.Errorf("%s: %w: made by another analyzer", p.Name, errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: made by another analyzer of words", p.Name, errs.ErrCorrupt)
 		}
 		if err != nil {
 			give(maps)
@@ -188,11 +188,11 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	return nil
 }
 
-// mappedLeast is the minimum size of a segment to be mapped, in bytes. Smaller ones, of which there are always some,
-// are read.
+// mappedLeast is the minimum size of a segment's file to be mapped, in bytes. Smaller ones, of which there are
+// always some, are read.
 const mappedLeast = 64 << 10
 
-// read is a small segment in memory.
+// read is a small segment that was read into memory.
 type read []byte
 
 func (r read) Bytes() []byte { return r }
@@ -206,7 +206,7 @@ func mapOrRead(f *view.Folder, name string, size int) (vfs.Mapping, error) {
 	return read(b), err
 }
 
-// part opens a segment and its state, and records the mapping in maps.
+// part opens the file of a segment and the file of its deleted rows, and records the mapping in maps.
 func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
 	name := segmentName(l.Number)
 	if maps[name] != nil {
@@ -247,7 +247,7 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 	return p, nil
 }
 
-// Save implements view.View.
+// Save implements view.View: it writes the content of the view to its files.
 func (w *Words) Save(f *view.Folder, at wal.Mark) error {
 	err := vfs.Guard(func() error { return w.save(f, at) })
 	if err != nil {

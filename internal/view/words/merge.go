@@ -22,8 +22,9 @@ func tierOf(rows int) (t int) {
 	return t
 }
 
-// merge merges segments for which may returns true until no tier has too many, and returns how many it merged. A
-// segment with one dead row in deadIn or more is merged alone.
+// merge merges segments of the word index for which may returns true until no size class has too many, and
+// returns how many it merged. A segment is merged alone if at least one in deadIn of its rows is dead, that
+// is, of a version that was replaced or deleted.
 func (w *Words) merge(deadIn int, may func(*words.Part) bool) (n int, err error) {
 	for {
 		ids := w.due(deadIn, may)
@@ -97,8 +98,8 @@ func (w *Words) replace(ids []uint64, f *view.Folder) error {
 	return nil
 }
 
-// Purge implements view.Purger. Words of dead rows are in the dictionary of their segment, so each segment with dead
-// rows is rewritten; a merge drops their words.
+// Purge implements view.Purger. Words of deleted rows are in the dictionary of their segment, so each segment
+// with deleted rows is rewritten; a merge drops their words.
 func (w *Words) Purge(f *view.Folder) error {
 	return vfs.Guard(func() error { return w.purge(f) })
 }

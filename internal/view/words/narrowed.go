@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
-// condsOf returns the conditions of the filters that words can decide.
+// condsOf returns those conditions of the filters that the word index can decide.
 func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	if f.Category != nil {
 		list = append(list, narrow.Cond{Name: "category", Values: []string{*f.Category}})
@@ -25,8 +25,8 @@ func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	return list
 }
 
-// Narrow returns rows that include all that pass the filters, and the number of live ones. It returns nil if any row
-// may pass, or the store has fewer documents than the parameter few.
+// Narrow returns rows of the word index that include all that pass the filters, and how many of them exist. It
+// returns nil if any row may pass, or the store has fewer than few documents.
 func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) {
 	conds := condsOf(f)
 	if docs, _ := s.Set.Docs(); len(conds) == 0 || docs < int64(few) {
@@ -38,13 +38,13 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 // narrowShare limits reading row by row: if more than 1 in narrowShare memories must be read, all are scanned instead.
 const narrowShare = 4
 
-// few reports whether reading n rows is cheaper than a full scan.
+// few reports whether reading the n rows in only is cheaper than a full scan.
 func (s *Snapshot) few(only narrow.Rows, n int) bool {
 	docs, _ := s.Set.Docs()
 	return only != nil && int64(n) <= docs/narrowShare
 }
 
-// Among implements engine.Orders.
+// Among implements engine.Orders: it returns memories that include all that pass the filters on content.
 func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids []string, ok bool, err error) {
 	if len(condsOf(f)) == 0 {
 		return nil, false, nil
@@ -65,7 +65,7 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 	return ids, ok && narrowed, err
 }
 
-// Times implements engine.Times.
+// Times implements engine.Times: it returns memories that may be within the time spans of the filters.
 func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []string, ok bool, err error) {
 	few := false
 	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
@@ -75,8 +75,8 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	return ids, ok && few, err
 }
 
-// passing returns the ids of those rows in only (nil: all) that pass the filters as far as rows can decide. If there
-// are more such rows than the parameter most, the result few is false and the list is incomplete.
+// passing returns the ids of those rows in only (nil: all) that pass the filters as far as rows can decide. If
+// there are more than most such rows, few is false and the list is incomplete.
 func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
 	most int) (ids []string, few bool, err error) {
 	c := o.chosen(f)

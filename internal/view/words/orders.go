@@ -22,9 +22,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Orders answers questions that need no words: pages in an order, counts, sessions. It reads the existing files and the
-// log since, without its texts; it never builds content from documents. While there are no files that it can use, every
-// answer has ok false, and the caller reads the index instead.
+// Orders answers questions that need no words: pages of a sorted listing, counts, sessions. It reads the
+// existing files of the word index and the log since, without the texts; it never builds content from
+// documents. While there are no files that it can use, every answer has ok false, and the caller reads the
+// index instead.
 type Orders struct {
 	eng     *engine.Engine
 	files   lines
@@ -38,7 +39,8 @@ type Orders struct {
 	until    int64 // and before this time
 }
 
-// NewOrders returns a new Orders; the caller must Close it. damaged is called when the files are found damaged.
+// NewOrders returns a new Orders; the caller must Close it. damaged is called when the view's files are found
+// damaged.
 func NewOrders(eng *engine.Engine, damaged func()) *Orders {
 	o := &Orders{eng: eng, files: lines{files: files{Words: newWords(eng, memories{}, 1)}}, damaged: damaged}
 	o.files.lean = true
@@ -49,16 +51,16 @@ func NewOrders(eng *engine.Engine, damaged func()) *Orders {
 // Close releases the mapped files. No call may be in progress.
 func (o *Orders) Close() error { return o.files.Close() }
 
-// Forget releases the mapped files, unless a call is just reading them.
+// Forget releases the mapped files, unless a call is reading them at the moment.
 func (o *Orders) Forget() error { return o.follow.Forget(false, o.files.Close) }
 
-// lines is the view without words, as Orders follows it.
+// lines is the word index without its words, as a fold that Orders keeps up to date.
 type lines struct {
 	files
 	absent bool
 }
 
-// Reset implements view.Fold.
+// Reset implements view.Fold: it loads the files of the word index.
 func (r *lines) Reset(ctx context.Context, set *index.Set) error {
 	ok, err := r.resume(ctx, set)
 	if errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
@@ -70,10 +72,10 @@ func (r *lines) Reset(ctx context.Context, set *index.Set) error {
 	return nil
 }
 
-// Covered implements view.Fold.
+// Covered implements view.Fold: it reports whether the content stays valid with a newer index.
 func (r *lines) Covered(set *index.Set) bool { return !r.absent && r.goesOn(set) }
 
-// Apply implements view.Fold.
+// Apply implements view.Fold: it takes in the document of a log entry, without its words.
 func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 	if r.absent {
 		return nil
@@ -112,7 +114,7 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 	case ctx.Err() != nil, errors.Is(err, errs.ErrClosed):
 		return false, err
 	case err != nil:
-		o.eng.Env().Logger.Warn("the orders of the memories cannot be read; the index is", "path",
+		o.eng.Env().Logger.Warn("the orders of the memories cannot be read; using the index instead", "path",
 			o.eng.ViewFolder(Name).Path, "err", err)
 		damaged := errors.Is(err, errs.ErrCorrupt)
 		_ = o.follow.Forget(true, func() error {
@@ -154,7 +156,7 @@ func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, er
 // SessionKey returns the key by which the index sorts sessions.
 func SessionKey(id string) (string, error) { return table.EncodeKey(index.SessionPrefix(id)) }
 
-// chosen decides which rows pass filters.
+// chosen decides which rows of the word index pass filters.
 type chosen struct {
 	f      *engine.Filters
 	only   narrow.Rows // nil: all rows
@@ -203,7 +205,8 @@ func (o *Orders) chosen(f *engine.Filters) *chosen {
 		spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
-// judge reports whether a row passes, as far as rows can decide. ask means that its line or document decides.
+// judge reports whether a row passes the filters, as far as rows can decide. ask means that the index line or
+// the document must decide.
 func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 	if !c.f.Expired {
 		if at, err := r.Expires(); err != nil || at <= c.now {
@@ -241,7 +244,7 @@ func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 	return true, ask, nil
 }
 
-// Count implements engine.Orders.
+// Count implements engine.Orders: it returns the number of memories that pass the filters.
 func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool, err error) {
 	if f.After != "" {
 		return 0, false, nil
@@ -301,7 +304,8 @@ const (
 	sessionLeast = 4096
 )
 
-// Page implements engine.Orders. The page includes rows for which only the document can decide whether they pass.
+// Page implements engine.Orders: it returns a page of a sorted listing, including rows for which only the
+// document can decide whether they pass.
 func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 	most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
 	if f.After != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Query answers word searches in an open store, as of each call or later.
+// Query answers word searches in an open store. An answer shows the store as of the call or later.
 type Query struct {
 	eng     *engine.Engine
 	files   files
@@ -44,10 +44,10 @@ func newQuery(eng *engine.Engine, of subject, damaged func()) *Query {
 // Close releases the mapped files. No call may be in progress.
 func (q *Query) Close() error { return q.files.Close() }
 
-// Forget releases the mapped files, unless a call is just reading them.
+// Forget releases the mapped files, unless a call is reading them at the moment.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Snapshot is what a search reads: the set and analyzer of one moment.
+// Snapshot is what one search reads: the rows and the analyzer of words at one moment.
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
@@ -107,8 +107,8 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 // damagedTries is how often With rebuilds damaged content and searches again.
 const damagedTries = 2
 
-// With calls use with a snapshot. If the snapshot turns out to be damaged, With calls use again with one built from the
-// documents.
+// With calls use with a snapshot. If the snapshot turns out to be damaged, With calls use again with one that
+// was built from the documents.
 func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) 
 	return ids, err
 }
 
-// distrust makes the next snapshot rebuild from the documents.
+// distrust makes the next snapshot be rebuilt from the documents, because the files are damaged.
 func (q *Query) distrust() {
 	_ = q.follow.Forget(true, func() error {
 		q.files.bad = q.files.seen
@@ -161,7 +161,8 @@ func (q *Query) distrust() {
 	})
 }
 
-// files is the view as a query follows it. Its methods are called by one goroutine at a time.
+// files is the word index as a fold that a query keeps up to date. Its methods are called by one goroutine at
+// a time.
 type files struct {
 	*Words
 	seen string   // the manifest that was loaded last
@@ -170,13 +171,14 @@ type files struct {
 	look string   // the last manifest seen while waiting
 }
 
-// Covered implements view.Fold.
+// Covered implements view.Fold: it reports whether the content stays valid with a newer index.
 func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(set) }
 
-// goesOn reports whether the view keeps its content with a newer index. If much of it is in memory, it should reload
-// the files, which have the same content. But files follow an index by seconds. Without them, each searching process
-// would read all that the index contains from the log again, just when the process that writes them needs the
-// processors. So the view keeps its content and waits for the files, unless it has too much in memory.
+// goesOn reports whether the view keeps its content with a newer index. If much of it is in memory, it should
+// reload the files, which have the same content. But files are written some seconds after an index. Without
+// them, each searching process would read all that the index contains from the log again, just when the
+// process that writes them needs the processors. So the view keeps its content and waits for the files, unless
+// it has too much in memory.
 func (f *files) goesOn(set *index.Set) bool {
 	f.wait, f.look = wal.Mark{}, ""
 	n, size := f.loose()
@@ -191,7 +193,7 @@ func (f *files) goesOn(set *index.Set) bool {
 	return !f.came()
 }
 
-// came reports whether the expected files exist.
+// came reports whether the files that match the newer index exist by now.
 func (f *files) came() bool {
 	if f.wait == (wal.Mark{}) {
 		return false
@@ -214,8 +216,8 @@ func (f *files) settle() error {
 	return err
 }
 
-// stale reports whether newer files should be loaded: the expected ones, or, if the loaded ones do not match the
-// settings, any others. A flush that had nothing to write into the index writes the latter.
+// stale reports whether newer files of the view should be loaded: the expected ones, or, if the loaded ones do
+// not match the settings, any others. A flush that had nothing to write into the index writes the latter.
 func (f *files) stale() bool {
 	if !f.Outdated() {
 		return f.came()
@@ -224,7 +226,7 @@ func (f *files) stale() bool {
 	return err == nil && string(b) != f.seen
 }
 
-// Reset implements view.Fold.
+// Reset implements view.Fold: it loads the files, or builds the content from the documents.
 func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	if ok, err := f.resume(ctx, set); ok || err != nil {
 		return err
@@ -232,7 +234,8 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	return f.Words.Reset(ctx, set)
 }
 
-// resume loads the files and continues from them; false if they are unusable. It fails if they may be usable later.
+// resume loads the files of the view and continues from them; false if they are unusable. It fails if they may
+// be usable later.
 func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	f.wait = wal.Mark{}
 	to, ok := view.MarkOf(set)
@@ -252,7 +255,7 @@ func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	return false, nil
 }
 
-// from applies the log entries between the positions of the files and of the index.
+// from applies the log entries between the position at of the files and the position to of the index.
 func (f *files) from(ctx context.Context, at, to wal.Mark) error {
 	switch {
 	case at == to:

@@ -78,7 +78,7 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 	return vfs.Guard(func() error { return w.add(b, nil) })
 }
 
-// spill writes the segment of a builder to its file and adds it to the set.
+// spill writes the segment that a builder has made to its file and adds it to the view.
 func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	return w.file(f, b.Writer().Write, func(seg *words.Segment) (*words.Set,
 		error) {
@@ -86,7 +86,8 @@ func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	})
 }
 
-// file writes the next segment to its file, opens it, and replaces the set by the result of with.
+// file writes the view's next segment to its file, opens it, and replaces the view's set by the result of
+// with.
 func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
 	with func(*words.Segment) (*words.Set, error)) error {
 	name := segmentName(w.next)
@@ -157,7 +158,8 @@ func (w *Words) tidy(f *view.Folder) {
 	w.untidy = false
 }
 
-// stray returns the files of segments and states that the manifest does not list; none if it cannot be read.
+// stray returns the files of segments, and of their deleted rows, that the manifest does not list; none if the
+// manifest cannot be read.
 func stray(f *view.Folder, names []string) []string {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return filepath.Ext(name) != ".seg" && filepath.Ext(name) != ".st"
@@ -200,8 +202,8 @@ const (
 	chunkBytes = 8 << 20
 )
 
-// documents yields the rows of all documents of an index with their terms, session by session; nil for a document that
-// does not exist. It reads ahead while the caller uses the previous ones.
+// documents yields the rows of all documents of the index set with their terms, session by session; nil for a
+// document that does not exist. It reads ahead while the caller uses the previous ones.
 func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[][]*words.Doc, error] {
 	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
 	if w.eng.Env().System.Inline {

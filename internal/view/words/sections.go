@@ -13,13 +13,14 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// SectionsName is the name of the view of sections.
+// SectionsName is the name of the view of note sections.
 const SectionsName = "sections"
 
-// FirstSection is the number of the first segment of sections. Those of memories are below.
+// FirstSection is the lowest number of a segment in the view of note sections. The segments of memories have
+// lower numbers.
 const FirstSection = 1 << 48
 
-// NewSections implements views.Maker.
+// NewSections implements views.Maker: it returns the view of the words in note sections.
 func NewSections(eng *engine.Engine) view.View {
 	return newWords(eng, sections{}, filingTimes)
 }
@@ -48,7 +49,7 @@ func (sections) rows(_ *Words, path string, doc []byte, line *index.Entry, lsn u
 	return docs
 }
 
-// TextsOf returns the texts of a section that are searched.
+// TextsOf returns the texts of a note's section that are searched.
 func TextsOf(path string, doc []byte, s *note.Section) []query.Text {
 	return []query.Text{{Field: query.Content, Text: string(doc[s.Start:s.End])},
 		{Field: query.Title, Text: s.Title(path)}}
@@ -90,13 +91,15 @@ func (sections) ids(set *index.Set) iter.Seq2[string, error] {
 	}
 }
 
-// Absent reports that the store has had no document of the view: then it has no files, and no round looks for them.
+// Absent reports whether the store has never had a document that this view is about: then the view has no
+// files, and no round looks for them.
 func (w *Words) Absent() bool { return !w.eng.HasHad(w.of.kind(w.eng)) }
 
-// IsOfSections reports whether a part has sections of notes, and not memories.
+// IsOfSections reports whether the segment number part contains sections of notes, and not memories.
 func IsOfSections(part uint64) bool { return part >= FirstSection }
 
-// PathOf returns the path of the note whose section has an id; false for the id of a memory.
+// PathOf returns the path of the note to which the row with an id, a section, belongs; false for the id of a
+// memory.
 func PathOf(at words.Ref, id string) (path string, ok bool) {
 	if !IsOfSections(at.Part) {
 		return "", false

@@ -26,8 +26,8 @@ type subject interface {
 
 	// rows returns the rows of a document, at least one, without their lines.
 	rows(w *Words, id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc
-	// old returns the versions of the rows that documents have in a set, 0 for none, and the ids of these rows where they
-	// are not those of the documents.
+	// old returns the versions of the rows that documents have in a set, 0 for none, and the ids of these rows
+	// where they are not those of the documents.
 	old(set *words.Set, ids []string) (lsns []uint64, of [][]string, err error)
 	// find returns one of the live rows of a document, and how many there are.
 	find(set *words.Set, id string) (at words.Ref, n int, err error)
@@ -69,7 +69,7 @@ func (memories) find(set *words.Set, id string) (words.Ref, int, error) {
 	return at, 1, nil
 }
 
-// ids yields the ids session by session.
+// ids yields the ids of the index's memories, session by session.
 func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for e, err := range set.Range(index.BySession, index.Span{}) {
@@ -77,7 +77,7 @@ func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 			if err == nil {
 				var ok bool
 				if _, id, ok = index.SplitSessionKey(string(e.Key)); !ok {
-					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
+					err = fmt.Errorf("%w: the section by_session has the malformed key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
 				}
 			}
 			if !yield(id, err) {
@@ -99,7 +99,8 @@ func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 	}
 }
 
-// matches returns an error if the rows of a document are not those of its line in the index, and how many there are.
+// matches returns an error if the rows that the view has for a document do not match the document's index
+// line, and otherwise how many rows there are.
 func (w *Words) matches(id string, line *index.Entry) (n int, err error) {
 	k := w.of.kind(w.eng)
 	at, n, err := w.of.find(w.set, id)

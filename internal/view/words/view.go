@@ -25,7 +25,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Name is the name of the view.
+// Name is the name of the view of words.
 const Name = "words"
 
 // The limits of a segment, and of the changes that wait in memory before they become one: few in a process that is
@@ -42,7 +42,7 @@ const (
 // and the terms.
 const decodedTimes = 3
 
-// Words is the view of words.
+// Words is the view that contains the word index of memories, or of note sections.
 type Words struct {
 	eng     *engine.Engine
 	of      subject
@@ -66,7 +66,7 @@ type Words struct {
 	at     wal.Mark           // log position of the loaded files
 }
 
-// New implements views.Maker.
+// New implements views.Maker: it returns the view of the words in memories.
 func New(eng *engine.Engine) view.View { return newWords(eng, memories{}, filingTimes) }
 
 func newWords(eng *engine.Engine, of subject, times int) *Words {
@@ -85,8 +85,8 @@ func (w *Words) begin() {
 	}
 }
 
-// inFiles returns the version of the terms that the files of the store must have: the first one while a program that
-// supports no other may write to the store.
+// inFiles returns the version of the terms that the files of the store must have: the first one while a
+// program that knows no other may write to the store.
 func (w *Words) inFiles() int {
 	if log := w.eng.Log(); log != nil && log.Features()&wal.FeatureTerms != 0 { // nil while the store is being opened
 		return analyzer.Terms
@@ -94,7 +94,8 @@ func (w *Words) inFiles() int {
 	return analyzer.FirstTerms
 }
 
-// terms returns the version of the terms for new segments. Segments that stay in memory have the newest version.
+// terms returns the version of the terms for new segments. Segments that stay in memory have the newest
+// version.
 func (w *Words) terms() int {
 	if w.times == filingTimes {
 		return w.inFiles()
@@ -109,7 +110,7 @@ func (w *Words) Outdated() bool {
 		w.an.Language()+" "+w.sources.Given() != w.eng.Settings().Now().Words()
 }
 
-// OutdatedIn reports whether the files in a folder are Outdated, without loading them.
+// OutdatedIn reports, as Outdated does, whether the files in a folder are outdated, without loading them.
 func (w *Words) OutdatedIn(f *view.Folder) bool {
 	b, err := f.Read(manifestName, manifestMost)
 	if err != nil {
@@ -146,7 +147,7 @@ func (w *Words) loose() (rows, size int) {
 	return rows, size
 }
 
-// Apply implements view.Fold.
+// Apply implements view.Fold: it takes in the document of a log entry.
 func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	if w.eng.Kinds().Of(e.Key) != w.of.kind(w.eng) || !w.of.has(e.Key[1:]) {
 		return nil
@@ -171,7 +172,7 @@ func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	return w.change(id, d)
 }
 
-// decode returns the rows of a document. It takes ownership of doc.
+// decode returns the rows for a document, with their words. It takes ownership of doc.
 func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc {
 	docs := w.of.rows(w, id, doc, line, lsn)
 	for _, d := range docs {
@@ -190,7 +191,7 @@ func (w *Words) unread(id string, line *index.Entry, lsn uint64) []*words.Doc {
 	return []*words.Doc{unread(id, line, lsn)}
 }
 
-// change records the new rows of a document; nil if it is deleted.
+// change records the new rows of a document in place of its previous ones; nil if the document is deleted.
 func (w *Words) change(id string, docs []*words.Doc) error {
 	if old := w.pending[id]; docs != nil && old != nil && old[0].LSN >= docs[0].LSN {
 		return nil // applied already
@@ -208,7 +209,7 @@ func (w *Words) change(id string, docs []*words.Doc) error {
 	return nil
 }
 
-// seal makes a segment of the pending changes.
+// seal makes a segment from the pending changes.
 func (w *Words) seal() error {
 	if len(w.pending) == 0 {
 		return nil
@@ -247,8 +248,8 @@ func (w *Words) seal() error {
 	return nil
 }
 
-// builder returns an empty builder. The caller should store it in w.built after use, because it knows words, but not if
-// building failed.
+// builder returns an empty builder of segments. The caller should store it in w.built after use, because it
+// knows words, but not if building failed.
 func (w *Words) builder() *build.Builder {
 	b := w.built
 	if w.built = nil; b == nil || b.Analyzer() != w.an {
@@ -275,7 +276,7 @@ func (w *Words) add(b *build.Builder, remove []string) error {
 	return nil
 }
 
-// Close implements view.View.
+// Close implements view.View: it releases the mapped files.
 func (w *Words) Close() (err error) {
 	w.begin()
 	w.built = nil
