@@ -34,7 +34,7 @@ type Entry struct {
 	Deleted   bool // the line is a tombstone, which has only a Version
 }
 
-// UnknownDimension stands in an Entry for the vector's dimension if the index line does not record it: then
+// UnknownDimension is the value in an Entry for the vector's dimension if the index line does not record it: then
 // only the document shows whether there is a vector.
 const UnknownDimension = -1
 

@@ -81,7 +81,8 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
-		err = fmt.Errorf("%w: the index line counts %d members, but the change lists %d", errLine, e.MemberCount, len(c.Members))
+		err = fmt.Errorf("%w: the index line counts %d members, but the change lists %d",
+			errLine, e.MemberCount, len(c.Members))
 	}
 	if err != nil {
 		return fmt.Errorf("new index line of %q: %w", c.ID, err)

@@ -123,7 +123,8 @@ func (v *verifier) memory(it Item) bool {
 	}
 	v.bytes += e.Size
 	id := string(it.Key)
-	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) && !v.fault("%q is missing in the section by_session", id) {
+	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) &&
+		!v.fault("%q is missing in the section by_session", id) {
 		return false
 	}
 	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) &&

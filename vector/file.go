@@ -64,7 +64,8 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 // belongs returns an error if the FAISS file was not written together with the mapping.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
-		return f.damaged(-1, fmt.Errorf("%w: the file has %d bytes, but the mapping requires %d", errPair, len(f.data), want.Size))
+		return f.damaged(-1, fmt.Errorf("%w: the file has %d bytes, but the mapping requires %d",
+			errPair, len(f.data), want.Size))
 	}
 	if info.Mtime.Equal(time.UnixMicro(want.Mtime)) {
 		return nil

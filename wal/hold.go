@@ -22,7 +22,7 @@ type Hold struct {
 
 // Hold takes hold.lock in shared mode, through a handle of its own, because this process uses the log's handle
 // when it releases segments. On a read-only FileLog, Hold takes no lock: on a read-only medium no segment is
-// released. If other processes write all the same, a segment that is released during the copy makes the copy
+// released. If other processes write nevertheless, a segment that is released during the copy makes the copy
 // fail.
 func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	if a.l.o.ReadOnly {

@@ -99,7 +99,7 @@ func (t *Table) readEnd() error {
 		return t.damaged(int64(t.body), err)
 	}
 	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
-		return t.damaged(int64(t.body), fmt.Errorf("the metadata name a range of the log, %d to %d, beyond the maximum position",
+		return t.damaged(int64(t.body), fmt.Errorf("the metadata name log positions %d to %d, beyond the maximum",
 			t.meta.From, t.meta.LSN))
 	}
 	t.present = len(t.sections)

@@ -147,7 +147,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		return ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
 	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
 		// An edit always changes the time: this is damage, also if the file is shorter now.
-		return ed.restore(ctx, k, is, old, errors.New("the content has changed, the time of the file has not"))
+		return ed.restore(ctx, k, is, old, errors.New("the content has changed, but the time of the file has not"))
 	case sha256.Sum256(data) == old.Line.ContentHash:
 		// Only the time has changed, by a copy or a checkout.
 		is.Version, is.Version.Doc = old, data

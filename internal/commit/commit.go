@@ -259,7 +259,8 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 			}
 			if of.Any() {
 				return nil, &errs.BatchError{Index: late, Key: ops[late].ID,
-					Err: fmt.Errorf("%w: the operation has a condition, but an earlier operation of the batch names the same id", errs.ErrInvalid)}
+					Err: fmt.Errorf("%w: the operation has a condition, but an earlier operation of the batch names the same id",
+						errs.ErrInvalid)}
 			}
 			ops[j].Conds.inherit(&ops[i].Conds)
 			continue

@@ -293,7 +293,8 @@ func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 				if _, it.ID, ok = index.SplitSessionKey(it.ID); !ok {
 					err = fmt.Errorf("%w: the section by_session has the malformed key %s", errs.ErrCorrupt, human.Quote(it.ID))
 				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-					err = fmt.Errorf("%w: the section by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
+					err = fmt.Errorf("%w: the section by_session names %s, which is not in the index",
+						errs.ErrCorrupt, human.Quote(it.ID))
 				}
 				line = buf
 			}

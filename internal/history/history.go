@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// History reads the past from log, archive and files.
+// History reads earlier versions of documents from log, archive and files.
 type History struct{ engine *engine.Engine }
 
 // New returns the history of a store.
@@ -161,8 +161,8 @@ func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield fun
 	return any
 }
 
-// Readable yields the readable versions of several documents, including kept copies, in one pass over log and
-// archive; the current version of each document comes first.
+// Readable yields the readable versions of several documents, including copies that were kept when a version
+// was replaced, in one pass over log and archive; the current version of each document comes first.
 func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yield func(v *Version)) error {
 	wanted := map[string]bool{}
 	for _, id := range ids {
@@ -195,7 +195,7 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	return ctx.Err()
 }
 
-// standingVersion returns the version that is in the document's file.
+// standingVersion returns the version v, read from the document's file, as a version of the history.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
 		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
@@ -238,7 +238,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// keptVersion returns the version that an entry keeps a copy of.
+// keptVersion returns the version of which a log entry is a copy.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
 	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)),

@@ -51,7 +51,7 @@ type LogFilter struct {
 	Before       uint64 // only commits that begin before this position; 0: all
 }
 
-// CauseOf returns the word for a cause, a constant of package wal.
+// CauseOf returns the word by which the history names a cause, a constant of package wal.
 func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:
@@ -112,8 +112,8 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
-// add adds the changes of companion documents to a commit, as changes of the documents that they belong to. It
-// omits those of documents that the commit changes itself.
+// add adds the changes of companion documents to a commit, as changes of the documents to which they belong.
+// It omits those of documents that the commit changes itself.
 func (c *Commit) add(companions []Changed) {
 	if len(companions) == 0 {
 		return
@@ -179,9 +179,9 @@ func (f *LogFilter) commit(c *Commit) bool {
 		(f.By == nil || f.By(c.Writer.Number, c.LSN))
 }
 
-// changed returns the change that an entry made; ok is false if the change does not pass the filter, or the
+// changed returns the change that a log entry made; ok is false if the change does not pass the filter, or the
 // entry changes no document. An entry of a companion, such as the properties of a note, changes the document
-// that it belongs to, even if it deletes the companion.
+// to which it belongs, even if it deletes the companion.
 func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
 	ch = Changed{LSN: e.LSN, What: "changed", Cause: CauseOf(e.Cause)}
@@ -223,8 +223,8 @@ func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch C
 
 const kindWorking = "working memory"
 
-// inSession reports whether an entry writes or deletes a memory of a session. If the version before a deletion
-// is not kept, its session is unknown, and inSession returns false.
+// inSession reports whether a log entry writes or deletes a memory of a session. If the version before a
+// deletion is not kept, its session is unknown, and inSession returns false.
 func (h *History) inSession(ctx context.Context, k *engine.Kind, e *wal.Entry, view *record.View,
 	session string) (bool, error) {
 	if k != h.engine.Kinds().Memories {

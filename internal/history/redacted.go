@@ -18,7 +18,7 @@ func (v *Version) redactedError() error {
 	return &errs.RedactedError{Kind: v.Kind, ID: v.ID, Version: v.LSN, At: v.RedactedAt}
 }
 
-// redactions returns the redactions of a document, in the order of its versions.
+// redactions returns the record of each redacted version of a document, in the order of its versions.
 func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error) {
 	t, err := h.engine.Purged()
 	if err != nil {
@@ -30,7 +30,7 @@ func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error)
 	return rows, nil
 }
 
-// redaction returns the redaction of a version.
+// redaction returns the record that a version was redacted; is reports whether there is one.
 func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, is bool, err error) {
 	rows, err := h.redactions(k, id)
 	for _, r := range rows {
@@ -41,14 +41,14 @@ func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purg
 	return row, false, err
 }
 
-// redacted returns a redacted version without its content.
+// redacted returns the redacted version that the record r describes, without its content.
 func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version {
 	return Version{Kind: k.Noun, LSN: r.Version, Time: time.UnixMicro(r.Time).UTC(), ID: id,
 		Writer: h.engine.Writer(r.Writer, r.Version), Redacted: true, RedactedAt: time.UnixMicro(r.At).UTC(),
 		RedactedBy: h.engine.Writer(r.By, r.Since)}
 }
 
-// masked yields versions, with the redacted versions in their places.
+// masked yields the versions of a document, with redacted ones, without content, in their places.
 type masked struct {
 	h     *History
 	kind  *engine.Kind
@@ -72,7 +72,7 @@ func (m *masked) pass(v Version, err error) bool {
 	return !m.ended
 }
 
-// give yields the redacted versions before v, then v.
+// give yields the redacted versions that come before v, then v.
 func (m *masked) give(v Version, err error) bool {
 	if m.err != nil { // a version that may be redacted is not shown
 		m.pass(Version{}, m.err)
@@ -95,7 +95,7 @@ func (m *masked) next() bool {
 	return m.pass(v, nil)
 }
 
-// end yields the remaining redacted versions, and reports whether anything was yielded.
+// end yields the redacted versions that are left, and reports whether anything was yielded.
 func (m *masked) end(ctx context.Context) bool {
 	for len(m.rows) > 0 && m.err == nil && !m.ended && ctx.Err() == nil {
 		m.next()

@@ -89,7 +89,7 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 	}
 }
 
-// watched is an entry that passed the filters.
+// watched is a log entry that passed the filters of Watch.
 type watched struct {
 	wal.Entry
 	kind  *engine.Kind
@@ -99,8 +99,8 @@ type watched struct {
 	more  bool // another entry of the batch passed as well
 }
 
-// watcher is one loop over changes. Between two steps, while the loop's body runs, the watcher is not an
-// operation of the store, so the store may be closed.
+// watcher is one loop over changes, of Watch or Until. Between two steps, while the loop's body runs, the
+// watcher is not an operation of the store, so the store may be closed.
 type watcher struct {
 	h       *History
 	filters Filter
@@ -108,7 +108,7 @@ type watcher struct {
 	list    []watched
 }
 
-// begin determines the position to read from.
+// begin determines the log position from which changes are read.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -131,11 +131,11 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	return err
 }
 
-// watchBytes is the number of bytes of log that are read at once; more if one commit is larger.
+// watchBytes is how many bytes of log are read at once; more if one commit is larger.
 const watchBytes = 1 << 20
 
-// read fills list with the changes of some more commits, and waits for the first one. If it returns an error,
-// list has the changes before the error.
+// read fills the watcher's list with the changes of some more commits, and waits for the first one. If it
+// returns an error, the list has the changes before the error.
 func (w *watcher) read(ctx context.Context) error {
 	for w.list = w.list[:0]; len(w.list) == 0; {
 		at := w.at
@@ -173,7 +173,8 @@ func (w *watcher) readMore(ctx context.Context) error {
 	return w.collect(ctx, to, h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: w.at}, h.engine.Log().Durable()))
 }
 
-// collect appends whole batches to list, up to a position or until list has the size of one read.
+// collect appends the entries of whole commits to the watcher's list, up to a position or until the list has
+// the size of one read.
 func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal.Entry, error]) error {
 	whole, bytes := len(w.list), 0 // length of the list up to the end of a batch
 	for e, err := range entries {
@@ -206,8 +207,8 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	return nil
 }
 
-// joined moves the changes of a batch to the beginning of its slice, and returns how many there are. It leaves
-// out the changes of companions whose documents the batch changes, too.
+// joined moves the changes of a commit to the beginning of its slice, and returns how many there are. It
+// leaves out the changes of companions whose documents the commit changes, too.
 func joined(batch []watched) int {
 	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
 		return len(batch)

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Names that follow a pattern.
+// Patterns of names that the store gives to its files.
 var (
 	tokenName  = regexp.MustCompile(`^[0-9]+-[0-9a-f]+-[0-9a-f]{12}$|^[0-9a-f]{16}$`)
 	workerName = regexp.MustCompile(`^[0-9]+(-[0-9]+)?$`)
@@ -24,7 +24,8 @@ var (
 	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`)
 )
 
-// IsToken reports whether a name in tmp/ is the token of a process: see engine.NewToken.
+// IsToken reports whether a name in tmp/ is the token of a process, the prefix of its files' names: see
+// engine.NewToken.
 func IsToken(name string) bool { return tokenName.MatchString(name) }
 
 func isLogFile(name string) bool {
@@ -32,9 +33,9 @@ func isLogFile(name string) bool {
 	return ok || InLog(name) || OfTheMachine("wal/"+name) || "wal/"+name == SecondNote
 }
 
-// IsName reports whether a store gives this name to a file or a folder of its own: a path relative to
-// the store's folder, with slashes. Anything in quarantine/, and backups that a user put into backups/,
-// have other names.
+// IsName reports whether a store gives this name to a file or a folder of its own. rel is a path relative to
+// the store's folder, with slashes. Anything in quarantine/, and backups that a user put into backups/, have
+// other names.
 func IsName(rel string, isFolder bool) bool {
 	dir, base := path.Split(rel)
 	dir = path.Clean(dir)

@@ -20,7 +20,7 @@ func Local(rel string) error {
 	case rel == "" || rel == "." || !fs.ValidPath(rel) || !filepath.IsLocal(filepath.FromSlash(rel)):
 		return errors.New("the path leads out of the store")
 	case strings.Contains(rel, "\x00"):
-		return errors.New("the path has a NUL")
+		return errors.New("the path contains a NUL byte")
 	case strings.Contains(rel, "\\"):
 		return errors.New("not a name that a store uses")
 	}

@@ -10,22 +10,22 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The names of the files in the folder wal/.
+// The names of the files in the folder wal/ that record purges.
 const (
 	Name      = "purges"
 	TextsName = "purged-texts"
 )
 
-// most is the maximum size of a file that is read.
+// most is the maximum number of bytes of a file that are read.
 const most = 1 << 30
 
-// File is wal/purges of one store.
+// File is the file wal/purges of one store, the list of purged documents and redacted versions.
 type File struct {
 	fs   vfs.FS
 	path string
 }
 
-// New returns the file of the store in the folder dir.
+// New returns the file wal/purges of the store in the folder dir.
 func New(fsys vfs.FS, dir string) *File { return &File{fsys, filepath.Join(dir, "wal", Name)} }
 
 // Path returns the path of the file.
@@ -36,7 +36,7 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// Content is the content of the file.
+// Content is what was read from wal/purges.
 type Content struct {
 	Rows    *Table
 	There   bool     // there is a file
@@ -45,10 +45,10 @@ type Content struct {
 	First   int      // number of the first of these, from 1 on
 }
 
-// Whole reports whether the file exists and all its lines verify.
+// Whole reports whether the file exists and the checksums of all its lines match.
 func (c *Content) Whole() bool { return c.There && len(c.Damaged) == 0 }
 
-// Read reads the file.
+// Read reads the file wal/purges.
 func (f *File) Read() (c Content, err error) {
 	c.Rows = new(Table)
 	b, err := vfs.ReadFile(f.fs, f.path, most)
@@ -62,7 +62,7 @@ func (f *File) Read() (c Content, err error) {
 	return c, nil
 }
 
-// ReadRows parses lines of wal/purges.
+// ReadRows parses lines of wal/purges and adds them to c.
 func ReadRows(b []byte, c *Content) {
 	if c.Rows == nil {
 		c.Rows = new(Table)
@@ -82,7 +82,7 @@ func ReadRows(b []byte, c *Content) {
 	}
 }
 
-// Rows returns the lines for rows.
+// Rows returns the lines of wal/purges for the given rows.
 func Rows(list []Row) (b []byte, err error) {
 	for i := range list {
 		if b, err = AppendRow(b, &list[i]); err != nil {
@@ -92,7 +92,7 @@ func Rows(list []Row) (b []byte, err error) {
 	return b, nil
 }
 
-// Write writes the file as a whole, through a temporary file. Lines that do not verify stay at its
+// Write writes the whole file, through a temporary file. Lines whose checksum does not match stay at its
 // beginning until a repair has examined them.
 func (f *File) Write(list []Row, damaged [][]byte, temp string, perm fs.FileMode) error {
 	var b []byte

@@ -11,13 +11,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// MostRows is the maximum number of rows in an entry: it fits into the smallest segment.
+// MostRows is the maximum number of rows in one log entry: so many fit into the smallest segment.
 const MostRows = 128
 
-// mostLine is the maximum length of a line that Parse reads.
+// mostLine is the maximum length in bytes of a list of purges that Parse reads.
 const mostLine = 32 << 10
 
-// digest is the first bytes of a hash, in JSON as hexadecimal digits.
+// digest is the first bytes of a hash; in JSON it is written as hexadecimal digits.
 type digest [16]byte
 
 func (d digest) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(d[:])), nil }
@@ -30,10 +30,10 @@ func (d *digest) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Key is the digest of the key that a document has in the log.
+// Key is a digest of the log key of a document, which identifies the document without naming it.
 type Key = digest
 
-// KeyOf returns the digest of the key of a document, as of a store with a UUID.
+// KeyOf returns the digest of the log key of a document, in the store with a UUID.
 func KeyOf(store [16]byte, key string) Key {
 	h := sha256.New()
 	h.Write([]byte("varve purge"))
@@ -42,7 +42,7 @@ func KeyOf(store [16]byte, key string) Key {
 	return Key(h.Sum(nil)[:16])
 }
 
-// Row is a document that was purged, or a version that was redacted.
+// Row records that a document was purged, or that a version was redacted.
 type Row struct {
 	Key      Key    `json:"key"`
 	Version  uint64 `json:"version"` // versions up to this one are purged; of a redaction, the version
@@ -64,7 +64,7 @@ type line struct {
 	Purged []Row `json:"purged"`
 }
 
-// Line returns the line of an entry, with the members of the rows that the entry itself does not have.
+// Line returns the content of the log entry that records purges: the rows, without what the entry itself has.
 func Line(rows []Row) ([]byte, error) {
 	l := line{make([]Row, len(rows))}
 	for i, r := range rows {
@@ -74,7 +74,7 @@ func Line(rows []Row) ([]byte, error) {
 	return json.Marshal(l)
 }
 
-// Parse parses the line of an entry.
+// Parse parses the content of a log entry that records purges.
 func Parse(b []byte) ([]Row, error) {
 	if len(b) > mostLine {
 		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errRows, len(b), mostLine)
@@ -89,7 +89,7 @@ func Parse(b []byte) ([]Row, error) {
 	for i := range l.Purged {
 		r := &l.Purged[i]
 		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) || r.Done {
-			return nil, fmt.Errorf("%w: row %d lacks a version, or has a field that only rows of the file have", errRows, i)
+			return nil, fmt.Errorf("%w: row %d lacks a version, or has a field that only rows of wal/purges have", errRows, i)
 		}
 	}
 	return l.Purged, nil
@@ -104,7 +104,7 @@ func AppendRow(dst []byte, r *Row) ([]byte, error) {
 	return appendSummed(dst, b), nil
 }
 
-// ParseRow parses a line of wal/purges; false if it does not verify.
+// ParseRow parses a line of wal/purges; false if its checksum does not match.
 func ParseRow(b []byte) (r Row, ok bool) {
 	b, ok = summed(b)
 	if !ok || json.Unmarshal(b, &r) != nil || r.Version == 0 || r.Since == 0 {
@@ -113,13 +113,13 @@ func ParseRow(b []byte) (r Row, ok bool) {
 	return r, true
 }
 
-// appendSummed appends a line with its checksum.
+// appendSummed appends rest as a line of the file, with its checksum before it.
 func appendSummed(dst, rest []byte) []byte {
 	dst = fmt.Appendf(dst, "%016x ", xxhash.Sum64(rest))
 	return append(append(dst, rest...), '\n')
 }
 
-// summed returns the content of a line after its checksum; false if it does not verify.
+// summed returns the content of a line without its checksum; false if the checksum does not match.
 func summed(b []byte) (rest []byte, ok bool) {
 	b, whole := bytes.CutSuffix(b, []byte("\n"))
 	sum, rest, found := bytes.Cut(b, []byte(" "))

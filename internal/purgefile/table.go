@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Table has rows in the order in which they were added, and finds them by document. The zero value is empty.
+// Table has rows, records of purges, in the order in which they were added, and finds them by document. The
+// zero value is empty.
 type Table struct {
 	list   []Row
 	upTo   map[Key]uint64
@@ -13,7 +14,7 @@ type Table struct {
 	stores []digest
 }
 
-// Add adds a row. A row with nothing new is ignored.
+// Add adds a row. A row that adds nothing to those of its document is ignored.
 func (t *Table) Add(r Row) {
 	if t.upTo == nil {
 		t.upTo, t.one = map[Key]uint64{}, map[Key][]int{}
@@ -38,7 +39,7 @@ func (t *Table) Add(r Row) {
 // All returns the rows. The caller must not change them.
 func (t *Table) All() []Row { return t.list }
 
-// Sorted returns the rows in the order of their entries.
+// Sorted returns the rows in the order of their log entries.
 func (t *Table) Sorted() []Row {
 	list := slices.Clone(t.list)
 	slices.SortStableFunc(list, func(a, b Row) int { return cmp.Compare(a.Since, b.Since) })
@@ -54,8 +55,8 @@ func (t *Table) UpTo(key string) (version uint64) {
 	return version
 }
 
-// Redactions returns the rows of redacted versions of a document, except those that a purge of it
-// includes.
+// Redactions returns the rows of the redacted versions of a document, without versions that a purge of the
+// document includes.
 func (t *Table) Redactions(key string) (rows []Row) {
 	if len(t.one) == 0 {
 		return nil
@@ -71,7 +72,7 @@ func (t *Table) Redactions(key string) (rows []Row) {
 	return rows
 }
 
-// Redacted returns the row of a version that is redacted.
+// Redacted returns the row of a version, if that version is redacted.
 func (t *Table) Redacted(key string, version uint64) (Row, bool) {
 	for _, r := range t.Redactions(key) {
 		if r.Version == version {
@@ -93,7 +94,7 @@ func (t *Table) Hides(key string, version uint64) bool {
 	return is
 }
 
-// HidesAt reports whether the version that a document had at a position is purged or redacted. That
+// HidesAt reports whether the version that a document had at a log position is purged or redacted. That
 // version need not be known.
 func (t *Table) HidesAt(key string, position uint64) bool {
 	if len(t.list) == 0 {
@@ -105,7 +106,7 @@ func (t *Table) HidesAt(key string, position uint64) bool {
 	return slices.ContainsFunc(t.Redactions(key), func(r Row) bool { return r.Version < position && position <= r.Next })
 }
 
-// Pending returns the redactions of a store whose versions are not overwritten yet.
+// Pending returns those redactions of a store whose versions are not overwritten yet.
 func (t *Table) Pending(store [16]byte) (rows []Row) {
 	for _, r := range t.list {
 		if r.Redacted && !r.Done && r.Store == store && r.Version > t.upTo[r.Key] {
@@ -115,7 +116,8 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 	return rows
 }
 
-// Finish returns the rows in the order of their entries, with redactions of versions marked as done.
+// Finish returns the rows in the order of their log entries, with the redactions of the versions in done
+// marked as overwritten.
 func (t *Table) Finish(store [16]byte, done map[uint64]bool) []Row {
 	list := t.Sorted()
 	for i := range list {

@@ -17,19 +17,19 @@ import (
 // LeastText is the length in bytes from which a purged text is recognised in any document.
 const LeastText = 32
 
-// KeySize is the number of bytes of the key of a Texts.
+// KeySize is the number of bytes of the secret key with which texts are hashed.
 const KeySize = 32
 
-// Texts recognises purged texts without containing them.
+// Texts recognises purged texts by their hashes, without containing them.
 type Texts struct {
 	key  [KeySize]byte
 	sums map[digest]bool
 }
 
-// NewTexts returns an empty Texts with a random key.
+// NewTexts returns an empty Texts whose hashes are made with the given key.
 func NewTexts(key [KeySize]byte) *Texts { return &Texts{key, map[digest]bool{}} }
 
-// Sum returns the digest that is kept of a text of a document, whose key in the log is key.
+// Sum returns the hash that is stored for a text of the document whose log key is key.
 func (t *Texts) Sum(key, text string) [16]byte {
 	text = strings.TrimSpace(text)
 	h := hmac.New(sha256.New, t.key[:])
@@ -41,12 +41,12 @@ func (t *Texts) Sum(key, text string) [16]byte {
 	return [16]byte(h.Sum(nil)[:16])
 }
 
-// Has reports whether a text was purged. An empty one never was.
+// Has reports whether a text was purged. The empty text never counts as purged.
 func (t *Texts) Has(key, text string) bool {
 	return t != nil && len(t.sums) > 0 && strings.TrimSpace(text) != "" && t.sums[t.Sum(key, text)]
 }
 
-// Add adds a digest from Sum, and reports whether it is new.
+// Add adds a hash that Sum has returned, and reports whether it is new.
 func (t *Texts) Add(sum [16]byte) bool {
 	if t.sums[sum] {
 		return false
@@ -55,7 +55,7 @@ func (t *Texts) Add(sum [16]byte) bool {
 	return true
 }
 
-// AddAll adds all texts in the parameter of, and reports whether any of them is new.
+// AddAll adds all texts in of, and reports whether any of them is new.
 func (t *Texts) AddAll(of *Texts) (any bool) {
 	for sum := range of.sums {
 		any = t.Add(sum) || any
@@ -66,7 +66,7 @@ func (t *Texts) AddAll(of *Texts) (any bool) {
 // Empty returns an empty Texts with the same key.
 func (t *Texts) Empty() *Texts { return NewTexts(t.key) }
 
-// Remove removes a text, and reports whether it was there.
+// Remove removes the hash of a text, and reports whether it was there.
 func (t *Texts) Remove(key, text string) bool {
 	sum := digest(t.Sum(key, text))
 	if !t.sums[sum] {
@@ -79,13 +79,13 @@ func (t *Texts) Remove(key, text string) bool {
 // Len returns the number of texts.
 func (t *Texts) Len() int { return len(t.sums) }
 
-// TextsFile is wal/purged-texts of one store.
+// TextsFile is the file wal/purged-texts of one store, the hashes of purged texts.
 type TextsFile struct {
 	fs   vfs.FS
 	path string
 }
 
-// NewTextsFile returns the file of the store in the folder dir.
+// NewTextsFile returns the file wal/purged-texts of the store in the folder dir.
 func NewTextsFile(fsys vfs.FS, dir string) *TextsFile {
 	return &TextsFile{fsys, filepath.Join(dir, "wal", TextsName)}
 }
@@ -93,8 +93,8 @@ func NewTextsFile(fsys vfs.FS, dir string) *TextsFile {
 // Path returns the path of the file.
 func (f *TextsFile) Path() string { return f.path }
 
-// Read reads the file; t is nil if there is no file, or its key is damaged. damaged is the number of
-// lines that do not verify, and first the number of the first of these.
+// Read reads the file; t is nil if there is no file, or its key is damaged. damaged is the number of lines
+// whose checksum does not match, and first the number of the first of these.
 func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	b, err := vfs.ReadFile(f.fs, f.path, most)
 	if notThere(err) {
@@ -115,7 +115,7 @@ func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	return t, damaged, first, nil
 }
 
-// parseText parses a line; false if it does not verify.
+// parseText parses a line of the file and adds it to t; false if its checksum does not match.
 func parseText(line []byte, t **Texts) bool {
 	rest, ok := summed(line)
 	what, digits, found := bytes.Cut(rest, []byte(" "))
@@ -135,7 +135,7 @@ func parseText(line []byte, t **Texts) bool {
 	return false
 }
 
-// Write writes the file as a whole, through a temporary file.
+// Write writes the whole file, through a temporary file.
 func (f *TextsFile) Write(t *Texts, temp string, perm fs.FileMode) error {
 	b := appendSummed(nil, fmt.Appendf(nil, "key %x", t.key))
 	sums := make([]digest, 0, len(t.sums))

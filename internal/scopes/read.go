@@ -116,7 +116,8 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 	held := int64(0)
 	for at := from; at != to; {
 		if at < to || at < s.ws.engine.State().From() {
-			return nil, fmt.Errorf("%w: the file is as of position %d, but the log continues from %d", engine.ErrMismatch, to, at)
+			return nil, fmt.Errorf("%w: the file is as of position %d, but the log continues from %d",
+				engine.ErrMismatch, to, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
 		if err != nil {

@@ -76,7 +76,7 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 		return index.Model{}, fmt.Errorf("the embedding model in the log entry: %w", err)
 	}
 	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > at {
-		return index.Model{}, fmt.Errorf("the log entry has an embedding model with an impossible dimension, %d, or position, %d",
+		return index.Model{}, fmt.Errorf("the log entry has a model with an impossible dimension, %d, or position, %d",
 			c.Dimension, c.Since)
 	}
 	if c.Switch {

@@ -20,10 +20,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// repairing is a store as the interface heal.Store, through which internal/repairs/heal changes it.
+// repairing is an open store as a heal.Store, through which internal/repairs/heal changes it.
 type repairing struct{ st *Store }
 
-// Repairing returns the store as the interface through which repairs change it. Its Close closes the store.
+// Repairing returns the store as a heal.Store, through which repairs change it. Its Close closes the store.
 func (st *Store) Repairing() heal.Store { return repairing{st} }
 
 func (r repairing) Source() view.Source { return r.st.Source() }

@@ -36,14 +36,14 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Watcher watches the files of a store for edits.
+// Watcher watches the document files of a store for edits.
 type Watcher interface {
 	// Watch runs in a goroutine of its own while the store is open, and returns when ctx ends: Close
 	// waits for it.
 	Watch(ctx context.Context, f *adopt.Files)
 }
 
-// Config is the configuration with which a store is opened.
+// Config has what is needed to open a store.
 type Config struct {
 	Env         *env.Env
 	MustExist   bool
@@ -85,8 +85,8 @@ type Store struct {
 	running sync.WaitGroup     // counts the background goroutines
 }
 
-// Open opens the store of an environment, and creates a missing one unless c.MustExist is set. The
-// caller holds the environment (env.Env.Hold), and releases it if Open fails; otherwise Close releases
+// Open opens the store of an environment, and creates a missing one unless c.MustExist is set. The caller has
+// bound the environment to the folder (env.Env.Hold), and releases it if Open fails; otherwise Close releases
 // it.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := unfinished(&c); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/view"
 )
 
-// Source returns the interface through which verification reads the store.
+// Source returns the store as a view.Source, through which verification reads it.
 func (st *Store) Source() view.Source {
 	token := st.Engine.Token()
 	if st.Engine.Env().ReadOnly {

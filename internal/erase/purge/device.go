@@ -7,7 +7,7 @@ import (
 )
 
 // overwrites returns the reason why overwriting a file on the store's file system may leave the file's old
-// blocks unchanged; "" if it overwrites in place.
+// blocks unchanged; "" if the file system overwrites in place.
 func (p *Purger) overwrites() string {
 	v, err := p.engine.Env().FS.Volume(p.engine.Env().Dir)
 	if err != nil {

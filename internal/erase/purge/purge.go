@@ -27,7 +27,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Report describes what Purge did.
+// Report describes what Purge has found and removed.
 type Report struct {
 	Deleted  []string // ids of documents that existed and were deleted
 	TakenOut []string // assemblies that named a missing memory and from which that memory was removed
@@ -66,7 +66,7 @@ func (r *Report) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
 
-// remains adds to the report the files that a step could not overwrite.
+// remains adds to the report the files that a step of the purge could not overwrite.
 func (r *Report) remains(m *flush.Remains) {
 	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
 }
@@ -179,8 +179,8 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	return r, nil
 }
 
-// leaveFolder removes the folder that marks an interrupted purge, if this purge has failed before it deleted
-// anything.
+// leaveFolder removes the folder whose presence marks an interrupted purge, if this purge has failed before it
+// deleted anything.
 func (p *Purger) leaveFolder() {
 	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
 		_ = flush.DropPurgeFolder(p.flusher) // if the folder stays, released files are overwritten until a purge is done
@@ -188,11 +188,12 @@ func (p *Purger) leaveFolder() {
 	}
 }
 
-// learnMost is the maximum number of versions of one document whose content is searched for.
+// learnMost is the maximum number of versions of one document for whose content a purge searches.
 const learnMost = 100
 
-// learn passes the contents of the documents to traces, while these can still be read. It returns hashes of
-// their texts: if a text is stored again later, its hash shows that the text was purged.
+// learn passes the contents of the documents to traces, which is to find copies of them, while they can still
+// be read. It returns hashes of their texts: if a text is stored again later, its hash shows that the text was
+// purged.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
 	texts, err := p.engine.NewTexts()
 	if err != nil {
@@ -231,8 +232,8 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 	})
 }
 
-// preparePurge makes the folder tmp/purge ready. It runs under flush.lock, because a concurrent flush round may
-// be using the folder.
+// preparePurge makes the folder tmp/purge ready for use. It runs under flush.lock, because a concurrent flush
+// round may be using the folder.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	held, err := p.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -342,9 +343,9 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
-// commitPurge commits an entry that names the purged documents and the version up to which they are purged: all
-// versions before this moment. If a document was written again after the deletion, its new versions are not
-// purged.
+// commitPurge commits a log entry that names the purged documents and the version up to which they are purged:
+// all versions before this moment. If a document was written again after the deletion, its new versions are
+// not purged.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
@@ -389,9 +390,9 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	})
 }
 
-// purgeLocked removes the traces of the deleted documents. The order is: the log continues in a new segment;
-// files and index are written until they cover everything before it. Then nothing needs the older segments, and
-// every place is searched.
+// purgeLocked removes the traces of the deleted documents, for the holder of flush.lock. The order is: the log
+// continues in a new segment; files and index are written until they cover everything before it. Then nothing
+// needs the older segments, and every place is searched.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
 	texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
@@ -471,8 +472,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.purgeAside(ctx, held, traces, r)
 }
 
-// purgeRoom frees on a full disk what can be freed without writing: the pool of spare files, and the backups of
-// the index that would be rewritten.
+// purgeRoom frees on a full disk what can be freed without writing: the spare files that this process keeps
+// for reuse, and the backups of the index that would be rewritten.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
 	p.flusher.Edited(ctx, edits)
@@ -492,7 +493,8 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 	return nil
 }
 
-// purgeBackups rewrites the backups of the index, and lists full backups of the store in the report.
+// purgeBackups rewrites the backups of the index without the purged documents, and lists full backups of the
+// store in the report.
 func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
 	if k != p.engine.Kinds().Scopes && len(ids) > 0 { // index lines have no text of versions
 		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
@@ -540,7 +542,8 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	return flush.DropPurgeFolder(p.flusher)
 }
 
-// purgeAside purges the parked files and the files in quarantine.
+// purgeAside purges the parked files (which another program had open when they were replaced) and the files in
+// quarantine.
 func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
 	o := trace.Options{FS: p.engine.Env().FS, FileMode: p.engine.Env().FileMode, FolderMode: p.engine.Env().FolderMode}
 	if err := p.flusher.ClearTemp(held, "tmp/parked"); err != nil {

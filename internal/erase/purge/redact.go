@@ -132,7 +132,7 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 }
 
 // Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass. It
-// searches the log and the archive, displaced files, the index, the vectors, the words, and copies of these in
+// searches the log and the archive, replaced files, the index, the vectors, the words, and copies of these in
 // quarantine. It returns the report of a purge; nil if there is nothing to do.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
@@ -199,8 +199,8 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	return r, p.engine.FinishRedactions(done)
 }
 
-// redacted returns the set that finds redacted versions, and hashes of their texts: if a text is stored again
-// later, its hash shows that the text was redacted.
+// redacted returns a trace.Set that finds the redacted versions, and hashes of their texts: if a text is
+// stored again later, its hash shows that the text was redacted.
 func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set, *purgefile.Texts, error) {
 	log := p.engine.Log()
 	of := make(map[segment.LSN]purgefile.Key, len(rows))
@@ -257,7 +257,7 @@ func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set
 	return traces, texts, ctx.Err()
 }
 
-// redactedText adds the hash of a text, unless it is the current text of the document.
+// redactedText adds the hash of a redacted text to texts, unless it is also the current text of the document.
 func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text string, texts *purgefile.Texts) {
 	if v, err := p.engine.Find(ctx, k, id, true); err == nil {
 		if c, err := k.Parse(v.Doc, id); err == nil && engine.TextOf(&c, v.Doc) == text {
@@ -269,8 +269,7 @@ func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text stri
 	}
 }
 
-// overwriteAfter is the time for which redactions are collected before their bytes are overwritten in the
-// background.
+// overwriteAfter is how long redactions are collected before their bytes are overwritten in the background.
 const overwriteAfter = time.Minute
 
 // OverwriteDue overwrites redacted versions in the background, once the oldest redaction is a minute old.

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// How a file mentions a purged document.
+// The ways in which a file can mention a purged document.
 const (
 	mentionsContent = "contains purged text"
 	mentionsName    = "is named after the purged id"
@@ -27,7 +27,7 @@ const (
 	pieceLetter = 8  // minimum number of different bytes in a piece, so that it does not occur by chance
 	pieces      = 8  // number of pieces per content
 	// Approximate limit for the pieces of all contents together: of very many documents fewer pieces of each
-	// are learned, so that they fit into memory.
+	// are recorded, so that they fit into memory.
 	piecesMost = 1 << 18
 )
 
@@ -59,7 +59,7 @@ func (t *Set) LearnDocument(doc []byte) {
 	t.Learn(string(doc))
 }
 
-// Mentioned returns how a file mentions one of the documents; "" if it does not.
+// Mentioned returns how a file mentions one of the documents of the set; "" if it does not.
 func (t *Set) Mentioned(name string, b []byte) string {
 	switch {
 	case t.content.in(b):
@@ -74,9 +74,9 @@ func (t *Set) Mentioned(name string, b []byte) string {
 	return ""
 }
 
-// Strangers returns the files in a store's folder that users have put there, and that a mention may be in. It
-// leaves out files of the log and the index, files that purge itself searches, and files directly in memories/.
-// It does not follow links, nor look into .git.
+// Strangers returns the files in a store's folder that users have put there and that may mention a purged
+// document. It leaves out files of the log and the index, files that purge itself searches, and files directly
+// in memories/. It does not follow links, nor look into .git.
 func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, err error) {
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -121,7 +121,8 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 	return paths, err
 }
 
-// foldersIn visits the folders in memories/. In backups/, it visits everything except the store's own backups.
+// foldersIn calls visit for the folders in memories/. In backups/, it does so for everything except the
+// store's own backups.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {
@@ -148,7 +149,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	return nil
 }
 
-// MentionedIn searches files in a store's folder for mentions of the documents.
+// MentionedIn searches files in a store's folder for mentions of the documents of the set.
 func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string,
 	paths []string) (list []repair.Mention, err error) {
 	for _, rel := range paths {

@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// patterns are the sequences of at least two bytes that are searched for. One pass finds all of them, however
-// many there are. The zero value has none.
+// patterns are the sequences of at least two bytes for which files are searched. One pass finds all of them,
+// however many there are. The zero value has none.
 type patterns struct {
 	all  map[string]bool
 	lens map[[2]byte][]int // lengths of the patterns with the same first two bytes, ascending
@@ -24,7 +24,7 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns the bit in may for two bytes: the index of its word and the mask.
+// bitOfTwo returns which bit in the field may stands for two bytes: the index of its word and the mask.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)
@@ -52,7 +52,7 @@ func (p *patterns) in(b []byte) bool {
 	return false
 }
 
-// names are file names that are searched for at the beginning of a text.
+// names are file names that are looked for at the beginning of a text.
 type names struct {
 	all  map[string]bool
 	lens []int // lengths of the names, ascending
@@ -68,7 +68,7 @@ func (ns *names) add(name string) {
 	}
 }
 
-// at yields the lengths of the names with which text begins.
+// at yields the length of each of the names with which text begins.
 func (ns *names) at(text string, yield func(n int) bool) {
 	for _, n := range ns.lens {
 		if n > len(text) {

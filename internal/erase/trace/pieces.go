@@ -17,14 +17,14 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// piece is a segment of the log, or a torn tail, in quarantine.
+// piece is a file in quarantine with a part of the log: a segment, or a torn tail.
 type piece struct {
 	g  segment.Geometry
 	at segment.LSN
 	b  []byte
 }
 
-// pieceOf returns a file in quarantine as a piece of the log; ok is false if it is not one. A segment whose
+// pieceOf returns a file in quarantine as a part of the log; ok is false if it is not one. A segment whose
 // start is damaged is assumed to belong to this log.
 func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	p = &piece{g: t.Log, b: b}
@@ -50,17 +50,19 @@ func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 // tornTail matches the names of torn tails in quarantine, with their positions; older ones have no hash.
 var tornTail = regexp.MustCompile(`^([0-9a-f]{16}-)?torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.[0-9]+)?(\.part)?$`)
 
-// fate is the decision about a piece of the log: keep it, overwrite it, rewrite it, or leave it to the user.
+// fate is the decision about a part of the log in quarantine: keep it, overwrite it, rewrite it, or leave it
+// to the user.
 type fate struct {
 	has     bool   // the piece has an entry of a purged document
 	left    []byte // bytes of the piece without these entries, if it also has entries of other documents
 	unknown string // reason why the user must decide about the piece; "" if the user need not
 }
 
-// look determines the fate of a piece, and changes the bytes of the piece. A sound frame names its own
-// document, whatever else it mentions. Bytes without a sound header do not name a document: they are the end of
-// a torn write, or what a recycled file had before. Such bytes are treated as part of a purged document if the
-// piece also has entries of one, or if they name one and the piece has sound entries of others.
+// look decides what to do with a part of the log in quarantine, and erases the purged data in its bytes. A
+// valid frame names its own document, whatever else it mentions. Bytes without a valid header do not name a
+// document: they are the end of a torn write, or what a recycled file had before. Such bytes are treated as
+// part of a purged document if the piece also has entries of one, or if they name one and the piece has valid
+// entries of others.
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })
@@ -85,10 +87,10 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	return vfs.Unwiped(&t.unwiped, err)
 }
 
-// Entry reports whether an entry of the log belongs to one of the documents. An entry of an assembly that has
-// one of the memories belongs to it, too: it contains the memory's id, and a composite made of its embedding.
-// Entry also returns true for an entry of working memory that contains pieces of the contents, because the
-// contents may have been made from that entry.
+// Entry reports whether a log entry belongs to one of the documents of the set. An entry of an assembly that
+// has one of the memories belongs to it, too: it contains the memory's id, and a composite made of its
+// embedding. Entry also returns true for an entry of working memory that contains pieces of the contents,
+// because the contents may have been made from that entry.
 func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
 	if t.redacted != nil {
 		return t.redactedEntry(at, key, value)
@@ -121,7 +123,7 @@ func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
 	return err == nil && slices.ContainsFunc(members, func(id string) bool { return t.ids[id] })
 }
 
-// worked reports whether an entry of working memory contains a piece of the contents.
+// worked reports whether a log entry of working memory contains a piece of the purged contents.
 func (t *Set) worked(value []byte) bool {
 	if t.content.none() {
 		return false
@@ -136,7 +138,7 @@ func (t *Set) worked(value []byte) bool {
 	return err == nil && t.content.in(body)
 }
 
-// proof reports whether b contains more than a mention of one of the documents.
+// proof reports whether b contains more than a mention of one of the documents of the set.
 func (t *Set) proof(b []byte) bool {
 	return t.members.in(b) || t.inPath(b, "/")
 }

@@ -163,7 +163,7 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
 // called reports whether a file in quarantine, or a parked file, is named after the file of one of the
-// documents.
+// documents of the set.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	if t.kind.Tree() { // the last element of a path proves nothing
 		return t.calledByPath(fsys, folder, name)
@@ -180,13 +180,14 @@ func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	return t.from(whence(fsys, folder, name))
 }
 
-// from reports whether a path in the store belongs to one of the documents.
+// from reports whether a path in the store belongs to one of the documents of the set.
 func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file contains one of the documents. For a piece of the log that also has entries of other
-// documents, the result left is the part to keep. Files about which the user must decide are added to unread.
+// inFile reports whether a file contains one of the documents of the set. For a part of the log that also has
+// entries of other documents, left is the part to keep. Files about which the user must decide are added to
+// unread.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)
@@ -268,7 +269,8 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	return true, nil, nil
 }
 
-// HasAside reports whether any file in quarantine or any parked file belongs to one of the documents.
+// HasAside reports whether any file in quarantine or any parked file belongs to one of the documents of the
+// set.
 func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {
 		names, err := places.Names(fsys, folder)
@@ -310,8 +312,8 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	return note.From
 }
 
-// undoLine is the part of a line of an undo file that names the documents and files that the recorded change
-// concerns.
+// undoLine is what is needed of a line of an undo file (of an older version of this program): the names of the
+// documents and files that the recorded change concerns.
 type undoLine struct {
 	Path   string     `json:"path"`
 	ID     string     `json:"id"`
@@ -320,12 +322,13 @@ type undoLine struct {
 	Ends   []undoLine `json:"ends"`
 }
 
-// undoKept names the copy of a file that an undo file refers to.
+// undoKept names the copy of a file to which an undo file refers.
 type undoKept struct {
 	Kept string `json:"kept"`
 }
 
-// inUndo reports whether the undo file of an older version names one of the documents, or one of their files.
+// inUndo reports whether the undo file of an older version names one of the documents of the set, or one of
+// their files.
 func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error) {
 	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
 	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrNotRegular) {
@@ -352,9 +355,9 @@ func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error)
 	return false, nil
 }
 
-// PurgeParked overwrites and removes the files of some documents in tmp/parked/: files that another program had
-// open when they were displaced. Files that are still open cannot be removed, because the program may save into
-// them; they are returned in held.
+// PurgeParked overwrites and removes the files of some documents in tmp/parked/: files that another program
+// had open when they were replaced. Files that are still open cannot be removed, because the program may save
+// into them; they are returned in held.
 func PurgeParked(_ *wal.Held, dir string, t *Set, o Options) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)

@@ -30,7 +30,7 @@ func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry is like Entry, for a set of redacted versions.
+// redactedEntry does what Entry does, for a set of redacted versions.
 func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
@@ -39,7 +39,7 @@ func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	return t.redacted(at, key)
 }
 
-// redactedFile is like inFile, for a set of redacted versions.
+// redactedFile does what inFile does, for a set of redacted versions.
 func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {

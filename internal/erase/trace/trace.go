@@ -26,8 +26,8 @@ type Options struct {
 
 func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
-// Set is a set of memories, assemblies, scopes or other documents of one kind. It determines whether a file
-// contains one of them or belongs to one.
+// Set is a set of memories, assemblies, scopes or other documents of one kind that are purged. It determines
+// whether a file contains one of them or belongs to one.
 type Set struct {
 	kind    *kind.Kind
 	ids     map[string]bool
@@ -43,7 +43,7 @@ type Set struct {
 	// Reports whether a version is in the set; nil if all versions of the documents are. See Redacted.
 	redacted func(at segment.LSN, key string) bool
 
-	// Log is the geometry of the store's log: used for a piece of the log without a start, so that the entries
+	// Log is the geometry of the store's log: used for a part of the log without a start, so that the entries
 	// of others in it are kept.
 	Log    segment.Geometry
 	unread []Unread
@@ -67,7 +67,7 @@ type Unread struct {
 }
 
 // Lost returns the archived segments that PurgeQuarantine removed because a part of them is unreadable and may
-// contain traces. They contain only history, and a repair has kept their sound part in the archive.
+// contain traces. They contain only history, and a repair has kept their readable part in the archive.
 func (t *Set) Lost() (list []Unread) {
 	for name, why := range t.copies {
 		list = append(list, Unread{"quarantine/" + name, why})
@@ -97,7 +97,7 @@ func (t *Set) ask(folder, name, why string) {
 // rare is the length in bytes from which an id identifies its document even without its surroundings.
 const rare = 6
 
-// Of returns the set of some documents of a kind; the ids of scopes are their keys.
+// Of returns the set of some documents of a kind; the ids of scopes of working memory are their keys.
 func Of(k *kind.Kind, ids []string) *Set {
 	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
 	t.learns = max(1, min(pieces, piecesMost/max(1, len(ids))))
@@ -127,7 +127,7 @@ func Of(k *kind.Kind, ids []string) *Set {
 }
 
 // Stands reports whether a file in memories/, or in assemblies/, has the name of the file of one of the
-// documents.
+// documents of the set.
 func (t *Set) Stands(name string) bool { return t.names.all[name] }
 
 // What the names in quarantine have before and after the name of the original file. A dash or a dot alone is
@@ -138,7 +138,7 @@ var (
 )
 
 // Named reports whether a file, possibly in quarantine/ or tmp/parked/, is named after the file of one of the
-// documents.
+// documents of the set.
 func (t *Set) Named(name string) (is bool) {
 	for at := range len(name) {
 		if t.names.at(name[at:], func(n int) bool {
@@ -151,7 +151,7 @@ func (t *Set) Named(name string) (is bool) {
 	return false
 }
 
-// outline has the members of a document that identify it.
+// outline has the JSON members of a document that identify it.
 type outline struct {
 	ID       *string         `json:"id"`
 	Assembly *string         `json:"assembly_id"`
@@ -188,7 +188,7 @@ func (t *Set) Holds(b []byte) bool {
 	return t.members.in(b)
 }
 
-// inPath reports whether b contains the path of the file of one of the documents, with the given separator
+// inPath reports whether b contains the path of the file of one of the documents of the set, with slash
 // between folder and name.
 func (t *Set) inPath(b []byte, slash string) bool {
 	folder := []byte(t.kind.Folder + slash)
@@ -204,8 +204,9 @@ func (t *Set) inPath(b []byte, slash string) bool {
 	}
 }
 
-// In reports whether b is about one of the documents. A complete document is about the document whose id it
-// has, and an assembly also about its members. Anything else is about every document that it names.
+// In reports whether b is about one of the documents of the set. A complete document is about the document
+// whose id it has, and an assembly also about its members. Anything else is about every document that it
+// names.
 func (t *Set) In(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
@@ -224,8 +225,8 @@ func (t *Set) In(b []byte) bool {
 	return t.members.in(b) || t.plain.in(b)
 }
 
-// among reports whether a document is an assembly that has one of the memories: the composite of the assembly
-// is made of the memory's embedding, and older formats contain whole copies of members.
+// among reports whether a document is an assembly that has one of the memories of the set: the composite of
+// the assembly is made of the memory's embedding, and older formats contain whole copies of members.
 func (t *Set) among(doc *outline, b []byte) bool {
 	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
 		return false

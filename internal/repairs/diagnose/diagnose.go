@@ -25,7 +25,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Options are the parameters of Look other than the store's folder.
+// Options are the parameters of Look besides the store's folder.
 type Options struct {
 	Open func(ctx context.Context) (Store, error) // opens the store read-only: nothing on disk changes
 	// returns an error that describes what is wrong with the text of a config.json; nil: it is valid
@@ -34,7 +34,7 @@ type Options struct {
 	Verify repair.VerifyOptions
 }
 
-// Store is an open store.
+// Store is a store that was opened for verification.
 type Store interface {
 	Source() view.Source
 	Close() error
@@ -43,10 +43,10 @@ type Store interface {
 // toldEvery is the number of files that are read between two calls of Progress.
 const toldEvery = 512
 
-// Closed examines a store that cannot be opened read-only; opening is the error that opening
-// returned. It reports what is missing or damaged of config, checkpoint, log and index, and files
-// that cannot be read. It only reads, and needs neither log nor index. If opening is not damage, it
-// is yielded as the error that ends the sequence.
+// Closed examines a store that cannot be opened read-only; opening is the error that opening it has returned.
+// It reports what is missing or damaged of config, checkpoint, log and index, and files that cannot be read.
+// It only reads, and needs neither log nor index. If opening does not mean damage, it is yielded as the error
+// that ends the sequence.
 func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
@@ -93,13 +93,13 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 	}
 }
 
-// openTries is the maximum number of attempts of Look to open a store: the cause of a failure may be a writer that is
-// replacing the index.
+// openTries is how often Look tries to open a store: the cause of a failure may be a writer that is replacing
+// the index.
 const openTries = 5
 
-// Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with Closed. Look calls
-// opened with the store while the store is open. If a link or another object is in the place of a file or folder of
-// the store, Look reports only that.
+// Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with Closed. Look
+// calls opened with the store while the store is open. If a link or another thing is in the place of a file or
+// folder of the store, Look reports only that.
 func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		var s Store
@@ -138,7 +138,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 	}
 }
 
-// yieldAll yields list, which are all the findings of a verification, and counts them in the summary.
+// yieldAll yields list, which has all findings of a verification, and counts them in the summary.
 func yieldAll(list []repair.Finding, sum *repair.Summary, yield func(repair.Finding, error) bool) {
 	if sum == nil {
 		sum = new(repair.Summary)
@@ -221,7 +221,7 @@ func (g *ground) config() error {
 	return nil
 }
 
-// log looks for a segment with a valid start, and reports it if there is none.
+// log looks for a segment with a valid start, and reports it if the log has none.
 func (g *ground) log() error {
 	var err error
 	if g.mark, err = wal.ReadCheckpoint(g.o.FS, g.dir); err == nil {

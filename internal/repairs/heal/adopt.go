@@ -19,7 +19,7 @@ const (
 	adoptBytes = 4 << 20
 )
 
-// together returns the number of actions at the start of list that are adoptions which one commit may include.
+// together returns how many actions at the start of list adopt files and fit into one commit.
 func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
@@ -31,7 +31,7 @@ func together(list []repair.Action) int {
 	return n
 }
 
-// adoptAll carries out actions that together has grouped, and returns the error of each.
+// adoptAll carries out actions that adopt files, as together has grouped them, and returns the error of each.
 func (h *healer) adoptAll(list []*repair.Done) []error {
 	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
@@ -87,7 +87,8 @@ func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	return fails
 }
 
-// stands returns errNothing if the store does not have the document, or if the document has no file.
+// stands returns errNothing if the store does not have the document with this id, or if the document has no
+// file.
 func (h *healer) stands(k *kind.Kind, id string) error {
 	_, err := h.v.Source.State.Find(k.Letter, id)
 	if err == nil {
@@ -99,14 +100,15 @@ func (h *healer) stands(k *kind.Kind, id string) error {
 	return err
 }
 
-// newcomer is a document in a file that has no entry in the store.
+// newcomer is a document that is in a file but not in the store, and is about to be adopted.
 type newcomer struct {
 	d    *repair.Done
 	id   string
 	file verify.File
 }
 
-// strays judges files without an entry, and adopts the new documents among them.
+// strays decides what to do with each file that belongs to no document of the store, and commits those that
+// are new documents. It returns the error of each.
 func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {
@@ -140,8 +142,8 @@ func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []err
 	return fails
 }
 
-// adoptNew commits the documents in files, and returns the error of each. A file with another name
-// than its id's is moved to quarantine after that.
+// adoptNew commits new documents that were found in files, and returns the error of each. After that, a file
+// whose name does not match the document's id is moved to quarantine.
 func (h *healer) adoptNew(held *wal.Held, k *kind.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// rounds is the maximum number of times that Apply verifies again: each step can uncover faults
-// that another one hid (a rebuilt index shows the files that have no entry).
+// rounds is how often Apply verifies the store again: each step can uncover faults that another one hid (a
+// rebuilt index shows the files that belong to no document).
 const rounds = 6
 
 // repairer is one run of Apply.
@@ -29,7 +29,7 @@ type repairer struct {
 	bare   bool // an object was moved from the place of a folder; it may have held the only copy of documents
 }
 
-// apply carries out a plan.
+// apply carries out a plan of repairs.
 func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.RepairReport, err error) {
 	r := &repairer{ctx: ctx, changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
 	defer func() { err = o.Explain(err) }()
@@ -50,9 +50,9 @@ func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.Rep
 	return r.report, nil
 }
 
-// untried omits actions that were tried before and appear again. After a link was removed from the
-// place of a folder such as memories/, it also omits actions that give data up: the folder to which
-// the link led may have the data. Those actions are reported, and left to the next repair.
+// untried omits actions that were tried before and appear again. After a link was removed from the place of a
+// folder such as memories/, it also omits actions that give data up: the folder to which the link led may have
+// the data. Those actions are reported, and left to the next repair.
 func (r *repairer) untried(list []repair.Action) (todo []repair.Action) {
 	for _, a := range list {
 		if r.bare && a.Loses != "" {
@@ -82,8 +82,7 @@ func (r *repairer) remaining(p *repair.RepairPlan) {
 	}
 }
 
-// round first carries out the actions that need that no other process has the store open, then the
-// rest.
+// round first carries out the actions that require that no other process has the store open, then the rest.
 func (r *repairer) round(todo []repair.Action) error {
 	var out []repair.Action
 	for _, a := range todo {
@@ -182,7 +181,7 @@ func (r *repairer) alone(list []repair.Action) error {
 	return nil
 }
 
-// done records an action and its result. It returns only errors that make it pointless to continue.
+// done records a repair action and its result. It returns only errors that make it pointless to continue.
 func (r *repairer) done(d repair.Done, err error) error {
 	if errors.Is(err, errNothing) {
 		d.Result, err = err.Error(), nil
@@ -198,7 +197,7 @@ func (r *repairer) done(d repair.Done, err error) error {
 	return nil
 }
 
-// token returns the name of the folder in tmp/ of a flusher that the repair uses.
+// token returns the name of the folder in tmp/ that the repair uses for its files.
 func (r *repairer) token() string {
 	var salt [3]byte
 	_ = r.o.Random(salt[:]) // without salt the time makes the name unique
@@ -206,7 +205,7 @@ func (r *repairer) token() string {
 		hex.EncodeToString(salt[:])
 }
 
-// attached returns the processes that have the store open now.
+// attached returns the processes that have the store open at the moment.
 func (r *repairer) attached() []wal.Attached {
 	s, err := r.o.Open(r.ctx, true)
 	if err != nil {
@@ -216,7 +215,7 @@ func (r *repairer) attached() []wal.Attached {
 	return s.Source().Log.Processes().All()
 }
 
-// live carries out actions on the open store.
+// live opens the store and carries out actions on it, while other processes may have it open.
 func (r *repairer) live(list []repair.Action) error {
 	s, err := r.o.Open(r.ctx, false)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// errNothing is the error of an action that is no longer necessary.
+// errNothing is the result of a repair action that is no longer necessary.
 var errNothing = errors.New("nothing left to do")
 
 // changer replaces and removes files of a store. Before a file is replaced or removed, it gets a
@@ -55,7 +55,7 @@ func (c *changer) keep(rel string, n docfile.Note) (where string, info vfs.Info,
 	return where, info, err
 }
 
-// setAside moves the file at a path into quarantine.
+// setAside moves the file at a path in the store into quarantine. why is the reason in its note.
 func (c *changer) setAside(d *repair.Done, rel, why string) error {
 	return c.setAsideWith(d, rel, docfile.Note{Why: why, ID: d.ID})
 }
@@ -127,8 +127,8 @@ func (c *changer) remove(rel string) error {
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// clear moves a special file out of the place of a file that is about to be replaced: a special file cannot be kept by
-// giving it a second name.
+// clear moves something that is not an ordinary file out of the place of a file that is about to be replaced:
+// it cannot be kept by giving it a second name.
 func (c *changer) clear(d *repair.Done, rel string) error {
 	special, err := c.special(rel)
 	if errors.Is(err, errNothing) || err == nil && !special {
@@ -143,7 +143,7 @@ func (c *changer) clear(d *repair.Done, rel string) error {
 	return err
 }
 
-// keepFor keeps the file that an action is about to replace or remove.
+// keepFor keeps in quarantine the file that an action is about to replace or remove.
 func (c *changer) keepFor(d *repair.Done, rel string) error {
 	if err := c.clear(d, rel); err != nil {
 		return err
@@ -196,12 +196,12 @@ func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Ti
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// path returns the path of a file of the store.
+// path returns the path of a file or folder of the store.
 func (c *changer) path(elem ...string) string {
 	return filepath.Join(append([]string{c.dir}, elem...)...)
 }
 
-// noteOf returns the quarantine note for a file that an action replaces.
+// noteOf returns the quarantine note for a file that a repair action replaces.
 func noteOf(d *repair.Done) docfile.Note {
 	n := docfile.Note{Why: reasonOf(d.Findings), ID: d.ID}
 	for _, f := range d.Findings {
@@ -210,7 +210,7 @@ func noteOf(d *repair.Done) docfile.Note {
 	return n
 }
 
-// reasonOf returns the first reason among the findings.
+// reasonOf returns the first reason that one of the findings has.
 func reasonOf(list []repair.Finding) string {
 	for _, f := range list {
 		if f.Err != nil {

@@ -20,7 +20,7 @@ import (
 
 // This file has the repairs that are made while no process has the store open.
 
-// fixConfig writes a config.json with the members that are valid.
+// fixConfig writes a config.json that has only the valid settings of the present one.
 func (r *repairer) fixConfig(d *repair.Done) error {
 	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), places.ConfigMost)
 	if err != nil && !places.Gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
@@ -82,9 +82,9 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	return r.write(d, "config.json", encode())
 }
 
-// asideOfLog moves a file of the log to quarantine. It first reads a segment again that could not
-// be read when the plan was made: after a wait for the lock, the file may be a segment of the new
-// log that another repair has begun.
+// asideOfLog moves a file of the log to quarantine. It first reads a segment again that could not be read when
+// the plan was made: after a wait for the lock, the file may be a segment of the new log that another repair
+// has begun.
 func (r *repairer) asideOfLog(d *repair.Done) error {
 	f := &d.Findings[0]
 	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {
@@ -103,8 +103,8 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 	return r.setAside(d, d.Path, reasonOf(d.Findings))
 }
 
-// newMarks writes a new checkpoint file with the checkpoint of the valid slot. If no slot is valid, it removes the
-// file; then opening the store finds the positions of recovery in the segments.
+// newMarks writes a new checkpoint file with the content of the valid slot. If no slot is valid, it removes
+// the file; then opening the store finds the positions for recovery in the segments.
 func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {

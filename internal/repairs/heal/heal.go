@@ -102,7 +102,8 @@ func (h *healer) heal(d *repair.Done) error {
 	return h.document(held, k, d)
 }
 
-// recall reads log and archive once, and records the versions of documents whose files have no entry in the store.
+// recall reads log and archive once, and records the versions of documents whose files belong to no document
+// of the store.
 func (h *healer) recall(k *kind.Kind) error {
 	if h.names[k.At] != nil {
 		return nil
@@ -160,8 +161,8 @@ func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	return h.lost(held, k, d, &newest)
 }
 
-// lost moves the remains of a document to quarantine, with its index line in the note, and deletes
-// its entry.
+// lost moves the remains of a document to quarantine, with its index line in the note, and commits its
+// deletion.
 func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {

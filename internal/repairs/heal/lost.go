@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// countLost adds the number of lost versions to the description of the action that replaces the log or one of its
-// segments.
+// countLost adds the number of lost versions to the description of the action that replaces the log or one of
+// its segments.
 func (o *Options) countLost(ctx context.Context, p *repair.RepairPlan) error {
 	i := slices.IndexFunc(p.Actions, func(a repair.Action) bool {
 		return (a.Do == repair.NewLog || a.Do == repair.SetSegment) &&

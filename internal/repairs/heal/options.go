@@ -27,8 +27,9 @@ type Store interface {
 		was wal.LSN) (wal.LSN, error)
 	// AdoptNew commits documents that the store does not have, in as few commits as possible.
 	AdoptNew(ctx context.Context, held *wal.Held, kind byte, list []*Adoption)
-	// Judge reads documents as any reader does, and records the result in each Judgement: an edited file is adopted,
-	// many in one commit, or moved to quarantine if the edit is based on an older version than the present one.
+	// Judge reads documents as any reader does, and records the result in each Judgement: an edited file is
+	// adopted, many in one commit, or moved to quarantine if the edit is based on an older version than the
+	// present one.
 	Judge(ctx context.Context, kind byte, list []*Judgement)
 	// Delete commits the deletion of a document, if the document's version is still was.
 	Delete(ctx context.Context, held *wal.Held, kind byte, id string, was wal.LSN) error
@@ -38,16 +39,16 @@ type Store interface {
 	// Reindex rebuilds the index and moves the old one to backups/. It uses log and files, or, if wrong is set, only
 	// the files: then the current index is sound but has wrong content.
 	Reindex(ctx context.Context, wrong bool) error
-	// RebuildVectors rebuilds the vectors from the embeddings of all documents. The existing
-	// vectors stay until the new ones are complete.
+	// RebuildVectors rebuilds the vectors from the embeddings of all documents. The existing vectors stay
+	// until the new ones are complete.
 	RebuildVectors(ctx context.Context) error
 	// RebuildView rebuilds the files of a view from the index.
 	RebuildView(ctx context.Context, folder string) error
 	// RebuildScope rebuilds a scope of working memory from log and archive, if the scope's file cannot be used. It
 	// returns a description of the result, or "" if the file can be used.
 	RebuildScope(ctx context.Context, file string) (string, error)
-	// RebuildAssembly removes the member ids in out from an assembly, if the assembly's version is still was, and
-	// recomputes the composite from the remaining members. It returns the new version.
+	// RebuildAssembly removes the member ids in out from an assembly, if the assembly's version is still was,
+	// and recomputes the composite embedding from the remaining members. It returns the new version.
 	RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
 }
@@ -69,7 +70,7 @@ type Judgement struct {
 	Err     error   // the error of reading the document
 }
 
-// Options are the parameters of Plan other than the folder. Package varve sets them.
+// Options are the parameters of Plan besides the folder. Package varve sets them.
 type Options struct {
 	// Open opens the store. With readOnly it changes nothing on disk. Otherwise it may rebuild log
 	// and index, as every open does.
@@ -108,7 +109,7 @@ func Look(ctx context.Context, dir string, o Options) iter.Seq2[repair.Finding, 
 	return diagnose.Look(ctx, dir, o.ground(), nil)
 }
 
-// ground returns the options for diagnose, which examines a store even if it cannot be opened.
+// ground returns the options for package diagnose, which examines a store even if it cannot be opened.
 func (o *Options) ground() diagnose.Options {
 	open := func(ctx context.Context) (diagnose.Store, error) { return o.Open(ctx, true) }
 	return diagnose.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
@@ -130,7 +131,7 @@ func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	return pids, unsure, elsewhere
 }
 
-// look verifies the store and turns the findings into actions.
+// look verifies the store and turns the findings into actions of the plan.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
 	found := diagnose.Look(ctx, p.Dir, o.ground(),

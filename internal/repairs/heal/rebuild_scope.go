@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// rebuildScope rebuilds a scope whose file cannot be used, and moves the file to quarantine. It
-// requires flush.lock: without it, it might move a file that another process has just written.
+// rebuildScope rebuilds a scope of working memory whose file cannot be used, and moves the file to quarantine.
+// It requires flush.lock: without it, it might move a file that another process has just written.
 func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 	how, err := h.s.RebuildScope(held.In(h.r.ctx), path.Base(d.Path))
 	if err != nil {
@@ -72,9 +72,9 @@ func (n *renewal) scopes() error {
 	return fl.Close()
 }
 
-// scope applies the readable log entries of a scope to the scope's file, and returns the new content; nil if the
-// entries add nothing. It skips damaged entries: an entry contains the written value, so it does not depend on earlier
-// entries.
+// scope applies the readable log entries of a scope of working memory to the scope's file, and returns the new
+// content; nil if the entries add nothing. It skips damaged entries: an entry contains the written value, so
+// it does not depend on earlier entries.
 func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {

@@ -95,8 +95,9 @@ func (r *repairer) newLog(d *repair.Done) error {
 	return nil
 }
 
-// read reads all frames from spilled on. Up to the position that is known to have been durable, it continues after
-// damage. Beyond that position, only frames that continue the chain belong to the log.
+// read reads all frames of the damaged log from the position spilled on. Up to the position that is known to
+// have been durable, it continues after damage. Beyond that position, only frames that continue the chain
+// belong to the log.
 func (n *renewal) read() error {
 	known, err := n.log.Known()
 	if err != nil {
@@ -156,8 +157,8 @@ func (n *renewal) read() error {
 	return nil
 }
 
-// holes records each segment that is missing between spilled and the durable end as a gap. begun has the numbers of
-// the segments that exist.
+// holes records as gaps the segments that are missing between spilled and the durable end. begun has the
+// numbers of the segments that exist.
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Past().Place(n.attested - 1)
@@ -227,7 +228,7 @@ func (n *renewal) saw(e *wal.Entry) {
 	n.newest[e.Key] = found{e.LSN, e.Delete}
 }
 
-// files writes the documents that are not flushed yet to their files.
+// files writes the documents that are in the damaged log and not flushed yet to their files.
 func (n *renewal) files() error {
 	var due []string
 	for key, f := range n.newest {
@@ -266,8 +267,8 @@ func (n *renewal) files() error {
 	return fl.Close()
 }
 
-// damagedFiles restores damaged files of versions below flushed, if the log, which is about to be set aside, still has
-// their content.
+// damagedFiles restores damaged document files of versions below flushed, if the log, which is about to be set
+// aside, still has their content.
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]

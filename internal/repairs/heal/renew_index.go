@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// begin creates the first segment of the new log, the index as of that segment's start, and the checkpoint that refers
-// to it; then it removes the old segments.
+// begin creates the first segment of the new log, the index as of that segment's start, and the checkpoint
+// that refers to it; then it removes the old segments.
 func (n *renewal) begin() error {
 	r, src := n.r, n.s.Source()
 	list, _, err := n.log.Past().SegmentFiles()
@@ -85,7 +85,7 @@ func (n *renewal) begin() error {
 	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
-// writers writes the descriptions of the writers below the start of the new log to wal/writers: the new log does not
+// writers writes to wal/writers the descriptions of all writers from before the new log, which does not
 // contain them.
 func (n *renewal) writers(to wal.LSN) error {
 	if n.log.Features()&wal.FeatureWriters == 0 {
@@ -119,8 +119,7 @@ func (n *renewal) writers(to wal.LSN) error {
 	return nil
 }
 
-// purges writes the purges below the start of the new log to wal/purges and syncs the file: the new log does not
-// contain them.
+// purges writes to wal/purges, durably, all purges from before the new log, which does not contain them.
 func (n *renewal) purges(to wal.LSN) error {
 	if n.log.Features()&wal.FeaturePurges == 0 {
 		return nil

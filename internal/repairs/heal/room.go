@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// reshape moves objects that are in the place of the store's own files out of the way, before the store is opened. It
-// renames them into quarantine/, and never opens them.
+// reshape moves things that are in the place of the store's own files, and are no files, out of the way,
+// before the store is opened. It renames them into quarantine/, and never opens them.
 func (r *repairer) reshape(list []repair.Action) error {
 	for _, a := range list {
 		if err := r.ctx.Err(); err != nil {
@@ -23,7 +23,7 @@ func (r *repairer) reshape(list []repair.Action) error {
 	return nil
 }
 
-// moveOut renames the object at the path of an action into quarantine/.
+// moveOut renames what is at the path of an action, and is not the expected file, into quarantine/.
 func (r *repairer) moveOut(d *repair.Done) error {
 	rel := d.Path
 	from := r.path(filepath.FromSlash(rel))
@@ -42,8 +42,9 @@ func (r *repairer) moveOut(d *repair.Done) error {
 	return nil
 }
 
-// makeRoom moves objects that are in the place of the store's folders into quarantine. It needs no lock: the locks are
-// in wal/, which may be one of these folders, and no process can use a folder that is another object.
+// makeRoom moves things that are in the place of the store's folders, and are no folders, into quarantine. It
+// needs no lock: the locks are in wal/, which may be one of these folders, and no process can use a folder
+// that is something else.
 func (r *repairer) makeRoom(list []repair.Action) error {
 	for _, a := range list {
 		if a.Path == "quarantine" {
@@ -69,8 +70,8 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 	return nil
 }
 
-// room makes room for quarantine/ itself, in which all other files are kept: it renames an object in the place of that
-// folder to a free name beside it.
+// room makes room for quarantine/ itself, in which all other files are kept: it renames something else in the
+// place of that folder to a free name beside it.
 func (r *repairer) room() error {
 	name := r.path("quarantine")
 	info, err := r.o.FS.Stat(name)

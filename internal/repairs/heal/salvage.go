@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// salvaged returns the readable part of a damaged document: the complete members of the object, and the readable
-// beginning of a string that is cut off. If a merge has marked conflicts, it uses the first side of each. id is the id
-// of the document; "" if only the text has the id. salvaged fails if nothing is worth keeping: no id, or neither
-// content nor metadata, or, for an assembly, neither members nor a name.
+// salvaged returns the readable part of a damaged document: the complete members of the JSON object, and the
+// readable beginning of a string that is cut off. If a merge has marked conflicts, it uses the first side of
+// each. id is the id of the document; "" if only the text has the id. salvaged fails if nothing is worth
+// keeping: no id, or neither content nor metadata, or, for an assembly, neither members nor a name.
 func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content, []byte, error) {
 	if k.Opaque { // such a document is readable as a whole or not at all
 		c, err := v.Decode(k, k.FileName(id), data)
@@ -64,8 +64,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 	return c, doc, err
 }
 
-// asFarAsItGoes returns a complete JSON object made of the readable beginning of data. If marked is set, the object is
-// marked as partial (see repair.PartialKey).
+// asFarAsItGoes returns a complete JSON object made of the readable beginning of data. If marked is set, the
+// object is marked as partial (see repair.PartialKey).
 func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
@@ -105,7 +105,7 @@ func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 		break
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%w: no member can be read", io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("%w: no JSON member can be read", io.ErrUnexpectedEOF)
 	}
 	if marked {
 		member(repair.PartialKey, []byte("true"))

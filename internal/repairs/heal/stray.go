@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// verdict is the decision of judge about a file without an entry. Plan and Apply both use it.
+// verdict is the decision of judge about a file that belongs to no document of the store. Plan and Apply both
+// use it.
 type verdict struct {
 	heals string // as in repair.Finding; the plan takes its action from it
 	why   string // the reason for moving the file to quarantine
@@ -26,14 +27,14 @@ type verdict struct {
 	add   *newcomer
 }
 
-// recovered is the readable part of a file that is not a document.
+// recovered is the readable part of a file that is not a complete document.
 type recovered struct {
 	content kind.Content
 	doc     []byte
 	from    string // the log or the archive if it has the whole document; "": only the file has it
 }
 
-// returned is a document whose only copy is in a file with another name than its id's.
+// returned is a document whose only copy is in a file with another name than the one that belongs to its id.
 type returned struct {
 	kind   *kind.Kind
 	file   verify.File
@@ -41,7 +42,7 @@ type returned struct {
 	as     bool // the file has the newest version; false: the document is adopted as a new version
 }
 
-// changedError means that judge reaches another verdict than when the plan was made.
+// changedError means that the decision about a file is no longer the one in the plan.
 type changedError struct{}
 
 func (changedError) Error() string {
@@ -49,14 +50,14 @@ func (changedError) Error() string {
 }
 func (changedError) Unwrap() error { return errNothing }
 
-// twiceError means that a file has the same id as another file without an entry, which is adopted.
+// twiceError means that a file has the same id as another file that is to be adopted as a new document.
 type twiceError struct{ other string } // path of the other file in the folder of the kind
 
 func (e *twiceError) Error() string {
 	return fmt.Sprintf("%s has the same id and is adopted", e.other)
 }
 
-// twice returns the path of the other file of a twiceError in err; "" if err has none.
+// twice returns the path of the other file that a twiceError in err names; "" if err has none.
 func twice(err error) string {
 	var e *twiceError
 	if errors.As(err, &e) {
@@ -67,13 +68,14 @@ func twice(err error) string {
 
 var errReturned = errors.New("the memory was deleted and its file has returned; adopting it as a new version")
 
-// isStray reports whether f is about a file that has no entry in the store.
+// isStray reports whether f is about a file that belongs to no document of the store.
 func isStray(f *repair.Finding) bool {
 	return slices.Contains([]repair.Kind{repair.Stranger, repair.Unparsable, repair.Misplaced}, f.Kind.General())
 }
 
-// judgeFiles completes a plan. For each file without an entry it decides from log and archive what is to be done, and
-// for each document without a copy it finds out whether a part can be read. Verifying a store does not check either.
+// judgeFiles completes a plan. For each file that belongs to no document it decides from log and archive what
+// is to be done, and for each document without a copy it finds out whether a part can be read. Verifying a
+// store does not check either.
 func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	var all []repair.Finding
 	salvage := map[int]bool{} // indices in all
@@ -150,9 +152,9 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides what is to be done with a file that has no entry. The parameter other is the path of a file with the
-// same id that is adopted instead; "" if there is none. The parameter why is the fault that verify reported, used if
-// there is no other reason.
+// judge decides what is to be done with a file that belongs to no document of the store. other is the path of
+// a file with the same id that is adopted instead; "" if there is none. why is the fault that verify reported,
+// used if there is no other reason.
 func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
@@ -207,7 +209,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	return is, nil
 }
 
-// holds reports whether a file is a document with this id.
+// holds reports whether a file contains a document with this id.
 func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	f := h.v.Read(k, name)
 	if f.Err != nil {
@@ -245,9 +247,9 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 		stake: "the " + k.Noun + "; no other copy is left"}, nil
 }
 
-// judgeUnparsable decides about a file that is not a document. If log or archive has the document that belongs in the
-// file's place, that document is restored. The readable part of the file itself is not used: it may be one side of a
-// conflict.
+// judgeUnparsable decides about a file that is not a document. If log or archive has the document to which the
+// file's name belongs, that document is restored. The readable part of the file itself is not used: it may be
+// one side of a conflict.
 func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}
@@ -271,8 +273,8 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 		stake: "the " + k.Noun + ", which is missing in the index and the files"}, nil
 }
 
-// stray carries out judge's decision about a file, if the decision is still the one in the plan. A non-nil result is a
-// document that the caller must adopt.
+// stray carries out judge's decision about a file, if the decision is still the one in the plan. If the file
+// contains a new document, stray returns it, and the caller must adopt it.
 func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
 	is, err := h.judge(k, k.Below(d.Path), twice(f.Err), reasonOf(d.Findings))
@@ -308,7 +310,8 @@ func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer,
 	return nil, h.r.setAside(d, d.Path, is.why)
 }
 
-// putBack moves a document from a file with the wrong name to the file with the name of the document's id.
+// putBack moves a document from a file with the wrong name to the file with the name that belongs to the
+// document's id.
 func (h *healer) putBack(held *wal.Held, d *repair.Done, b *returned) error {
 	const result = "the file name did not match the id"
 	id, k := d.ID, b.kind

@@ -4,7 +4,8 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Known returns the versions that archive and log have of documents whose files have these names, by file name.
+// Known returns, by file name, the versions that archive and log have of the documents whose files have these
+// names.
 func (v *Reader) Known(k *kind.Kind, names map[string]bool) (map[string][]Version, error) {
 	all, err := v.All(k, func(id string) bool { return names[k.FileName(id)] })
 	if err != nil {

@@ -95,7 +95,7 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	return d.loss(ctx, log, archived)
 }
 
-// damage collects what a walk through a damaged log finds.
+// damage collects what reading a damaged log finds: the holes, and what is known about them.
 type damage struct {
 	current func(key string) (wal.LSN, error)
 	named   map[wal.LSN]string // position → key, of versions that a later version refers to as its predecessor
@@ -103,7 +103,7 @@ type damage struct {
 	newest  time.Time
 }
 
-// hole is a gap in the log, with the times of the sound entries before and after it.
+// hole is a gap in the log, with the times of the valid entries before and after it.
 type hole struct {
 	wal.Gap
 	after, before time.Time
@@ -172,8 +172,8 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 	return l, nil
 }
 
-// FramesEnd returns the end of the frames of the first segment of list, as the start frame of the next segment records
-// it. If that is not recorded, said is false, and end is the end of the segment.
+// FramesEnd returns the position at which the frames of the first segment of list end, as the start frame of
+// the next segment records it. If that is not recorded, said is false, and end is the end of the segment.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
 	end = log.Past().SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 &&
@@ -183,9 +183,9 @@ func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool
 	return end, false
 }
 
-// Frames reads the first segment of list, in a log that was durable up to attested. It returns the end of the
-// segment's frames, and reports whether all frames before the end are sound. It also reports whether the segment is
-// cut: zeros, as at the end of a log, begin before the end that is known.
+// Frames reads the first segment of list, in a log that was durable up to attested. It returns the position at
+// which the segment's frames end, and reports whether all frames before it are valid. It also reports whether
+// the segment was truncated: zeros, as at the end of a log, begin before the end that is known.
 func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile,
 	attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]

@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reader reads the versions in log and archive of a store.
+// Reader reads old and present versions of documents from a store's log and archive.
 type Reader struct {
 	ctx context.Context
 	s   view.Source
@@ -28,7 +28,7 @@ type Reader struct {
 // New returns a Reader of an open store.
 func New(ctx context.Context, s view.Source) *Reader { return &Reader{ctx, s} }
 
-// Version is a version of a document in log or archive.
+// Version is a version of a document in the log or the archive.
 type Version struct {
 	ID      string
 	Version wal.LSN
@@ -78,8 +78,8 @@ func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Ve
 	return all, nil
 }
 
-// archivedEntries calls visit for the entries of an archived segment, up to the first damage. It is the only place
-// where repair reads archived entries in their order; Document reads single entries.
+// archivedEntries calls visit for the entries of an archived segment, up to the first damage. It is the only
+// place where repair reads archived entries in their order; Document reads single entries.
 func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
 	damage, err := v.s.Log.Past().ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
@@ -113,8 +113,8 @@ func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	return nil
 }
 
-// Document returns the document of a version from log or archive, if its bytes have this hash. from names the source;
-// it is "" if neither has the document.
+// Document returns the content of a version from log or archive, if its bytes have this hash. from names the
+// source; it is "" if neither has the version.
 func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
 	hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
@@ -168,9 +168,9 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	}, is)
 }
 
-// Passed reports whether the file of a document may still have an earlier version because flushes may have skipped the
-// versions up to at. The function is must return true for the version in the index, or for a version that the log has
-// since the index was written.
+// Passed reports whether the file of a document may still have an earlier version because flushes may have
+// skipped the versions up to at. The function is must return true for the version in the index, or for a
+// version that the log has since the index was written.
 func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && is(&line) {
 		return true

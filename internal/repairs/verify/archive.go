@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// archive verifies the archived copies of recycled segments: their blocks and their frames. A copy has no end mark:
-// the start frame of the next segment shows whether the copy is complete.
+// archive verifies the archived copies of recycled segments: their blocks and their frames. A copy has no end
+// mark: the start frame of the next segment shows whether the copy is complete.
 func (v *Run) archive() error {
 	numbers, others, err := v.Source.Log.Past().Archived()
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *archivedCopy) suspect() bool {
 	return len(c.damage) > 0 || c.first != nil || len(c.holes) > 0 || c.end > c.size
 }
 
-// lookAtCopy reads the blocks of the archived copy of segment n, and then its frames: sound blocks may contain a
-// damaged frame.
+// lookAtCopy reads the blocks of the archived copy of segment n, and then its frames: undamaged blocks may
+// contain a damaged frame.
 func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 	c.damage, c.err = v.Source.Log.Past().ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
 		if offset == 0 {

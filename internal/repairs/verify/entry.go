@@ -27,8 +27,8 @@ import (
 // deletion is read. Further keys are not checked.
 const absentMost = 1 << 20
 
-// visit checks the entry of one frame of the log. It is called in the order of the log; end is the position and chain
-// hash at the end of the frame.
+// visit checks one entry of the log. It is called in the order of the log; end is the position and chain hash
+// after the entry's frame.
 func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	for i, m := range r.v.marks {
 		if m.LSN == end.LSN && (m.Sum == end.Sum || m.Sum == 0) { // 0: the frame there could not be read
@@ -66,7 +66,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	return r.known(e, line)
 }
 
-// invalid reports an entry that must not be in a log.
+// invalid reports a log entry that must not be in a log.
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
@@ -100,8 +100,8 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 		indexed.Dimension)
 }
 
-// asIndexed is the fast check of an entry. It reports whether the index has the entry's index line, byte for byte, and
-// that line has the hash of the entry's document. All other entries are checked thoroughly.
+// asIndexed is the fast check of a log entry. It reports whether the index has the entry's index line, byte
+// for byte, and that line has the hash of the entry's document. All other entries are checked thoroughly.
 func (r *row) asIndexed(e *wal.Entry) bool {
 	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
 		return false
@@ -152,7 +152,7 @@ func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repai
 	return f
 }
 
-// record checks the content of an entry, and returns the index line in it; the zero line for a deletion.
+// record checks the content of a log entry, and returns the index line in it; the zero line for a deletion.
 func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
@@ -179,7 +179,7 @@ func (v *Run) record(k *kind.Kind, e *wal.Entry) (index.Entry, error) {
 	return line, err
 }
 
-// known verifies that index and overlay have the version of entry e or a newer one.
+// known verifies that index and overlay have the version of the document in log entry e or a newer one.
 func (r *row) known(e *wal.Entry, line index.Entry) error {
 	kind, id := e.Key[0], e.Key[1:]
 	if r.v.indexBad {
@@ -225,8 +225,9 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 	}
 }
 
-// vanished reports keys that the log has, that index and overlay do not have, and whose deletion was not read. It
-// first reads the log once more from where the first reading ended: the deletion may be there.
+// vanished reports keys of documents that the log has, that index and overlay do not have, and whose deletion
+// was not read. It first reads the log once more from where the first reading ended: the deletion may be
+// there.
 func (r *row) vanished() error {
 	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
 		return nil
@@ -264,9 +265,9 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether this process has not applied the entry at position at yet. That happens while another process
-// recovers the log: a process that replayed the log by itself does not follow it meanwhile. Damage, which also stops
-// applying entries, does not count.
+// ahead reports whether this process has not applied the log entry at position at yet. That happens while
+// another process recovers the log: a process that replayed the log by itself does not follow it meanwhile.
+// Damage, which also stops applying entries, does not count.
 func (r *row) ahead(at wal.LSN) bool {
 	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }

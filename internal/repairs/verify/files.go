@@ -20,7 +20,7 @@ const chunk = 512
 // suspectsMost is the maximum number of documents that wait for one scan of the log.
 const suspectsMost = 1 << 16
 
-// entryJob is a document whose file is to be checked.
+// entryJob is a document in the index whose file is to be checked.
 type entryJob struct {
 	kind *kind.Kind
 	id   string
@@ -28,7 +28,7 @@ type entryJob struct {
 	line []byte // the document's line in the index; nil if it has none
 }
 
-// listing has the names in a folder, and which of them have an entry.
+// listing has the names of the files in a folder, and for which of them the index has a document.
 type listing struct {
 	kind  *kind.Kind
 	names []string
@@ -41,7 +41,7 @@ func (l *listing) mark(name string) {
 	}
 }
 
-// files compares the folders of all kinds of documents with index and overlay.
+// files compares the document folders of all kinds with index and overlay.
 func (v *Run) files() error {
 	defer func() {
 		_ = v.vectors.release()
@@ -58,8 +58,9 @@ func (v *Run) files() error {
 	return v.reportUnembedded()
 }
 
-// folder compares the folder of one kind with index and overlay, in both directions. It lists the names first: for
-// each listed file, either index or overlay has an entry by now, or the content of the file decides.
+// folder compares the document folder of one kind with index and overlay, in both directions. It lists the
+// names first: for each listed file, either index or overlay has a document by now, or the content of the file
+// decides.
 func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
@@ -104,7 +105,7 @@ func (v *Run) folder(k *kind.Kind) error {
 	return nil
 }
 
-// indexed compares every line of the index with its file.
+// indexed compares every line of the index with the document's file.
 func (v *Run) indexed(l *listing) error {
 	swaps, set := v.vectors.swaps, v.vectors.idx
 	w := &workers{v: v}
@@ -170,7 +171,7 @@ func (v *Run) skip() {
 	}
 }
 
-// unknown examines a file in the folder of a kind that has no entry in the store.
+// unknown examines a file in the folder of a kind that belongs to no document of the store.
 func (v *Run) unknown(k *kind.Kind, name string) error {
 	info, err := v.Folders[k.At].Stat(name)
 	if places.Gone(err) {
@@ -198,8 +199,8 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	return v.report(*out)
 }
 
-// unlisted examines a file that has the name of a document without an entry: a file created by hand, a document that
-// was created or deleted meanwhile, or a copy.
+// unlisted examines a file that has the name of a document that the store does not have: a file created by
+// hand, a document that was created or deleted meanwhile, or a copy.
 func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()
@@ -252,7 +253,7 @@ func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	return v.report(*out)
 }
 
-// stranger completes the finding about a file that has no entry in the store.
+// stranger completes the finding about a file that belongs to no document of the store.
 func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Finding {
 	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not have",
 		repair.ByAdoption

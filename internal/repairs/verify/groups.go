@@ -18,13 +18,13 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Tolerance is the maximum allowed difference between a number of an assembly's composite and the value computed from
-// the members: vectors have length 1 and are rounded to float32.
+// Tolerance is how much an element of an assembly's composite embedding may differ from the value computed
+// from the members: vectors have length 1 and are rounded to float32.
 const Tolerance = 1e-4
 
-// relations compares a document, whose bytes match the index, with its vector; for an assembly also with the pairs in
-// the index, the members, and the composite. The result is nil if the comparison was not possible, and empty but not
-// nil if nothing is wrong.
+// relations compares a document, whose bytes match the index, with its vector; for an assembly also with the
+// pairs in the index, the members, and the composite embedding. The result is nil if the comparison was not
+// possible, and empty but not nil if nothing is wrong.
 func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content) (list []repair.Finding) {
 	s := v.vectors
 	if s == nil || v.indexBad {
@@ -112,8 +112,9 @@ func (s *vectors) missing(c *kind.Content) *repair.Finding {
 		Next: repair.NextMembers}
 }
 
-// composite compares the composite of an assembly with the one computed from the vectors of the members. As long as no
-// member has ever had a vector, the caller provides the composite, and it is not checked.
+// composite compares the composite embedding of an assembly with the one computed from the vectors of the
+// members. As long as no member has ever had a vector, the caller provides the composite, and it is not
+// checked.
 func (s *vectors) composite(c *kind.Content) *repair.Finding {
 	if s.set == nil || !s.set.Exists() || s.behind != 0 || !s.known || !s.judged(kind.Assemblies, c.ID) {
 		return nil
@@ -141,7 +142,7 @@ func (s *vectors) composite(c *kind.Content) *repair.Finding {
 	return compareComposite(c, want)
 }
 
-// compareComposite returns a finding if an assembly's composite differs from want, and nil if it
+// compareComposite returns a finding if an assembly's composite embedding differs from want, and nil if it
 // does not.
 func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	f := &repair.Finding{Kind: repair.CompositeWrong, Severity: repair.Healable, Path: kind.Assemblies.File(c.ID),
@@ -180,9 +181,9 @@ func floats(row []byte) []float32 {
 	return v
 }
 
-// recent checks an assembly whose version is not in the index yet. A commit that changes the embedding of a member or
-// deletes the member also writes the assembly. So if the assembly still has the same version after its members were
-// read, the data of the members belong together.
+// recent checks an assembly whose version is not in the index yet. A commit that changes the embedding of a
+// member or deletes the member also writes the assembly. So if the assembly still has the same version after
+// its members were read, the data of the members belong together.
 func (s *vectors) recent(hash [32]byte, c *kind.Content) []repair.Finding {
 	v := s.v
 	was, err := v.Source.State.Find(kind.Assemblies.Letter, c.ID)

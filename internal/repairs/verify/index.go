@@ -17,9 +17,9 @@ import (
 
 func (v *Run) store() string { return uuid.UUID(v.Source.Log.UUID()).String() }
 
-// index loads base and delta as a reader does, and reads them completely. If a file is replaced meanwhile, this
-// process still sees the old content. So a fault is reported only if it shows again in the files that the folder has
-// now.
+// index loads base and delta of the index as a reader does, and reads them completely. If a file is replaced
+// meanwhile, this process still sees the old content. So a fault is reported only if it shows again in the
+// files that the folder has now.
 func (v *Run) index() error {
 	var faults []error
 	for range tries {
@@ -78,7 +78,7 @@ func distinct(faults []error) (list []error) {
 	return list
 }
 
-// faultsMost is the maximum number of faults that are reported for one table.
+// faultsMost is the maximum number of faults that are reported for one index file.
 const faultsMost = 1000
 
 func (v *Run) load() (*index.Set, error) {
@@ -122,7 +122,7 @@ func (v *Run) overlay() error {
 		if err := v.report(repair.Finding{
 			Kind: repair.OverlayWrong, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: id, LSN: at.Pos,
 			Stake: "the answers of this process", Heals: repair.ByLog, Next: repair.NextFlush,
-			Err: fmt.Errorf("the log has a change at %d, the overlay has %d (%v)", at.Pos, p.Version, err),
+			Err: fmt.Errorf("the log has a change at position %d, but the overlay has %d (%v)", at.Pos, p.Version, err),
 		}); err != nil {
 			return err
 		}
@@ -130,9 +130,9 @@ func (v *Run) overlay() error {
 	return nil
 }
 
-// wrong reports whether the result of a look-up (err, version, deleted) contradicts a log entry at position at. The
-// newest version must be that entry's or a newer one. Not found is never wrong: the document may have been deleted
-// meanwhile.
+// wrong reports whether the result of a look-up of a document (err, version, deleted) contradicts a log entry
+// at position at. The newest version must be that entry's or a newer one. Not found is never wrong: the
+// document may have been deleted meanwhile.
 func wrong(err error, version, at uint64, deleted bool) bool {
 	if errors.Is(err, errs.ErrNotFound) {
 		return false
@@ -140,7 +140,7 @@ func wrong(err error, version, at uint64, deleted bool) bool {
 	return err == nil && (version < at || deleted && version == at)
 }
 
-// backups verifies the older indexes in backups/.
+// backups verifies the older base files of the index in backups/.
 func (v *Run) backups() error {
 	list, err := index.Backups(v.Source.FS, v.Source.Dir)
 	if err != nil {

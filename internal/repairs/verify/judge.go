@@ -23,7 +23,7 @@ type File struct {
 	Err  error
 }
 
-// Read reads the file of a document.
+// Read reads the file of a document of kind k.
 func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	f.Data, f.Info, f.Err = v.Folders[k.At].Read(name, int64(v.Source.FileLimit))
 	if f.Err == nil {
@@ -32,15 +32,16 @@ func (v *Run) Read(k *kind.Kind, name string) (f File) {
 	return f
 }
 
-// Has reports whether the file has the size and hash in a line of the index.
+// Has reports whether the file has the size and hash that an index line records.
 func (f *File) Has(line *index.Entry) bool {
 	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
 }
 
-// sameTime reports whether the modification time of the file is the one in a line of the index, in microseconds.
+// sameTime reports whether the modification time of the file is the one that an index line records, in
+// microseconds.
 func (f *File) sameTime(line *index.Entry) bool { return f.Info.Mtime.UnixMicro() == line.Mtime }
 
-// Judged is the result of checking one file.
+// Judged is the result of comparing one document with its file.
 type Judged struct {
 	Finding *repair.Finding
 	bytes   int64
@@ -87,8 +88,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 	return j
 }
 
-// compare checks a file that may have any of the versions in list. It returns a finding if the file has none of them
-// or is not sound. The second result has findings about derived data.
+// compare checks a file that may have any of the versions in list. It returns a finding if the file has none
+// of them or is damaged. The second result has findings about derived data.
 func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
@@ -125,7 +126,8 @@ func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	return v.classify(k, out, f, newest), nil
 }
 
-// related verifies that a sound file agrees with the index and with the documents that refer to it (see relations).
+// related verifies that an undamaged file agrees with the index and with the documents that refer to it (see
+// relations).
 func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err != nil || c.ID != id {
@@ -172,7 +174,7 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	out.Offset = firstDifference(f.Data, copied)
 	switch {
 	case rot:
-		out.Kind, out.Err = repair.MemoryRot, errors.New("the content has changed, the time of the file has not")
+		out.Kind, out.Err = repair.MemoryRot, errors.New("the content has changed, but the time of the file has not")
 		if err != nil {
 			out.Err = fmt.Errorf("%w: %w", out.Err, err)
 			if out.Offset < 0 {
@@ -208,8 +210,8 @@ func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 	return saved + "; repair restores the " + k.Noun + " and keeps the file in quarantine/"
 }
 
-// copyOf returns the document of a version from log or archive, or nil if neither has it, and sets Severity and Heals
-// of out accordingly.
+// copyOf returns the content of a version from log or archive, or nil if neither has it, and sets Severity and
+// Heals of out accordingly.
 func (v *Run) copyOf(k *kind.Kind, out *repair.Finding, want *Standing) []byte {
 	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
 	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
@@ -246,8 +248,8 @@ func (v *Run) Decode(k *kind.Kind, name string, data []byte) (kind.Content, erro
 		Owned: true})
 }
 
-// Creates returns an error if a document that the store does not have cannot be created because another document
-// prevents it.
+// Creates returns an error if a document that the store does not have cannot be created because the path of
+// another document excludes it.
 func (v *Run) Creates(k *kind.Kind, id string) error {
 	if v.Source.Creates == nil {
 		return nil

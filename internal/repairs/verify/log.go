@@ -91,8 +91,8 @@ func (v *Run) log() error {
 	return v.besideSegments(others)
 }
 
-// within limits the range to be read to the existing segments and the one after them, and reports a checkpoint
-// position beyond that range: a damaged position may have any value.
+// within limits the range of segments to be read to the existing ones and the one after them, and reports a
+// checkpoint position beyond that range: a damaged position may have any value.
 func (r *row) within(list []wal.SegmentFile) error {
 	number, _ := r.v.Source.Log.Past().Place(r.durable - 1)
 	newest := past.NewestSegment(list)
@@ -120,7 +120,7 @@ func (r *row) released(n uint64) bool {
 	return n < spilled && places.Gone(err)
 }
 
-// outside checks a file with the name of a segment that the log does not use.
+// outside checks a file with the name of a segment that is not part of the log.
 func (r *row) outside(s wal.SegmentFile) error {
 	for range tries {
 		if s.Err == nil || s.Zero {
@@ -144,8 +144,8 @@ func (r *row) outside(s wal.SegmentFile) error {
 	})
 }
 
-// segment reads segment n and returns the position and chain hash at its end; zero if the end is unknown. prev is the
-// end of the segment before.
+// segment reads segment n and returns the position and chain hash at its end; zero if the end is unknown. prev
+// is the end of the segment before.
 func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	v := r.v
 	if _, ok := r.files[n]; !ok {
@@ -242,7 +242,8 @@ func (r *row) older(n uint64) bool {
 	return false
 }
 
-// stake sets in f what is at stake with segment n, whose entries end at position to, and what would restore them.
+// stake sets in f what would be lost with segment n, whose entries end at position to, and what would restore
+// it.
 func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	switch {
 	case to <= r.v.Source.Log.Spilled():
@@ -265,7 +266,7 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	}
 }
 
-// archived reports whether the archive has a sound copy of a segment.
+// archived reports whether the archive has an undamaged copy of a segment.
 func (r *row) archived(n uint64) bool {
 	damage, err := r.v.Source.Log.Past().ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
 	return err == nil && len(damage) == 0
@@ -327,8 +328,8 @@ func (v *Run) besideSegments(names []string) error {
 	return nil
 }
 
-// preparing returns the process id in the name of a segment that is being created: <pid>-<n>.new, optionally with the
-// segment's name and a dot before it.
+// preparing returns the process id in the name of a segment file that is being created: <pid>-<n>.new,
+// optionally with the segment's name and a dot before it.
 func preparing(name string) (pid int, ok bool) {
 	mid, ok := strings.CutSuffix(name, ".new")
 	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")

@@ -19,10 +19,10 @@ type Standing struct {
 	Line    index.Entry
 }
 
-// errAgain means that the log or the index changed during a look-up: the caller must try again.
+// errAgain means that the log or the index changed during a look-up, which the caller must repeat.
 var errAgain = errors.New("the document keeps changing while it is read")
 
-// errUnjudged means that damage of the log, which was reported, prevents the check of a document.
+// errUnjudged means that a document cannot be checked because of damage of the log, which was reported.
 var errUnjudged = errors.New("the log is damaged in the part that has the answer")
 
 // May lists the versions that a document's file may have, the newest first, then back along the chain of versions up
@@ -83,7 +83,8 @@ func (v *Run) inSet(k *kind.Kind, id string) (Standing, error) {
 	return Standing{Version: line.Version, Line: line}, nil
 }
 
-// Line returns the line of a document in the index. If the index is damaged, only lines in sound blocks are found.
+// Line returns the line of a document in the index. If the index is damaged, only lines in undamaged blocks
+// are found.
 func (v *Run) Line(k *kind.Kind, id string) (index.Entry, error) {
 	if !v.indexBad {
 		return v.Source.State.Line(k.Letter, id)

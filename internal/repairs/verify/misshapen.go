@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Misshapen reports each of the store's own files that has another object in its place: a link, a FIFO, a socket, a
-// device, a folder, or a file that is too large. Such an object is never opened. NotFolders does the same for the
-// places of folders.
+// Misshapen reports each place of one of the store's own files that has something else: a link, a FIFO, a
+// socket, a device, a folder, or a file that is too large. Such a thing is never opened. NotFolders does the
+// same for the places of folders.
 func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	failed := func(ferr error) {
 		if err == nil || !vfs.IsPermission(ferr) { // a folder without permission is reported once
@@ -81,7 +81,7 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	return list, err
 }
 
-// wrongKind returns the finding about an object in the place of the store's file rel.
+// wrongKind returns the finding about something that is not the expected file, at the store's path rel.
 func wrongKind(rel string, info vfs.Info) repair.Finding {
 	f := repair.Finding{Kind: repair.WrongKind, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
 		Next:  repair.NextRepair,

@@ -49,8 +49,8 @@ func (v *Run) purgedTexts() error {
 	})
 }
 
-// purged reports whether a file cannot be adopted because its text was purged, and then completes the finding in the
-// parameter out. The user decides about the file: setting it aside would keep the text.
+// purged reports whether a file cannot be adopted because its text was purged, and then completes the finding
+// out. The user decides about the file: setting it aside would keep the text.
 func purged(out *repair.Finding, why error) bool {
 	if !errors.Is(why, errs.ErrPurged) {
 		return false

@@ -21,8 +21,8 @@ func began(list []Standing, flushed uint64) bool {
 	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
 }
 
-// revived checks the suspects, files that may have a version from before the document's deletion, against all versions
-// that the log has of them.
+// revived checks files that may have a version from before the document's deletion, against all versions that
+// the log has of them.
 func (v *Run) revived() error {
 	suspects := v.suspects
 	v.suspects = nil

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// tries is the number of times that a mismatch is checked again before it is reported.
+// tries is how often a mismatch is checked again before it is reported.
 const tries = 4
 
 // Findings verifies the store and yields what is wrong. An error ends the sequence: ctx ended, or a
@@ -72,9 +72,10 @@ func (v *Run) steps(list ...func() error) error {
 	return nil
 }
 
-// beside runs a part of the verification in its own goroutine, while the caller continues. It keeps the findings until
-// the caller calls the returned function wait, which reports them; listening is false if the caller of Findings has
-// stopped the iteration. With one worker, there is no goroutine, and wait runs the part.
+// beside runs a part of the verification in its own goroutine, while the caller continues. It keeps the
+// findings until the caller calls the returned function wait, which reports them; listening is false if the
+// caller of Findings has stopped the iteration. With one worker, there is no goroutine, and wait runs the
+// part.
 func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 	if v.o.Workers < 2 {
 		return func(listening bool) error {

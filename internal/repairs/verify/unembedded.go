@@ -12,14 +12,14 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// unembedded counts the memories that have a content and no embedding, in a store whose embeddings are computed by a
-// model. The embedder refused their texts, or was not available.
+// unembedded counts the memories that have content but no embedding, in a store whose embeddings are computed
+// by a model. The embedder refused their texts, or was not available.
 type unembedded struct {
 	count int64
 	ids   []string // ids of the first unembeddedNamed memories without an embedding
 }
 
-// unembeddedNamed is the maximum number of memories that the finding names.
+// unembeddedNamed is the maximum number of memories without an embedding that the finding names.
 const unembeddedNamed = 16
 
 func (u *unembedded) add(id string) {
@@ -30,13 +30,13 @@ func (u *unembedded) add(id string) {
 	}
 }
 
-// embeds reports whether memories with a content should have an embedding.
+// embeds reports whether memories with content should have an embedding.
 func (s *vectors) embeds(k *kind.Kind) bool {
 	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }
 
-// lacks returns a finding if a memory has a content and no embedding. The caller counts the memory in unembedded: a
-// file may be checked more than once before the result counts.
+// lacks returns a finding if a memory has content but no embedding. The caller counts the memory in
+// unembedded: a file may be checked more than once before the result counts.
 func lacks(id string, m *memstore.Memory) []repair.Finding {
 	if len(m.Embedding) > 0 || strings.TrimSpace(m.Content) == "" {
 		return nil
@@ -63,6 +63,6 @@ func (v *Run) reportUnembedded() error {
 		Heals: repair.ByEmbedding, Next: repair.NextReindex + " --missing",
 		Stake: "finding them by vector: the embedder has not embedded them yet, or refuses them (a changed text is tried " +
 			"at once)",
-		Err: fmt.Errorf("memories with a content and no embedding: %d (%s%s)", u.count, strings.Join(names, ", "), more),
+		Err: fmt.Errorf("memories with content but no embedding: %d (%s%s)", u.count, strings.Join(names, ", "), more),
 	})
 }

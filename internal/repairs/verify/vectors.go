@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// vectorFiles reads mapping and vectors completely. If a file is replaced meanwhile, this process still sees the old
-// content. So a fault is reported only if it shows again in the files that the folder has now.
+// vectorFiles reads all vector files, with their mappings. If a file is replaced meanwhile, this process still
+// sees the old content. So a fault is reported only if it shows again in the files that the folder has now.
 func (v *Run) vectorFiles() error {
 	var faults []error
 	for range tries {
@@ -29,7 +29,7 @@ func (v *Run) vectorFiles() error {
 			}
 			if set.LSN() > v.Source.Log.Durable() {
 				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1,
-					Err: fmt.Errorf("the vectors include the log up to %d, but the log ends at %d", set.LSN(), v.Source.Log.Durable())}
+					Err: fmt.Errorf("the vectors cover the log up to %d, but the log ends at %d", set.LSN(), v.Source.Log.Durable())}
 			}
 		}
 		if err != nil {
@@ -85,8 +85,8 @@ type vectors struct {
 	has               [kind.Most]atomic.Int64 // documents with a vector, by kind
 }
 
-// vectorsNow loads index and vectors from the folder. It keeps the counts of the vectors in the parameter was, which
-// may be nil.
+// vectorsNow loads index and vectors from the folder. It keeps the counts of the vectors in was, which may be
+// nil.
 func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
 		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}
@@ -140,9 +140,9 @@ func (s *vectors) release() error {
 	return err
 }
 
-// changing reports whether the vectors cannot be compared because the model of the embeddings is being changed. Some
-// documents in the index have embeddings by another model, or the vectors may already include a change of the model
-// that the index does not.
+// changing reports whether the vectors cannot be compared because the embedding model is being changed. Some
+// documents in the index have embeddings by another model, or the vectors may already include a change of the
+// model that the index does not.
 func (s *vectors) changing() bool {
 	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
@@ -212,7 +212,8 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	case dims > 0 && dims != s.set.Dim() && s.set.Exists():
 		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "",
 			k.File(id)
-		out.Err = fmt.Errorf("the embedding has %d dimensions, the vectors of this store have %d: no vector is stored", dims,
+		out.Err = fmt.Errorf("the embedding has %d dimensions, but the vectors of this store have %d: no vector is stored",
+			dims,
 			s.set.Dim())
 		if row == nil {
 			break
@@ -232,7 +233,7 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 			return nil
 		}
 		out.Kind, out.Err = repair.VectorStale,
-			fmt.Errorf("the document has vector %d, the index line has vector number %d", number, line.VectorNumber())
+			fmt.Errorf("the document has vector %d, but its index line names vector %d", number, line.VectorNumber())
 	case embedding == nil || bytes.Equal(s.set.Metric().Row(nil, *embedding), row):
 		return nil
 	case !s.known && line.VectorID != 0 && line.Version >= s.set.LSN():
@@ -296,10 +297,10 @@ func (s *vectors) completeness() error {
 			f.Next = repair.NextReindex
 		}
 	case s.behind != 0 && !s.set.Exists():
-		f.Err = fmt.Errorf("the vectors are missing; the index was written with those as of %d", s.behind)
+		f.Err = fmt.Errorf("the vectors are missing; the index was written with vectors as of position %d", s.behind)
 	case s.behind != 0:
 		f.LSN, f.Err = s.set.LSN(),
-			fmt.Errorf("the vectors are as of %d; the index was written with those as of %d", s.set.LSN(),
+			fmt.Errorf("the vectors are as of position %d, but the index was written with vectors as of %d", s.set.LSN(),
 				s.behind)
 	case !s.known && s.lacking.Load() > 0:
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info,

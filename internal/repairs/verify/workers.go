@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// workers compare documents with their files, one chunk at a time. While the other goroutines process a chunk, the
-// caller's goroutine lists the next chunk. Then it helps the others, and reports the findings in the order of the
-// list.
+// workers compare documents with their files, one chunk of documents at a time. While the other goroutines
+// process a chunk, the caller's goroutine lists the next chunk. Then it helps the others, and reports the
+// findings in the order of the list.
 type workers struct {
 	v     *Run
 	chunk *atWork
@@ -30,7 +30,7 @@ type atWork struct {
 	others  sync.WaitGroup
 }
 
-// next starts a chunk, after it has completed the previous chunk and reported its findings.
+// next starts a chunk of documents, after it has completed the previous chunk and reported its findings.
 func (w *workers) next(jobs []entryJob, swaps uint64) error {
 	if err := w.v.ctx.Err(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (c *atWork) report(v *Run) error {
 	return nil
 }
 
-// entry checks an index line and compares the line's document with its file.
+// entry checks an index line and compares the document with its file.
 func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if job.line == nil {
 		return v.Document(job.kind, job.id, nil, 0)
@@ -128,7 +128,7 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
 			Stake: "other programs that read file names from the index; the store finds the file", Heals: repair.ByIndex,
 			Next: repair.NextRebuild,
-			Err:  fmt.Errorf("the index line has the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
+			Err:  fmt.Errorf("the index line names the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
 		}}
 	}
 	if j, ok := v.glance(job, &line, swaps, buf); ok {

@@ -132,8 +132,9 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	return f, true
 }
 
-// rests follows the log's entries of a scope back to the scope's file f, which is nil if there is none. It reports
-// whether the entries depend on the file. The error describes a part that is missing between the file and the entries.
+// rests follows the log's entries of a scope back to the scope's file f, which is nil if there is none. It
+// reports whether the entries depend on the file. The error describes a part that is missing between the file
+// and the entries.
 func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	base := (&worklog.Replay{Store: v.store(), File: f}).Base()
 	at := v.Source.State.Work(key)
@@ -142,7 +143,7 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	}
 	for at > base {
 		if at < v.Source.State.From() {
-			return true, fmt.Errorf("the log continues from %d, the file is as of %d", at, base)
+			return true, fmt.Errorf("the log continues from position %d, but the file is as of %d", at, base)
 		}
 		e, err := v.Source.Log.ReadAt(v.ctx, at)
 		if err != nil {
@@ -156,7 +157,7 @@ func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 			return false, nil
 		}
 		if at = view.Previous; at < base {
-			return true, fmt.Errorf("the log continues from %d, the file is as of %d", at, base)
+			return true, fmt.Errorf("the log continues from position %d, but the file is as of %d", at, base)
 		}
 	}
 	if f == nil {

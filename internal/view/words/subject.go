@@ -77,7 +77,8 @@ func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 			if err == nil {
 				var ok bool
 				if _, id, ok = index.SplitSessionKey(string(e.Key)); !ok {
-					err = fmt.Errorf("%w: the section by_session has the malformed key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
+					err = fmt.Errorf("%w: the section by_session has the malformed key %s",
+						errs.ErrCorrupt, human.Quote(string(e.Key)))
 				}
 			}
 			if !yield(id, err) {
