@@ -36,6 +36,20 @@ func idOf(t testing.TB, p *past.Log) past.ID {
 	return id
 }
 
+// A mark within a frame, as where another log has replaced this one, is no damage: the log that was followed is gone.
+func TestEndedWithinFrame(t *testing.T) {
+	w := write(2)
+	p := w.put(t, 1)
+	for _, frame := range []int{0, 1, len(w.frames) - 2} {
+		for _, before := range []past.LSN{8, 64, 200} {
+			err := p.Continues(t.Context(), idOf(t, p), past.Mark{LSN: w.frames[frame] - before, Sum: 1})
+			if !errors.Is(err, past.ErrBegunAgain) {
+				t.Errorf("%d bytes before the end of frame %d: %v", before, frame, err)
+			}
+		}
+	}
+}
+
 // Every reader gets the reason why the log that it followed has ended, whatever came later.
 func TestEnded(t *testing.T) {
 	w := write(1)

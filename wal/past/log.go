@@ -396,7 +396,8 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 		return Mark{}, errs.ErrNotFound
 	}
 	var m Mark
-	err := p.within(ctx, at-1, at, func(h *segment.Header, _ []byte) bool {
+	// Up to the end of the segment: a frame that reaches beyond at is read whole, and is no damage.
+	err := p.within(ctx, at-1, p.Geometry.End(p.Geometry.Number(at-1)), func(h *segment.Header, _ []byte) bool {
 		m = Mark{h.End(), h.Sum}
 		return h.End() < at
 	})
