@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// A piece passes exactly as it was cut from the log; a flipped bit, a missing frame, another mark and a missing end of a
-// batch are damage.
+// A piece passes as it was cut from the log; a flipped bit, a missing frame, another mark and a batch that does not end
+// are damage.
 func TestPieceCheck(t *testing.T) {
 	l := remotetest.NewLog(1).Grow(80, 1)
 	rolled := false

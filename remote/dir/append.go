@@ -60,7 +60,7 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 	switch {
 	case store != uuid.Nil && store != a.Geometry.UUID:
 		return 0, &remote.OtherStoreError{Place: r.Place(), Has: store, Want: a.Geometry.UUID}
-	case at.Number > 0 && at.Request == a.Request && at.At == a.At && h.kind == kindAnchor:
+	case at.Number > 0 && at.Request == a.Request && at.At == a.At && at.Log == a.Log && h.kind == kindAnchor:
 		return at.Epoch, nil // begun before
 	case at.Number != a.Follows:
 		return 0, &remote.MovedError{Place: r.Place(), Head: at}

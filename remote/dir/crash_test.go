@@ -81,11 +81,10 @@ func (s *sender) send(ctx context.Context, to int) error {
 }
 
 func (s *sender) snapshot(ctx context.Context, n int) error {
-	m := remote.Snapshot{ID: s.newID(), Geometry: s.log.Geometry, Epoch: 1, Begin: s.log.Start,
+	m := &remote.Snapshot{ID: s.newID(), Geometry: s.log.Geometry, Epoch: 1, Begin: s.log.Start,
 		End: s.log.Pieces[n-1].To, Time: time.Unix(int64(n), 0)}
 	s.snapshots[m.ID] = false
-	m, err := s.r.Save(ctx, m, bytes.NewReader(content(m.ID)))
-	if err != nil {
+	if err := s.r.Save(ctx, m, bytes.NewReader(content(m.ID))); err != nil {
 		return err
 	}
 	s.snapshots[m.ID] = true
@@ -95,7 +94,7 @@ func (s *sender) snapshot(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	s.last = &m
+	s.last = m
 	return nil
 }
 
@@ -162,8 +161,8 @@ func newSender(log *remotetest.Log) *sender {
 }
 
 // The sender is killed at each operation, with and without a power cut, and with another process on the machine that
-// looks, or continues from what it sees before the power fails: what was acknowledged or seen is there, what is read is the log,
-// and the next sender completes it.
+// looks, or continues from what it sees, before the power fails: what was acknowledged or seen is there, what is read
+// is the log, and the next sender completes it.
 func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

@@ -226,7 +226,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	for range 2 {
 		s := remote.Snapshot{ID: remotetest.NewID(t), Geometry: l.Geometry, Epoch: 1, Begin: l.Start, End: l.End,
 			Time: time.Unix(1, 0)}
-		if _, err := r.Save(t.Context(), s, strings.NewReader("abc")); err != nil {
+		if err := r.Save(t.Context(), &s, strings.NewReader("abc")); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, s.ID)

@@ -1,7 +1,6 @@
 package dir
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -89,8 +88,7 @@ func Open(_ context.Context, dir string, o *Options) (*Remote, error) {
 		return nil, wrapped("reading", r.path(identityName), err)
 	}
 	var i identity
-	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(&i); err != nil {
+	if err := json.Unmarshal(b, &i); err != nil {
 		return nil, &errs.CorruptionError{Path: r.path(identityName), Offset: -1, Err: err}
 	}
 	if i.Format > format {

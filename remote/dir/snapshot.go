@@ -86,10 +86,7 @@ func (r *Remote) body(id uuid.UUID) string { return r.path("snapshots", id.Strin
 func (r *Remote) meta(id uuid.UUID) string { return r.path("snapshots", id.String()+".meta") }
 
 // Save stores a snapshot; see remote.Remote.
-func (r *Remote) Save(ctx context.Context, s remote.Snapshot, body io.Reader) (remote.Snapshot, error) {
-	if err := s.Valid(); err != nil {
-		return s, err
-	}
+func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
 	hash := sha256.New()
 	s.Size = 0
 	err := r.addBy(ctx, func(f io.WriterAt) error {
@@ -115,21 +112,24 @@ func (r *Remote) Save(ctx context.Context, s remote.Snapshot, body io.Reader) (r
 		}
 	}, r.body(s.ID))
 	if err != nil {
-		return s, err
+		return err
 	}
 	s.SHA256 = [32]byte(hash.Sum(nil))
-	if err := r.readBack(&s); err != nil {
+	if err = s.Valid(); err == nil {
+		err = r.readBack(s)
+	}
+	if err != nil {
 		_ = r.o.FS.Remove(r.body(s.ID))
-		return s, err
+		return err
 	}
 	// The body must be durable before the description.
 	if err := r.o.FS.SyncDir(r.path("snapshots")); err != nil {
-		return s, wrapped("syncing", r.path("snapshots"), err)
+		return wrapped("syncing", r.path("snapshots"), err)
 	}
-	if err := r.add(ctx, encodeMeta(&s, r.id), r.meta(s.ID)); err != nil {
-		return s, err
+	if err := r.add(ctx, encodeMeta(s, r.id), r.meta(s.ID)); err != nil {
+		return err
 	}
-	return s, wrapped("syncing", r.path("snapshots"), r.o.FS.SyncDir(r.path("snapshots")))
+	return wrapped("syncing", r.path("snapshots"), r.o.FS.SyncDir(r.path("snapshots")))
 }
 
 // readBack verifies the bytes of a snapshot.

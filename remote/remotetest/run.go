@@ -459,7 +459,8 @@ func testCancelled(t *testing.T, open func() remote.Remote) {
 			t.Error(err)
 		}
 	}
-	if _, err := r.Save(ctx, snapshot(t, l, epoch), bytes.NewReader(nil)); !errors.Is(err, context.Canceled) {
+	canceled := snapshot(t, l, epoch)
+	if err := r.Save(ctx, &canceled, bytes.NewReader(nil)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if h := Head(t, r); h.At != l.Pieces[0].To {
@@ -474,6 +475,14 @@ func snapshot(t *testing.T, l *Log, epoch uint64) remote.Snapshot {
 		Machine: uuid.UUID{9}, Format: remote.Format, Time: time.UnixMicro(l.time).UTC()}
 }
 
+// readerFunc is an empty reader that calls a function.
+type readerFunc func()
+
+func (f readerFunc) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
+}
+
 func testSnapshots(t *testing.T, open func() remote.Remote) {
 	r, l := open(), NewLog(1)
 	epoch := begin(t, r, l)
@@ -483,8 +492,11 @@ func testSnapshots(t *testing.T, open func() remote.Remote) {
 		l.Grow(1, epoch)
 		s := snapshot(t, l, epoch)
 		body := bytes.Repeat([]byte(fmt.Sprint(size)), size)
-		saved, err := r.Save(t.Context(), s, bytes.NewReader(body))
-		must(t, err)
+		saved := s
+		saved.End = past.Mark{}
+		must(t, r.Save(t.Context(), &saved, io.MultiReader(bytes.NewReader(body), readerFunc(func() {
+			saved.End = s.End // known when the body ends
+		}))))
 		if s.Size, s.SHA256 = int64(len(body)), sha256.Sum256(body); saved != s {
 			t.Fatalf("saved %+v, want %+v", saved, s)
 		}
@@ -513,13 +525,13 @@ func testSnapshots(t *testing.T, open func() remote.Remote) {
 	}
 	broken := errors.New("the source broke")
 	lost := snapshot(t, l, epoch)
-	if _, err := r.Save(t.Context(), lost, io.MultiReader(bytes.NewReader(make([]byte, 1<<20)),
+	if err := r.Save(t.Context(), &lost, io.MultiReader(bytes.NewReader(make([]byte, 1<<20)),
 		iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Error("a snapshot whose source failed:", err)
 	}
 	invalid := snapshot(t, l, epoch)
 	invalid.End = past.Mark{}
-	if _, err := r.Save(t.Context(), invalid, bytes.NewReader(nil)); !errors.Is(err, errs.ErrInvalid) {
+	if err := r.Save(t.Context(), &invalid, bytes.NewReader(nil)); !errors.Is(err, errs.ErrInvalid) {
 		t.Error("an invalid snapshot:", err)
 	}
 	must(t, other.Drop(t.Context(), want[1].ID))
