@@ -1,0 +1,94 @@
+package sender
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Binding is what a sender remembers about its remote.
+type Binding struct {
+	Format  int       `json:"format"`
+	Store   uuid.UUID `json:"store"`
+	Remote  uuid.UUID `json:"remote"`
+	Machine uuid.UUID `json:"machine"` // random, of this folder on this machine
+	Epoch   uint64    `json:"epoch"`   // epoch that this sender has begun, 0: none yet
+	Log     uint64    `json:"log"`     // epoch of the store's log that is sent in Epoch
+	Request uuid.UUID `json:"request"` // of the Begin whose answer is not recorded; zero: none
+
+	Snapshot Due `json:"snapshot"` // whether the next snapshot is due, and where the last one was begun
+}
+
+// Due is the state of the snapshots.
+type Due struct {
+	Now   bool        `json:"now,omitempty"`   // one must be saved whatever has passed since the last one
+	Erase bool        `json:"erase,omitempty"` // then everything before it is removed: a purge
+	At    segment.LSN `json:"at,omitempty"`    // position at which the last one was begun
+	Time  time.Time   `json:"time"`            // time at which it was begun
+}
+
+// bindingFormat is the format of a Binding in a file.
+const bindingFormat = 1
+
+// Keeper keeps the binding. Save must be durable when it returns nil; a Save that fails may have happened or not.
+type Keeper interface {
+	// Load returns the binding; it matches errs.ErrNotFound if there is none.
+	Load(ctx context.Context) (Binding, error)
+	Save(ctx context.Context, b Binding) error
+}
+
+// File is a Keeper in a file, which is outside of every store.
+type File struct {
+	FS   vfs.FS
+	Path string
+}
+
+// Load reads the file.
+func (f *File) Load(context.Context) (b Binding, err error) {
+	text, err := vfs.ReadFile(f.FS, f.Path, 64<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, fmt.Errorf("%s: %w", f.Path, errs.ErrNotFound)
+	}
+	if err != nil {
+		return b, fmt.Errorf("reading %s: %w", f.Path, err)
+	}
+	if err := json.Unmarshal(text, &b); err != nil {
+		return Binding{}, &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}
+	}
+	switch {
+	case b.Format > bindingFormat:
+		return Binding{}, &errs.NewerError{Path: f.Path, Format: uint64(b.Format), Reads: bindingFormat}
+	case b.Format < 1, b.Store == uuid.Nil, b.Remote == uuid.Nil, b.Machine == uuid.Nil:
+		return Binding{}, &errs.CorruptionError{Path: f.Path, Offset: -1,
+			Err: errors.New("store, remote or machine is missing")}
+	}
+	return b, nil
+}
+
+// Save replaces the file.
+func (f *File) Save(_ context.Context, b Binding) error {
+	b.Format = bindingFormat
+	text, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := vfs.MkdirAll(f.FS, filepath.Dir(f.Path), 0o700); err != nil {
+		return fmt.Errorf("creating %s: %w", filepath.Dir(f.Path), err)
+	}
+	temp := strings.TrimSuffix(f.Path, ".json") + fmt.Sprintf(".%d.new", f.FS.Host().PID)
+	if err := vfs.WriteDurable(f.FS, temp, f.Path, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", f.Path, err)
+	}
+	return nil
+}

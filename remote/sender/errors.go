@@ -1,0 +1,70 @@
+package sender
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+)
+
+// ErrStopped is the sentinel of errors after which a Sender sends nothing until its user has decided.
+var ErrStopped = errors.New("copying has stopped")
+
+// TakenError reports that another machine has begun an epoch at the remote. It matches ErrStopped.
+type TakenError struct {
+	Place string
+	Epoch uint64          // epoch of this sender
+	Head  remote.Position // newest entry, of the other machine
+}
+
+// Error returns the message, in one line.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("%s: %v: machine %s has taken over the copy (epoch %d, this one has %d); the store here continues "+
+		"without a copy -> give it another place, or take the copy back", e.Place, ErrStopped, e.Head.Machine,
+		e.Head.Epoch, e.Epoch)
+}
+
+// Unwrap makes the error match ErrStopped.
+func (e *TakenError) Unwrap() error { return ErrStopped }
+
+// DivergedError reports that the remote continues in this sender's epoch with what the log does not have. It matches
+// ErrStopped.
+type DivergedError struct {
+	Place   string
+	Head    remote.Position
+	Durable segment.LSN // end of the log here
+	Err     error       // *past.EndedError
+}
+
+// Error returns the message, in one line.
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("%s: %v: the copy ends at position %d with what the log here, which ends at %d, does not have: "+
+		"another copy of the folder sends too, or this one was reset to an earlier state -> clone the copy and compare, "+
+		"or take it", e.Place, ErrStopped, e.Head.At.LSN, e.Durable)
+}
+
+// Unwrap makes the error match ErrStopped, and the reason.
+func (e *DivergedError) Unwrap() []error { return []error{ErrStopped, e.Err} }
+
+// LostError reports that the place no longer has the remote that this sender has filled. It matches ErrStopped.
+type LostError struct {
+	Place string
+	Want  uuid.UUID // remote of this sender
+	Has   uuid.UUID // remote at the place; the same one if its entries are gone
+}
+
+// Error returns the message, in one line.
+func (e *LostError) Error() string {
+	what := "its entries are gone"
+	if e.Has != e.Want {
+		what = fmt.Sprintf("the place has copy %s, not %s", e.Has, e.Want)
+	}
+	return fmt.Sprintf("%s: %v: %s -> is the right disk mounted? If the copy is lost, add the place again", e.Place,
+		ErrStopped, what)
+}
+
+// Unwrap makes the error match ErrStopped.
+func (e *LostError) Unwrap() error { return ErrStopped }

@@ -1,0 +1,164 @@
+package sender
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+)
+
+// Maintain saves a snapshot if one is due, and removes what is no longer needed. It may run while a Round runs.
+func (s *Sender) Maintain(ctx context.Context) (err error) {
+	s.maintain.Lock()
+	defer s.maintain.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.status.SnapshotErr = err
+		s.mu.Unlock()
+	}()
+	b := s.bound()
+	if s.stoppedBy() != nil || b.Epoch == 0 || b.Request != uuid.Nil {
+		return nil
+	}
+	if now := s.o.Clock(); !s.due(&b, now) {
+		return nil
+	}
+	m, err := s.save(ctx, &b)
+	if errors.Is(err, errEnded) {
+		return nil // the next Round begins an epoch, for which one is due
+	}
+	if err != nil {
+		return err
+	}
+	if b.Snapshot.Erase {
+		if err := s.erase(ctx, m); err != nil {
+			return err // Now and Erase are still set
+		}
+	}
+	if err := s.rebind(ctx, func(now *Binding) {
+		if now.Epoch == b.Epoch && now.Request == uuid.Nil { // otherwise the next epoch needs one of its own
+			now.Snapshot = Due{At: m.Begin.LSN, Time: m.Time}
+		}
+	}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.status.Snapshot = m.Time
+	s.mu.Unlock()
+	return s.prune(ctx, m.Time)
+}
+
+// due reports whether a snapshot is due. A clock that was set back by more than a day makes one due, too.
+func (s *Sender) due(b *Binding, now time.Time) bool {
+	d := &b.Snapshot
+	passed := now.Sub(d.Time)
+	return d.Now || passed >= s.o.SnapshotEvery || -passed >= s.o.SnapshotEvery ||
+		s.source.Durable()-min(d.At, s.source.Durable()) >= s.o.SnapshotBytes
+}
+
+// errEnded reports that the log has ended while a snapshot of it was made.
+var errEnded = errors.New("the log has ended while a snapshot was made")
+
+// save makes and saves a snapshot of the log of the binding.
+func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error) {
+	log := s.source.Past()
+	same := func() error {
+		id, err := log.ID()
+		if err == nil && id.Epoch != b.Log {
+			err = errEnded
+		}
+		return err
+	}
+	if err := same(); err != nil {
+		return nil, err
+	}
+	id, err := s.newID()
+	if err != nil {
+		return nil, err
+	}
+	snap, err := s.source.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer snap.Close()
+	m := &remote.Snapshot{ID: id, Geometry: log.Geometry, Log: b.Log, Epoch: b.Epoch, Begin: snap.Begin(),
+		Machine: b.Machine, Format: remote.Format, Time: s.o.Clock()}
+	if err := s.remote.Save(ctx, m, &ending{snap, m}); err != nil {
+		return nil, err
+	}
+	if err := same(); err != nil { // a purge, for example: the snapshot may contain what it has erased
+		if derr := s.remote.Drop(ctx, m.ID); derr != nil {
+			return nil, derr
+		}
+		return nil, err
+	}
+	return m, nil
+}
+
+// ending sets the end of a snapshot when its bytes end.
+type ending struct {
+	Snapshot
+	m *remote.Snapshot
+}
+
+// Read reads from the snapshot.
+func (e *ending) Read(b []byte) (int, error) {
+	n, err := e.Snapshot.Read(b)
+	if errors.Is(err, io.EOF) {
+		e.m.End = e.End()
+	}
+	return n, err
+}
+
+// erase removes everything before a snapshot.
+func (s *Sender) erase(ctx context.Context, m *remote.Snapshot) error {
+	if _, err := s.remote.Prune(ctx, m.Epoch, m.Begin.LSN); err != nil {
+		return err
+	}
+	list, err := s.remote.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].ID != m.ID {
+			err = errors.Join(err, s.remote.Drop(ctx, list[i].ID))
+		}
+	}
+	return err
+}
+
+// prune removes what no moment within Options.Keep needs, if two newer snapshots exist.
+func (s *Sender) prune(ctx context.Context, now time.Time) error {
+	list, err := s.remote.Snapshots(ctx)
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return err
+	}
+	slices.SortFunc(list, func(a, b remote.Snapshot) int { // not by time, which may be wrong
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))
+	})
+	oldest := -1
+	for i := 0; i < len(list)-2; i++ {
+		if !list[i].Time.After(now.Add(-s.o.Keep)) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return nil
+	}
+	if _, err := s.remote.Prune(ctx, list[oldest].Epoch, list[oldest].Begin.LSN); err != nil {
+		return err
+	}
+	for i := range oldest {
+		if err := s.remote.Drop(ctx, list[i].ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,483 @@
+package sender
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// Source is the store whose log is sent.
+type Source interface {
+	// Past returns the log.
+	Past() *past.Log
+	// Durable returns a position up to which the log is durable; it never decreases.
+	Durable() segment.LSN
+	// Base returns the mark from which a snapshot that is begun now needs the log. Later snapshots need no more.
+	Base(ctx context.Context) (past.Mark, error)
+	// Snapshot begins a snapshot.
+	Snapshot(ctx context.Context) (Snapshot, error)
+}
+
+// Snapshot is a snapshot that is being made; Read returns its bytes.
+type Snapshot interface {
+	io.ReadCloser
+	// Begin returns the mark from which the log completes the snapshot.
+	Begin() past.Mark
+	// End returns the mark before which no moment can be restored from it, once Read has returned io.EOF.
+	End() past.Mark
+}
+
+// Options are the settings of a sender and the parts of the machine that it uses. Zero fields select the defaults.
+type Options struct {
+	Every         time.Duration // pause between two rounds; 1 s
+	SnapshotBytes uint64        // bytes of log after which a snapshot is due; 1 GiB
+	SnapshotEvery time.Duration // time after which one is due; 24 h
+	Keep          time.Duration // how far back every moment can be restored; 7 days
+
+	Clock    func() time.Time
+	Sleep    func(ctx context.Context, d time.Duration) error
+	Random   io.Reader
+	FileMode fs.FileMode // of wal/sent; 0600
+}
+
+func (o *Options) fill() {
+	if o.Every == 0 {
+		o.Every = time.Second
+	}
+	if o.SnapshotBytes == 0 {
+		o.SnapshotBytes = 1 << 30
+	}
+	if o.SnapshotEvery == 0 {
+		o.SnapshotEvery = 24 * time.Hour
+	}
+	if o.Keep == 0 {
+		o.Keep = 7 * 24 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = vfs.Sleep
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if o.FileMode == 0 {
+		o.FileMode = 0o600
+	}
+}
+
+// Sender sends the log of a store to a remote.
+type Sender struct {
+	remote remote.Remote
+	source Source
+	keeper Keeper
+	o      Options
+
+	round    sync.Mutex // held by a Round
+	known    past.Mark  // mark of the remote's string that the log is known to have, in epoch Binding.Epoch
+	maintain sync.Mutex // held by Maintain
+
+	mu      sync.Mutex
+	binding Binding
+	status  Status
+	stopped error
+}
+
+// Bind binds a store to a remote that is empty, as the first step of a copy. A remote with entries is refused with
+// *remote.OtherStoreError or *remote.MovedError.
+func Bind(ctx context.Context, r remote.Remote, store uuid.UUID, k Keeper, random io.Reader) (Binding, error) {
+	head, err := r.Head(ctx)
+	if err != nil {
+		return Binding{}, err
+	}
+	if head.Number > 0 {
+		if has := uuid.UUID(head.Geometry.UUID); has != store {
+			return Binding{}, &remote.OtherStoreError{Place: r.Place(), Has: has, Want: store}
+		}
+		return Binding{}, &remote.MovedError{Place: r.Place(), Head: head}
+	}
+	if random == nil {
+		random = rand.Reader
+	}
+	machine, err := uuid.NewRandomFromReader(random)
+	if err != nil {
+		return Binding{}, err
+	}
+	b := Binding{Format: bindingFormat, Store: store, Remote: r.ID(), Machine: machine}
+	return b, k.Save(ctx, b)
+}
+
+// New returns the sender of a store that Bind has bound to a remote. If the binding is of another store, the error is
+// *remote.OtherStoreError.
+func New(ctx context.Context, r remote.Remote, s Source, k Keeper, o Options) (*Sender, error) {
+	o.fill()
+	b, err := k.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if store := uuid.UUID(s.Past().Geometry.UUID); b.Store != store {
+		return nil, &remote.OtherStoreError{Place: r.Place(), Has: b.Store, Want: store}
+	}
+	return &Sender{remote: r, source: s, keeper: k, o: o, binding: b,
+		status: Status{Place: r.Place(), Epoch: b.Epoch}}, nil
+}
+
+// errAgain ends an attempt after which the newest entry has to be asked for again.
+var errAgain = errors.New("the remote has changed meanwhile")
+
+// attempts is how often a round asks for the newest entry when the answers to its own requests were lost.
+const attempts = 4
+
+// Round sends everything that is durable now. See the package comment for its errors.
+func (s *Sender) Round(ctx context.Context) (err error) {
+	s.round.Lock()
+	defer s.round.Unlock()
+	defer func() { s.note(err) }()
+	if err := s.stoppedBy(); err != nil {
+		return err
+	}
+	for range attempts {
+		if err = s.attempt(ctx); !errors.Is(err, errAgain) {
+			break
+		}
+	}
+	if errors.Is(err, ErrStopped) {
+		s.mu.Lock()
+		s.stopped = err
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *Sender) stoppedBy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped
+}
+
+// bound returns the binding.
+func (s *Sender) bound() Binding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.binding
+}
+
+// rebind changes the binding, durably.
+func (s *Sender) rebind(ctx context.Context, change func(b *Binding)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.binding
+	change(&b)
+	if err := s.keeper.Save(ctx, b); err != nil {
+		return err
+	}
+	s.binding = b
+	s.status.Epoch = b.Epoch
+	return nil
+}
+
+func (s *Sender) attempt(ctx context.Context) error {
+	b := s.bound()
+	if has := s.remote.ID(); has != b.Remote {
+		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: has}
+	}
+	head, err := s.remote.Head(ctx)
+	damaged := errors.Is(err, errs.ErrCorrupt) && head.Number > 0
+	if err != nil && !damaged {
+		return err
+	}
+	log := s.source.Past()
+	id, err := log.ID()
+	if err != nil {
+		return err
+	}
+	if damaged {
+		if head, err = s.beforeDamage(ctx, head.Number); err != nil {
+			return err
+		}
+	}
+	if err := s.mayFollow(b, head); err != nil {
+		return err
+	}
+	switch {
+	case !damaged && head.Number > 0 && b.Request != uuid.Nil && head.Request == b.Request:
+		return s.adopt(ctx, head)
+	case damaged:
+		return s.begin(ctx, head, id, "the newest entry of the copy is damaged")
+	case b.Epoch == 0, b.Request != uuid.Nil:
+		return s.begin(ctx, head, id, "")
+	case b.Log != id.Epoch:
+		return s.begin(ctx, head, id, s.reason(log, b.Log))
+	}
+	durable := s.source.Durable()
+	if head.At != s.known {
+		err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.Log}, head.At)
+		if errors.Is(err, past.ErrBegunAgain) {
+			if now, err := log.ID(); err != nil || now != id {
+				return errors.Join(errAgain, err) // ended meanwhile
+			}
+			return &DivergedError{Place: s.remote.Place(), Head: head, Durable: durable, Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		s.known = head.At
+	}
+	return s.ship(ctx, b, id, head, durable)
+}
+
+// beforeDamage returns what is known of a remote whose newest entry, with the number, is damaged.
+func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.Position, err error) {
+	list, err := s.remote.Epochs(ctx)
+	head = remote.Position{Number: number, Epoch: s.bound().Epoch, Geometry: s.source.Past().Geometry}
+	if len(list) > 0 {
+		last := &list[len(list)-1]
+		head.Epoch, head.Geometry, head.At = max(head.Epoch, last.Number), last.Geometry, last.To
+	}
+	return head, err
+}
+
+// mayFollow returns an error if the newest entry shows that this sender must not add another one.
+func (s *Sender) mayFollow(b Binding, head remote.Position) error {
+	store := uuid.UUID(head.Geometry.UUID)
+	switch {
+	case head.Number == 0 && b.Epoch > 0:
+		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: b.Remote}
+	case head.Number == 0:
+		return nil
+	case store != b.Store:
+		return fmt.Errorf("%w: %w", ErrStopped,
+			&remote.OtherStoreError{Place: s.remote.Place(), Has: store, Want: b.Store})
+	case head.Epoch > b.Epoch && (b.Request == uuid.Nil || head.Request != b.Request):
+		return &TakenError{Place: s.remote.Place(), Epoch: b.Epoch, Head: head}
+	case head.Epoch < b.Epoch:
+		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: b.Remote}
+	}
+	return nil
+}
+
+// adopt records the epoch that an earlier request of this sender has begun.
+func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
+	err := s.rebind(ctx, func(b *Binding) { b.Epoch, b.Log, b.Request = head.Epoch, head.Log, uuid.Nil })
+	s.known = past.Mark{}
+	return errors.Join(errAgain, err)
+}
+
+// begin begins an epoch, because of a reason for people.
+func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, why string) error {
+	b := s.bound()
+	log := s.source.Past()
+	if b.Request == uuid.Nil {
+		request, err := s.newID()
+		if err != nil {
+			return err
+		}
+		erase := b.Epoch > 0 && s.purged(log, b.Log)
+		if err := s.rebind(ctx, func(b *Binding) {
+			b.Request, b.Snapshot.Now, b.Snapshot.Erase = request, true, b.Snapshot.Erase || erase
+		}); err != nil {
+			return err
+		}
+		b.Request = request
+	}
+	base, err := s.source.Base(ctx)
+	if err != nil {
+		return err
+	}
+	if now, err := log.ID(); err != nil || now != id {
+		return errors.Join(errAgain, err) // the base may be of the next log
+	}
+	a := &remote.Anchor{Follows: head.Number, Geometry: log.Geometry, Log: id.Epoch, At: base, Machine: b.Machine,
+		Request: b.Request, Format: remote.Format, Time: s.o.Clock()}
+	epoch, err := s.remote.Begin(ctx, a)
+	if errors.Is(err, remote.ErrMoved) {
+		return fmt.Errorf("%w: %w", errAgain, err)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.status.Began, s.status.Reason = a.Time, why
+	s.mu.Unlock()
+	// A purge during the wait for the answer has erased more than the purge before.
+	erase := b.Epoch > 0 && s.purged(log, b.Log)
+	s.known = past.Mark{}
+	return errors.Join(errAgain, s.rebind(ctx, func(b *Binding) {
+		b.Epoch, b.Log, b.Request = epoch, id.Epoch, uuid.Nil
+		b.Snapshot.Now, b.Snapshot.Erase = true, b.Snapshot.Erase || erase
+	}))
+}
+
+// reason returns, for people, why the log after an epoch has ended.
+func (s *Sender) reason(log *past.Log, epoch uint64) string {
+	list, err := log.Endings()
+	if err != nil {
+		return past.Unknown.String()
+	}
+	for _, e := range list {
+		if e.Epoch > epoch {
+			return e.Reason.String()
+		}
+	}
+	return past.Unknown.String()
+}
+
+// purged reports whether a purge has ended the log after an epoch, or may have.
+func (s *Sender) purged(log *past.Log, epoch uint64) bool {
+	list, err := log.Endings()
+	if err != nil {
+		return true
+	}
+	for _, e := range list {
+		if e.Epoch > epoch && (e.Reason == past.Purged || e.Reason == past.RecordLost) {
+			return true
+		}
+	}
+	return false
+}
+
+// ship appends what the log has after the newest entry, and records how far the remote has it.
+func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Position, durable segment.LSN) error {
+	log := s.source.Past()
+	sent := past.Mark{}
+	err := func() error {
+		for piece, err := range log.Pieces(ctx, head.At, durable) {
+			if gap := (*past.GapError)(nil); errors.As(err, &gap) {
+				return s.gap(ctx, id, gap)
+			}
+			if err != nil {
+				return err
+			}
+			request, err := s.newID()
+			if err != nil {
+				return err
+			}
+			p := &remote.Piece{From: piece.From, To: piece.To, Epoch: b.Epoch, Machine: b.Machine, Request: request,
+				Format: remote.Format, Time: s.o.Clock(), Bytes: bytes.Clone(piece.Bytes)}
+			// Not cancelled: the outcome would be unknown, and the next Append might meet this one.
+			if err := s.remote.Append(context.WithoutCancel(ctx), p); errors.Is(err, remote.ErrMoved) {
+				return fmt.Errorf("%w: %w", errAgain, err)
+			} else if err != nil {
+				s.known = past.Mark{}
+				return err
+			}
+			s.known, sent = p.To, p.To
+		}
+		return nil
+	}()
+	if err == nil && sent.LSN == 0 {
+		sent = head.At
+	}
+	if sent.LSN > 0 {
+		err = errors.Join(err, s.record(log, past.ID{Store: b.Store, Epoch: b.Log}, sent))
+		s.mu.Lock()
+		s.status.Sent = sent
+		s.mu.Unlock()
+	}
+	if err == nil {
+		s.mu.Lock()
+		s.status.Durable = durable
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// record records in wal/sent up to where the remote has the log, unless that is recorded already.
+func (s *Sender) record(log *past.Log, id past.ID, at past.Mark) error {
+	if before, ok, err := log.Sent(at.LSN); ok && err == nil && before.ID == id && before.Mark == at {
+		return nil
+	}
+	err := log.SetSent(id, at, s.o.Clock(), s.o.FileMode)
+	if errors.Is(err, past.ErrBegunAgain) {
+		return nil // the next attempt begins an epoch
+	}
+	return err
+}
+
+// gap begins an epoch after a part of the log that cannot be read, if a snapshot makes up for that part.
+func (s *Sender) gap(ctx context.Context, id past.ID, gap *past.GapError) error {
+	log := s.source.Past()
+	if now, err := log.ID(); err != nil || now != id {
+		return errors.Join(errAgain, err) // the log has ended meanwhile, for a recorded reason
+	}
+	base, err := s.source.Base(ctx)
+	if err != nil {
+		return err
+	}
+	if gap.From >= base.LSN {
+		return gap // a snapshot would need that part, too
+	}
+	for _, err := range log.Pieces(ctx, base, s.source.Durable()) {
+		if err != nil {
+			return err
+		}
+		break
+	}
+	head, err := s.remote.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.mayFollow(s.bound(), head); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.status.Gap = &Gap{From: gap.From, To: gap.To, Time: s.o.Clock(), Err: gap.Err}
+	s.mu.Unlock()
+	return s.begin(ctx, head, id, gap.Error())
+}
+
+func (s *Sender) newID() (uuid.UUID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uuid.NewRandomFromReader(s.o.Random)
+}
+
+// Run sends until ctx ends, whose error it returns, or until a Round returns an error that matches ErrStopped. After a
+// temporary error the pause grows up to a minute. The caller makes sure that no other process of the machine runs a
+// sender of the store.
+func (s *Sender) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var maintaining sync.WaitGroup
+	defer maintaining.Wait()
+	defer cancel()
+	maintaining.Go(func() {
+		for {
+			pause := 10 * s.o.Every
+			if err := s.Maintain(ctx); err != nil {
+				pause *= 6 // Status has the error
+			}
+			if s.o.Sleep(ctx, pause) != nil || ctx.Err() != nil {
+				return
+			}
+		}
+	})
+	for pause := s.o.Every; ; {
+		err := s.Round(ctx)
+		switch {
+		case errors.Is(err, ErrStopped):
+			return err
+		case err != nil:
+			pause = min(2*pause, max(time.Minute, s.o.Every))
+		default:
+			pause = s.o.Every
+		}
+		if err := s.o.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
