@@ -82,7 +82,7 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 		}
 		if changed.ID != id {
 			return &errs.FieldError{Field: "assembly_id", Value: human.Quote(changed.ID),
-				Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
+				Err: fmt.Errorf("%w: Update cannot change the id, which is %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = &changed
 		tx.tx.PutAssemblyAt(&changed, conditionsOf(options))

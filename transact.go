@@ -62,7 +62,7 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 		}
 		if m.ID != id {
 			return &errs.FieldError{Field: "id", Value: human.Quote(m.ID),
-				Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
+				Err: fmt.Errorf("%w: Update cannot change the id, which is %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = m
 		tx.PutAt(&result, c)

@@ -58,7 +58,7 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	n := *a
 	if n.ID == "" {
 		if n.ID, err = memstore.NewID(now, opts.Rand); err != nil {
-			return nil, nil, fmt.Errorf("make an id: %w", err)
+			return nil, nil, fmt.Errorf("generating an id: %w", err)
 		}
 	} else if err := jsondoc.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
 		return nil, nil, err

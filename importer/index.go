@@ -145,12 +145,12 @@ func entryOf(val jsontext.Value) (file, kind string) {
 func eachMember(dec *jsontext.Decoder, f func(name string) error) error {
 	tok, err := dec.ReadToken()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w but an empty file", errNoObject)
+		return fmt.Errorf("%w: the file is empty", errNoObject)
 	} else if err != nil {
 		return err
 	}
 	if k := tok.Kind(); k != '{' {
-		return fmt.Errorf("%w but %s", errNoObject, k)
+		return fmt.Errorf("%w: %s", errNoObject, k)
 	}
 	for {
 		tok, err := dec.ReadToken()

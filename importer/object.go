@@ -36,7 +36,7 @@ func (o *object) deleted() bool {
 		fieldsOf(o.text).text("state") == "deleted"
 }
 
-var errNoObject = errors.New("no JSON object")
+var errNoObject = errors.New("not one JSON object")
 
 var bom = []byte("\xef\xbb\xbf")
 
@@ -110,7 +110,7 @@ func look(text []byte) (*object, error) {
 func members(text []byte, f func(name string, val jsontext.Value) error, opts ...jsontext.Options) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), opts...)
 	if k := dec.PeekKind(); k != '{' && k != 0 {
-		return fmt.Errorf("%w but %s", errNoObject, k)
+		return fmt.Errorf("%w: %s", errNoObject, k)
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return clip(err)
@@ -133,7 +133,7 @@ func members(text []byte, f func(name string, val jsontext.Value) error, opts ..
 		return clip(err)
 	}
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w alone: more data follows at byte %d", errNoObject, dec.InputOffset())
+		return fmt.Errorf("%w: more data follows at byte %d", errNoObject, dec.InputOffset())
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) e
 	case errors.Is(err, io.EOF):
 		return in.found, nil
 	case err == nil:
-		err = fmt.Errorf("%w alone: more data follows at byte %d", errNoObject, dec.InputOffset())
+		err = fmt.Errorf("%w: more data follows at byte %d", errNoObject, dec.InputOffset())
 	}
 	return in.found, err
 }

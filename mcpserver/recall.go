@@ -215,7 +215,7 @@ func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	if days, ok := c.args["half_life"]; ok {
 		switch q.HalfLife = time.Duration(c.float("half_life") * float64(24*time.Hour)); {
 		case q.Recency == 0:
-			return q, nil, errors.New("half_life: is about recency → give both, or omit it")
+			return q, nil, errors.New("half_life: needs recency → give both, or omit it")
 		case !(q.HalfLife > 0 && c.float("half_life") <= timearg.MostDays):
 			return q, nil, fmt.Errorf("half_life: %v: must be more than 0 and at most %d days", days, timearg.MostDays)
 		}
@@ -242,9 +242,9 @@ func (a args) both(can bool) error {
 		switch _, given := a[name]; {
 		case !given || name == "ranks" && !a.flag(name):
 		case a.text("by") == "words" || a.text("by") == "meaning":
-			return fmt.Errorf(`%s: is of a search by "both", not by %q: omit one of them`, name, a.text("by"))
+			return fmt.Errorf(`%s: for a search by "both", not by %q: omit one of them`, name, a.text("by"))
 		case !can:
-			return fmt.Errorf("%s: is of a search by words and meaning, which needs an embedder, and this server has none: "+
+			return fmt.Errorf("%s: for a search by words and meaning, which needs an embedder, and this server has none: "+
 				"omit it", name)
 		}
 	}

@@ -84,15 +84,15 @@ func TestRecallFilters(t *testing.T) {
 		`,"share":0`:              "share: 0: must be more than 0", `,"share":-1`: "must be more than 0",
 		`,"recency":-1`:              "recency: -1: must be from 0 to 1000",
 		`,"importance":1e400`:        "importance: 1e400: must be from 0 to 1000",
-		`,"recency":1,"half_life":0`: "half_life: 0: must be more than 0", `,"half_life":7`: "half_life: is about recency",
+		`,"recency":1,"half_life":0`: "half_life: 0: must be more than 0", `,"half_life":7`: "half_life: needs recency",
 		`,"sort":"score"`: "must be created, id, timestamp or updated",
 		`,"sort":"foo"`:   "must be created, id, score, size, timestamp, updated",
 	} {
 		c.refuses("recall", `{"query":"trip"`+more+`}`, want)
 	}
 	for more, want := range map[string]string{
-		`,"by":"words","share":5`:                    `share: is of a search by "both", not by "words"`,
-		`,"by":"meaning","ranks":true`:               `ranks: is of a search by "both", not by "meaning"`,
+		`,"by":"words","share":5`:                    `share: for a search by "both", not by "words"`,
+		`,"by":"meaning","ranks":true`:               `ranks: for a search by "both", not by "meaning"`,
 		`,"where":["source:desk"]`:                   "write source=desk",
 		`,"since":"2026-11-26","until":"2026-11-25"`: "since and until: the time ranges do not overlap",
 		`,"after":"2026"`:                            "unknown argument \"after\" → did you mean since?",
@@ -105,7 +105,7 @@ func TestRecallFilters(t *testing.T) {
 		`unknown argument "before" → did you mean until?; unknown argument "zz"; there are when, session`)
 	without := connect(t, st, Options{Clock: clock}, nil)
 	without.refuses("recall", `{"query":"trip","share":5}`,
-		"share: is of a search by words and meaning, which needs an embedder")
+		"share: for a search by words and meaning, which needs an embedder")
 	// Nothing found because of a condition that nothing can fulfil is said.
 	if r := as[recalled](t, c, "recall", `{"query":"trip","where":["sourc=desk"]}`); r.ids() != "" ||
 		r.Note != "no memory has metadata" {

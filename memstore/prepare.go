@@ -62,7 +62,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	n := *m
 	if n.ID == "" {
 		if n.ID, err = NewID(now, opts.Rand); err != nil {
-			return nil, nil, fmt.Errorf("make an id: %w", err)
+			return nil, nil, fmt.Errorf("generating an id: %w", err)
 		}
 	} else if err := jsondoc.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
 		return nil, nil, err

@@ -116,7 +116,7 @@ func parseTokens(b []byte) ([]Token, error) {
 		return nil, fmt.Errorf("%w: %w", varve.ErrInvalid, err)
 	}
 	if d.More() {
-		return nil, fmt.Errorf("%w: something follows the JSON object", varve.ErrInvalid)
+		return nil, fmt.Errorf("%w: more data follows the JSON object", varve.ErrInvalid)
 	}
 	if f.Version != 1 {
 		return nil, fmt.Errorf("%w: version %d; this program reads version 1", varve.ErrInvalid, f.Version)

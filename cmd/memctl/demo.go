@@ -72,7 +72,7 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 	if err != nil {
 		return err
 	}
-	a.Say("   killed; %d puts were acknowledged to us", len(acknowledged))
+	a.Say("   killed; %d puts had been acknowledged", len(acknowledged))
 	a.Say("\n3. The store is opened again, and everything is read.")
 	return a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		lost := 0

@@ -117,7 +117,7 @@ func Newest(fsys vfs.FS, dir string) (Slot, error) {
 	case ok[1]:
 		return list[1], nil
 	}
-	return Slot{}, errors.New("the checkpoint has no slot that verifies")
+	return Slot{}, errors.New("no slot of the checkpoint has a valid checksum")
 }
 
 // Checkpoint changes the content of both slots of a store's checkpoint, and gives them valid checksums.

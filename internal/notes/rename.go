@@ -23,9 +23,9 @@ func (ns *Notes) Rename(ctx context.Context, from, to string) (n int, err error)
 	defer end()
 	switch {
 	case from == to:
-		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is the path that it has")}
+		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is the current path")}
 	case strings.HasPrefix(to, from+"/"):
-		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is inside of what is renamed")}
+		return 0, &errs.FieldError{Field: "path", Value: human.Quote(to), Err: errors.New("is inside the renamed folder")}
 	}
 	_, err = ns.retry(ctx, func() (Info, error) {
 		n, err = ns.rename(ctx, from, to)

@@ -123,7 +123,7 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 	return nil, fmt.Errorf("version %d is %w → ask the user, who can use memctl undo", o.Position, ErrOthers)
 }
 
-var errUnseen = fmt.Errorf("the commit has changed what this project does not see: %w", ErrOthers)
+var errUnseen = fmt.Errorf("the commit has changed memories or notes outside this project: %w", ErrOthers)
 
 // seenPlan returns the plan of an undo, or errUnseen if the view does not include all that the undo would
 // change.

@@ -26,7 +26,7 @@ func ExpectClean(t testing.TB, verified iter.Seq2[repair.Finding, error], dir st
 				b, _ := os.ReadFile(name)
 				text = fmt.Appendf(text, "%.1000s\n", b)
 			}
-			t.Errorf("%d left behind, though nobody edited anything: %v\n%s", len(left), left, text)
+			t.Errorf("%d files were left behind although no file was edited: %v\n%s", len(left), left, text)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (o object) has(t testing.TB, names ...string) {
 		}
 	}
 	if len(o) != len(names) {
-		t.Errorf("%v has other members than %v", o, names)
+		t.Errorf("the members of %v are not exactly %v", o, names)
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *client) try(t testing.TB, method, path string, body any, headers ...str
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	if err := d.Decode(&a.object); err != nil {
-		return answer{}, fmt.Errorf("status %d, the body is no JSON object: %.200s", a.status, raw)
+		return answer{}, fmt.Errorf("status %d, but the body is not a JSON object: %.200s", a.status, raw)
 	}
 	return a, nil
 }

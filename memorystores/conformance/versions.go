@@ -24,7 +24,7 @@ func checkVersion(t testing.TB, v object, m object, operation, path, content, sh
 			t.Errorf("content_size_bytes is %v", v["content_size_bytes"])
 		}
 	} else if fmt.Sprint(v["content_size_bytes"]) != size || v.text("content_sha256") != hashOf(content) {
-		t.Errorf("%v has not the size and hash of %q", v, content)
+		t.Errorf("%v does not have the size and hash of %q", v, content)
 	}
 	v.matches(t, patterns)
 	if v["memory_id"] != m["id"] || v["memory_store_id"] != m["memory_store_id"] || v["operation"] != operation ||
@@ -179,7 +179,7 @@ func identity(t *testing.T, c *client) {
 	for i := range 5 {
 		m := c.memory(t, s, "/same", fmt.Sprint(i))
 		if ids[m.text("id")] {
-			t.Errorf("%s is a second memory", m.text("id"))
+			t.Errorf("%s is the id of two memories", m.text("id"))
 		}
 		ids[m.text("id")] = true
 		at := s + "/memories/" + m.text("id")

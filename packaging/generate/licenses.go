@@ -71,7 +71,7 @@ func (m *module) licenses(text *bytes.Buffer) error {
 			bytes.TrimSpace(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))))
 	}
 	if !found {
-		return fmt.Errorf("no licence is found in %s: see what %s is published under", m.dir, m.path)
+		return fmt.Errorf("no license file in %s: find out under which license %s is published", m.dir, m.path)
 	}
 	return nil
 }

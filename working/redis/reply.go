@@ -20,7 +20,7 @@ type reply struct {
 func (r reply) fail(what string) {
 	if *r.err == nil {
 		*r.err = &errs.CorruptionError{Path: "redis", Offset: -1,
-			Err: fmt.Errorf("a reply has %T where %s should be", r.v, what)}
+			Err: fmt.Errorf("the reply has %T instead of %s", r.v, what)}
 	}
 }
 

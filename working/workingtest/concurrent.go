@@ -71,7 +71,7 @@ var concurrentCases = []Case{
 		})
 		for i := range won {
 			if n := won[i].Load(); n != 1 {
-				t.Errorf("k%d was set by %d", i, n)
+				t.Errorf("key k%d was set by %d callers, want 1", i, n)
 			}
 		}
 	}},

@@ -105,7 +105,7 @@ var scopeCases = []Case{
 			t.Equal("counts", []any{s.Total, s.Bytes, s.Created.IsZero()}, []any{0, int64(0), true})
 		}
 		for s := range t.Home.Scopes(t.Ctx) {
-			t.Errorf("%v is still listed", s)
+			t.Errorf("scope %v is still listed", s)
 		}
 		_, err = m.Restore(t.Ctx, cp.ID)
 		t.Fails(err, working.ErrNotFound)
@@ -131,7 +131,7 @@ var scopeCases = []Case{
 		t.OK(err)
 		t.Equal("diff", t.Marks(m), []string{})
 		for s := range t.Home.Scopes(t.Ctx) {
-			t.Errorf("%v came into being", s)
+			t.Errorf("scope %v was created, but should not exist", s)
 		}
 	}},
 	{"F61 stats are one snapshot", func(t *T) {

@@ -112,7 +112,7 @@ func (t *T) Has(m *working.Memory, key string, want any) {
 	v, found, err := m.Get(t.Ctx, key)
 	t.OK(err)
 	if !found {
-		t.Errorf("%q is not there, want %#v", key, want)
+		t.Errorf("key %q is missing, want %#v", key, want)
 		return
 	}
 	t.Equal(key, v, want)
@@ -172,7 +172,7 @@ func (t *T) TTL(m *working.Memory, key string) time.Duration {
 	d, found, err := m.TTL(t.Ctx, key)
 	t.OK(err)
 	if !found {
-		t.Errorf("%q is not there", key)
+		t.Errorf("key %q is missing", key)
 	}
 	return d
 }

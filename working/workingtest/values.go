@@ -207,7 +207,7 @@ var valueCases = []Case{
 		m := t.Open(nil)
 		for name, err := range everyKey(t, m, "_task_state") {
 			if t.Fails(err, working.ErrReserved); err == nil {
-				t.Errorf("%s takes a reserved key", name)
+				t.Errorf("%s accepts a reserved key", name)
 			}
 			t.Fails(err, working.ErrInvalid)
 		}

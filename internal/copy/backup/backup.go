@@ -101,7 +101,7 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 	}
 	hold, err := s.Log.Archive().Hold(ctx)
 	if err != nil {
-		return info, fmt.Errorf("holding the segments of the log: %w", err)
+		return info, fmt.Errorf("keeping the log's segments from being removed: %w", err)
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }()
 	n, err := makeFolder(target{

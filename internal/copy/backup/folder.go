@@ -119,7 +119,7 @@ func (n *newFolder) begin(t target) error {
 	}
 	if t.self.MayFollow(n.fs, filepath.Dir(n.part), t.source) {
 		if err := vfs.Alike(n.fs, n.part, filepath.Dir(n.part)); err != nil {
-			return fmt.Errorf("setting owner and mode of %s as of %s: %w", n.part, filepath.Dir(n.part), err)
+			return fmt.Errorf("giving %s the owner and mode of %s: %w", n.part, filepath.Dir(n.part), err)
 		}
 	}
 	err := vfs.WriteMark(n.fs, n.part, n.mark, n.mode)

@@ -170,7 +170,7 @@ func (r *restore) last(ctx context.Context) error {
 	for _, part := range r.past {
 		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)
 		if err != nil {
-			return fmt.Errorf("the log up to %s: %w", r.asked(), err)
+			return fmt.Errorf("reading the log up to %s: %w", r.asked(), err)
 		}
 		r.until = max(r.until, at)
 	}
@@ -260,7 +260,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				return true, nil
 			}
 			if err != nil {
-				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
+				return false, fmt.Errorf("reading the log up to %s: %w", r.asked(), err)
 			}
 			switch _, err := state.Check(&e); {
 			case errors.Is(err, state.ErrEntry): // state ignores such an entry too

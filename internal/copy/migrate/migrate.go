@@ -205,7 +205,7 @@ func (m *migrate) begin(ctx context.Context) error {
 	}
 	if made {
 		if err := vfs.Alike(m.fs, m.s.To, m.s.From); err != nil {
-			return fmt.Errorf("setting owner and mode of %s as of %s: %w", m.s.To, m.s.From, err)
+			return fmt.Errorf("giving %s the owner and mode of %s: %w", m.s.To, m.s.From, err)
 		}
 	}
 	if err := m.take(); err != nil {
@@ -407,7 +407,7 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is as it was; the same command continues", err,
+	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is unchanged; the same command continues", err,
 		m.s.From))
 	full.Need = m.missing
 	return full

@@ -95,7 +95,7 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format),
 			Reads: movedFormat}
 	case m.To == "" || m.ID == uuid.Nil:
-		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note has no folder of the store")}
+		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note does not name the store's folder")}
 	}
 	return m, ok, err
 }

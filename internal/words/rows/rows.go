@@ -276,7 +276,7 @@ func Check(s *words.Segment) error {
 				return err
 			}
 			if seen[r] || i > 0 && before.compare(&now) >= 0 {
-				return fmt.Errorf("%w: order %d is out of order at row %d", errs.ErrCorrupt, o, r)
+				return fmt.Errorf("%w: the rows of order %d are not sorted at row %d", errs.ErrCorrupt, o, r)
 			}
 			seen[r], before = true, now
 		}

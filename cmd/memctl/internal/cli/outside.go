@@ -16,7 +16,7 @@ func (a *App) Outside(dir, what string) (above string, err error) {
 	case err != nil:
 		return "", WithFix(err, outside)
 	case above != "":
-		return above, WithFix(fmt.Errorf("%w: %s is inside of the store %s: %s is not made in the folder of another one",
+		return above, WithFix(fmt.Errorf("%w: %s is inside of the store %s: %s cannot be created inside a store",
 			varve.ErrInvalid, dir, above, what), outside)
 	}
 	return "", nil

@@ -56,7 +56,7 @@ func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserv
 		}
 		var other *projectcmd.NotJoinedError
 		if errors.As(err, &other) {
-			err = fmt.Errorf("%w → if the user wants that, they run: memctl project join %s %s", err,
+			err = fmt.Errorf("%w → the user can permit it: memctl project join %s %s", err,
 				cli.ShellQuote(other.Name), cli.ShellQuote(dir))
 		}
 		return mcpserver.Project{ID: rec.Project, Name: rec.Name}, err

@@ -118,7 +118,7 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
 			}
 			if r.Aside != "" {
-				a.Say("the folder that had replaced the link is now %s", cli.Printable(r.Aside))
+				a.Say("renamed the folder that had replaced the link to %s", cli.Printable(r.Aside))
 			}
 			if watcher := st.Admin().Stats().Watcher; watcher == 0 && strings.HasPrefix(did, "adopted") {
 				a.Note("no process watches the store: memctl service install has what is written there adopted from now on")

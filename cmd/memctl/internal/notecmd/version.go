@@ -18,7 +18,7 @@ import (
 func document(ctx context.Context, st *varve.Store, path string, number uint64) (varve.Version, error) {
 	v, err := st.Notes().GetAt(ctx, path, number)
 	if err == nil && v.Deleted {
-		err = fmt.Errorf("%w: version %d of %s is its deletion", varve.ErrNotFound, number, cli.PrintableID(path))
+		err = fmt.Errorf("%w: version %d of %s is a deletion", varve.ErrNotFound, number, cli.PrintableID(path))
 	}
 	return v, err
 }

@@ -208,7 +208,7 @@ joins the two.`,
 			}
 			place, err := placeOf(a, finder, args, 1)
 			if err == nil && place == "" {
-				err = fmt.Errorf("%s is not in a repository, and too wide for a project: %w", cli.PrintableID(args[1]),
+				err = fmt.Errorf("%s is not in a repository, and too large for one project: %w", cli.PrintableID(args[1]),
 					varve.ErrInvalid)
 			}
 			if err != nil {

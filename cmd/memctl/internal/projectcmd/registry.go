@@ -110,7 +110,7 @@ func (r *Registry) make(name string, rec Record) (Record, error) {
 	}
 	temp, err := r.write(&rec)
 	if err != nil {
-		return rec, fmt.Errorf("keeping the id of project %s: %w", human.Quote(rec.Name), err)
+		return rec, fmt.Errorf("storing the id of project %s: %w", human.Quote(rec.Name), err)
 	}
 	defer os.Remove(temp)
 	target := filepath.Join(r.dir, name)

@@ -129,7 +129,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		a.Say("%s is a copy; the store is still %s", to, from)
 		a.Say("next: %s --switch", again)
 	case !r.Removed:
-		a.Say("%s is the store now; %s holds a note that says so", to, from)
+		a.Say("%s is the store now; a note in %s says so", to, from)
 		a.Say("next: memctl --store %s status; to remove the old files: %s --remove-source", cli.ShellQuote(to), again)
 	default:
 		a.Say("%s is the store now; in %s only the note is left%s", to, from,

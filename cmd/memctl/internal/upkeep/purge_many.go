@@ -153,7 +153,7 @@ func idsFrom(a *cli.App) (ids []string, err error) {
 		}
 	}
 	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%w: a line of standard input has more than %d bytes, and is no id", varve.ErrInvalid,
+		return nil, fmt.Errorf("%w: a line of standard input has more than %d bytes, so it is not an id", varve.ErrInvalid,
 			mostIDLine)
 	}
 	return ids, in.Err()

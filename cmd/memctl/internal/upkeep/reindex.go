@@ -161,7 +161,7 @@ func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
 	case a.Document != nil:
 		a.Document.Member("canceled", model)
 	case model == "":
-		a.Say("there was no run to cancel; leftovers are removed")
+		a.Say("no reindex was running; removed what an earlier one left")
 	default:
 		a.Say("canceled the re-embedding by %s", model)
 	}

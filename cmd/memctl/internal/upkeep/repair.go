@@ -129,7 +129,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 			a.Say("%s", cli.Printable(x.String()))
 			for i, f := range x.Findings {
 				if i == fewInfos {
-					a.Say("  for %d more", len(x.Findings)-i)
+					a.Say("  for %d more findings", len(x.Findings)-i)
 					break
 				}
 				a.Say("  for %s", cli.Printable(f.String()))

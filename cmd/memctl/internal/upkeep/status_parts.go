@@ -39,7 +39,7 @@ func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []err
 		switch {
 		case err != nil:
 			if r.Complete = false; within.Err() == nil {
-				problems = append(problems, fmt.Errorf("the edited files: %w", err))
+				problems = append(problems, fmt.Errorf("checking the edited files: %w", err))
 			}
 			continue
 		case r.Count < refusedShown:
