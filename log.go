@@ -15,9 +15,9 @@ import (
 // number 0, and one without names, is unknown.
 type Writer = writer.Writer
 
-// WithWriter returns a context for the calls of a writer other than that of Options.Writer, such as one of several
-// clients of this process. Empty fields of w are as in Options.Writer. A name that is longer than Options.Writer allows
-// is cut.
+// WithWriter returns a context for calls that write in the name of another writer than Options.Writer, such as
+// one of several clients of this process. Empty fields of w have the values of Options.Writer. A name that is
+// longer than Options.Writer allows is cut.
 func WithWriter(ctx context.Context, w Writer) context.Context { return engine.By(ctx, w) }
 
 // UnknownWriter, passed to WrittenBy, is the writer of the versions whose writer is unknown.

@@ -114,7 +114,7 @@ type Options struct {
 
 	// unfinished opens a copy that a migration is making and that is not a store yet.
 	unfinished bool
-	// restored is what is known of the vectors of a store that is being restored.
+	// restored describes the vectors of a store that is being restored; nil for any other store.
 	restored *backup.Restored
 	// closed is called at the end of Close; see openBeside.
 	closed func() error

@@ -33,7 +33,7 @@ type PurgeReport struct {
 	// places where traces may remain, with a remedy, including files that could not be overwritten; Purge also returns
 	// these errors, joined
 	Left     []error
-	Mentions []Mention // the user's own files that contain part of what was purged: they are kept
+	Mentions []Mention // the user's own files that contain part of the purged data: they are kept
 	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or
 	// the system cannot tell
 	Unlinked []string

@@ -116,7 +116,7 @@ func (f *folder) knownGroup(id string) bool {
 	return false
 }
 
-// group has data about an assembly from outside its document.
+// group has information about an assembly that is in other files of the source than the assembly's own.
 type group struct {
 	id, note string   // used if the document has no id
 	history  *lineage // merge log and stats; nil: none

@@ -25,7 +25,7 @@ type index struct {
 	groupAt  map[string]string // path → assembly id
 }
 
-// indexOwn has the members of the top level that are not entries in the flat form.
+// indexOwn has the names of top-level members that are not entries in the flat form of the index.
 var indexOwn = map[string]bool{
 	"metadata": true, "last_updated": true, "count": true, "version": true, "self_model": true,
 	"world_model": true, "by_session": true, "by_expiry": true, "stats": true,

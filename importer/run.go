@@ -34,7 +34,8 @@ type run struct {
 	census  census
 }
 
-// origin distinguishes two copies of one memory from two different memories with the same id.
+// origin identifies where a memory was read from, to distinguish two copies of one memory from two different
+// memories with the same id.
 type origin struct {
 	sum  [16]byte // hash of the bytes from which the memory was read
 	path string

@@ -137,7 +137,7 @@ type (
 	}
 	// OpDiscard removes a checkpoint. Result: N, 1 if it existed.
 	OpDiscard struct{ ID string }
-	// OpCount counts what the scope has. Result: Counts.
+	// OpCount counts the keys, entries and checkpoints of the scope. Result: Counts.
 	OpCount struct{}
 	// OpDrop removes the scope with everything in it. Result: N, 1 if it existed.
 	OpDrop struct{}

@@ -59,8 +59,8 @@ func (h *Local) Do(ctx context.Context, r *Request) (Result, error) {
 	}
 }
 
-// scope returns a scope. Without create, a missing scope is returned as an empty one that is not
-// kept.
+// scope returns the localScope of s. If the scope does not exist, it is created; without create, an empty one
+// is returned that is not kept.
 func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	h.mu.RLock()
 	sc, closed := h.scopes[s], h.closed

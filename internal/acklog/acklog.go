@@ -22,8 +22,8 @@ type Record struct {
 	Ops int
 }
 
-// row has the states of one key: a state is the content that was written, "-" if it was deleted or never
-// existed.
+// row has the states of one key in the order in which they were written. A state is the content that was
+// written, "-" if the key was deleted or never existed.
 type row struct {
 	states  []string
 	settled int // states[settled] was acknowledged or read; later ones may have happened

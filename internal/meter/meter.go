@@ -93,14 +93,14 @@ func (c *counters) took(d time.Duration) {
 	c.sum.Add(int64(d))
 }
 
-// Reading is what was counted for a kind.
+// Reading has the counts and durations of one kind of operation.
 type Reading struct {
 	OK, Failed uint64
 	Buckets    [len(Bounds) + 1]uint64 // counts of those operations whose duration was measured, by bucket
 	Sum        time.Duration           // sum of the measured durations
 }
 
-// Read returns what was counted for a kind so far.
+// Read returns the counts and durations of a kind of operation so far.
 func (m *Meters) Read(k Kind) (r Reading) {
 	if m == nil {
 		return r

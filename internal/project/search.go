@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Search limits: how many hits are ranked at first, and by how much that grows while too few of them are in the view.
+// Limits of a search: the number of hits that are ranked at first, and the factor by which that number grows
+// while too few of them are in the view.
 const (
 	firstRanked = 40
 	moreRanked  = 4

@@ -95,8 +95,8 @@ func fused(by, near []found, share float64, ranks bool) []found {
 	return list
 }
 
-// behindWindows appends the hits outside both windows. The parameters by and near are the hits by words and by meaning;
-// each must have all hits, or as many as were asked for.
+// behindWindows appends the hits outside both windows. by and near are the hits by words and by meaning; each
+// must have all hits, or as many as the search needs.
 func behindWindows(list, by, near []found) []found {
 	seen := make(map[document]bool, len(list))
 	for _, h := range list {

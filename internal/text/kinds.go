@@ -92,8 +92,8 @@ const (
 	keycap    = 0x20e3
 )
 
-// symbol passes on an emoji with what is joined to it, or the words that a sign stands for, and returns where that
-// ends. Variants and colours of an emoji give the same term.
+// symbol passes to the sink an emoji with the runes that are joined to it, or the words that a sign stands for,
+// and returns the offset of its end. Variants and colours of an emoji give the same term.
 func (s *Scanner) symbol(b []byte, i int, r rune, n int, to Sink) int {
 	end := i + n
 	if !emoji(r) { // a sign such as № or ㎏

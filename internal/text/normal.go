@@ -13,7 +13,7 @@ const (
 	// mostMarks is the maximum number of marks on one letter that norm is used for: norm inserts a joiner after 30 marks.
 	// Above it, inOrder sorts the marks.
 	mostMarks = 24
-	// mostAtOnce is about how many bytes of a run are normalised at a time.
+	// mostAtOnce is the approximate number of bytes of a run that are normalised at a time.
 	mostAtOnce = 4096
 )
 
@@ -37,7 +37,8 @@ func (o *run) begin() {
 	o.out, o.pieces, o.splits, o.word, o.at = o.out[:0], o.pieces[:0], o.splits[:0], o.word[:0], -1
 }
 
-// other passes on the words of a run that has non-ASCII characters, and returns where the run ends.
+// other passes to the sink the words of a run that has non-ASCII characters, and returns the offset of the
+// run's end.
 func (s *Scanner) other(b []byte, i int, to Sink) int {
 	j := s.run.scan(b, i, to)
 	if w := s.run.word; s.run.at < 0 && len(w) > 0 && ascii(w) && j < len(b) && signs[b[j]] {
@@ -50,7 +51,8 @@ func (s *Scanner) other(b []byte, i int, to Sink) int {
 	return j
 }
 
-// scan passes on all words of a run except the last one, which end passes on, and returns where the run ends.
+// scan passes to the sink all words of a run except the last one, which end passes on, and returns the offset
+// of the run's end.
 func (o *run) scan(b []byte, i int, to Sink) int {
 	o.begin()
 	if end, ok := simple(b, i); ok {
@@ -268,7 +270,7 @@ func inOrder(b []byte) []byte {
 	return out
 }
 
-// words passes on the words of what is normalised so far, except the last one.
+// words passes to the sink the words of the text that is normalised so far, except the last one.
 func (o *run) words(to Sink) {
 	p, c := 0, 0
 	for i := 0; i < len(o.out); {

@@ -126,8 +126,8 @@ func (l *lone) Char([]byte, int, int, int, int) { l.n = 2 }
 // More implements Sink.
 func (l *lone) More(More, []byte, int, int, int) {}
 
-// peek returns the word at i, case folded, and where its run ends; nil unless the run is one word whose folded form is
-// ASCII.
+// peek returns the word at offset i, case folded, and the offset at which its run ends. The word is nil unless
+// the run is a single word whose folded form is ASCII.
 func (s *Scanner) peek(b []byte, i int) ([]byte, int) {
 	if i >= len(b) {
 		return nil, i
@@ -161,8 +161,8 @@ func ascii(w []byte) bool {
 	return true
 }
 
-// signed passes on the forms that signs after the word s.word (i to j in b) make of it, and returns where the last sign
-// ends.
+// signed passes to the sink the forms that the signs after the word s.word (i to j in b) make of it, such as
+// C++, and returns the offset at which the last sign ends.
 func (s *Scanner) signed(b []byte, i, j int, to Sink) int {
 	w := s.word
 	switch b[j] {

@@ -255,8 +255,8 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind returns the first of the rows from ≤ row < to that does not precede the given time and id; if all do,
-// it returns to.
+// behind returns the number of the first of the rows from ≤ row < to that does not precede the given time and
+// id; if all of them do, it returns to.
 func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
 	n := sort.Search(int(to-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)

@@ -286,7 +286,7 @@ func (q *Query) memberOf(it *item, an *analyzer.Analyzer) (m Member) {
 type item struct {
 	text   string
 	field  string // the canonical name of the field; "" if none is named
-	name   string // the name of the field as it is written
+	name   string // the name of the field as the query has it
 	fields FieldSet
 	phrase bool
 	prefix bool
