@@ -39,7 +39,7 @@ func versionsOf(st *varve.Store, assemblies bool) versions {
 	return memories{st}
 }
 
-// memories are the versions of memories.
+// memories implements versions for the memories of a store.
 type memories struct{ *varve.Store }
 
 func (m memories) GetRaw(ctx context.Context, id string) ([]byte, error) {

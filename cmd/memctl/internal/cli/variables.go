@@ -3,7 +3,7 @@ package cli
 // Variable is an environment variable that memctl reads.
 type Variable struct{ Name, Text string }
 
-// Variables returns all variables, for the reference and the manual.
+// Variables returns all environment variables that memctl reads, for the reference and the manual.
 func Variables() []Variable {
 	return []Variable{
 		{StoreVariable, "the store, if --store does not name one"},

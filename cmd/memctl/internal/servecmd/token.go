@@ -33,7 +33,7 @@ func tokensPath(a *cli.App, s *settings) (string, error) {
 	if !filepath.IsAbs(base) {
 		dir, err := os.UserConfigDir()
 		if err != nil {
-			return "", cli.WithFix(fmt.Errorf("finding the folder of settings: %w", err), "name the file: --tokens FILE")
+			return "", cli.WithFix(fmt.Errorf("finding the user's folder of settings: %w", err), "name the file: --tokens FILE")
 		}
 		base = dir
 	}
