@@ -131,7 +131,7 @@ func decodeInactive(raw []byte) (bool, error) {
 	return err == nil && !active, err
 }
 
-// decodeSchema also accepts a number, as its text.
+// decodeSchema decodes the member assembly_schema_version: a string, or a number, which is returned as text.
 func decodeSchema(raw []byte) (string, error) {
 	if raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9' {
 		return string(raw), nil

@@ -50,7 +50,7 @@ func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 // Transport is the transport that Stdio returns, for one session.
 type Transport struct{ c *connection }
 
-// Connect is called by the SDK.
+// Connect implements mcp.Transport; the SDK calls it once.
 func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 	go t.c.readLines()
 	return t.c, nil

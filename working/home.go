@@ -181,7 +181,7 @@ type Result struct {
 	Counts      Counts
 }
 
-// Item is one item as a home returns it.
+// Item is a value of working memory, or the task state, as a home returns it.
 type Item struct {
 	Name    string
 	Found   bool

@@ -35,7 +35,8 @@ func searchedFields(c *varve.Config) string {
 	return query.DefaultSources().String()
 }
 
-// assignFields accepts "speaker=from,author tag=labels", or the object as in config.json.
+// assignFields sets text.fields to a value in the form "speaker=from,author tag=labels", or in the form of
+// config.json.
 func assignFields(c *varve.Config, value string) error {
 	var given map[string][]string
 	var err error

@@ -81,7 +81,7 @@ func both(a, b bitset.Set) bitset.Set {
 	return out
 }
 
-// has records that a row meets one more of the conditions that it must meet.
+// has records that a row meets one more of the conditions that it must meet to be found.
 func (c *scratch) has(row uint32) {
 	if c.must == nil {
 		c.must = make([]uint16, len(c.score))

@@ -42,7 +42,8 @@ func (c Coverage) Add(other Coverage) {
 	}
 }
 
-// Missing returns the places of operations that change the disk at which the event what never happened.
+// Missing returns those places with an operation that changes the disk at which the event named what never
+// happened.
 func (c Coverage) Missing(what string) []Place {
 	var list []Place
 	for at, m := range c {

@@ -8,7 +8,8 @@ type Set []uint64
 // Has reports whether row r is in the set.
 func (b Set) Has(r uint32) bool { return b != nil && b[r>>6]&(1<<(r&63)) != 0 }
 
-// LiveBehind returns the first row after r that is not in the set; the set has the dead rows.
+// LiveBehind returns the first live row after r. The set must have the dead rows, so a row that is not in it is
+// live.
 func (b Set) LiveBehind(r uint32) uint32 {
 	if r++; b == nil {
 		return r
@@ -22,8 +23,8 @@ func (b Set) LiveBehind(r uint32) uint32 {
 	return uint32(len(b)) << 6
 }
 
-// LiveBefore returns the last row before r that is not in the set, and reports whether there is one; the set
-// has the dead rows.
+// LiveBefore returns the last live row before r, and reports whether there is one. The set must have the dead
+// rows, so a row that is not in it is live.
 func (b Set) LiveBefore(r uint32) (uint32, bool) {
 	if r == 0 || b == nil {
 		return r - 1, r > 0

@@ -19,8 +19,9 @@ type vocabulary struct {
 // slabTerms is the number of terms allocated at a time.
 const slabTerms = 512
 
-// term is a word of the vocabulary. If it is a term, list has its postings, for documents in the order of Add: for each
-// document uvarint (document − previous document)·2 + plain and, if plain is 0, the fields as in a segment.
+// term is a word of the vocabulary, and its postings if it is a term. list has the postings, for documents in
+// the order of Add: for each document uvarint (document − previous document)·2 + plain and, if plain is 0, the
+// fields as in a segment.
 type term struct {
 	list    []byte
 	first   [8]byte // memory of list until it is full: most words are rare

@@ -23,7 +23,8 @@ type Session struct {
 	end uint32
 }
 
-// sums are the sums of the sessions of a part. They are valid at times t with from ≤ t < until.
+// sums has, for each session of a part, the totals of its documents. They are valid at times t with from ≤ t <
+// until.
 type sums struct {
 	list        []Session
 	from, until int64

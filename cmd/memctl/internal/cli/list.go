@@ -71,7 +71,7 @@ func (a *App) Form() string { return a.form }
 // Encodes reports whether the items of a list are written as JSON.
 func (a *App) Encodes() bool { return a.Document != nil || a.form == FormJSONL }
 
-// Item is one item of a list.
+// Item is one item of a list, with the forms in which it may be printed.
 type Item struct {
 	ID    string          // the whole id
 	Whole bool            // show the id whole, never by an ending
