@@ -68,6 +68,7 @@ var order = []string{
 	"remote/remotetest", // for tests
 	"remote/dir",
 	"remote/sender",
+	"remote/s3",
 	"index",
 	"memstore",
 	"internal/template",

@@ -1,0 +1,278 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/minio/minio-go/v7"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+)
+
+// The kinds of objects that pack writes.
+const (
+	magicHead     = "VARVEHED"
+	magicList     = "VARVELST"
+	magicSnapshot = "VARVESNP"
+	magicMachine  = "VARVEMCH"
+)
+
+const (
+	version    = 1
+	packHead   = 16
+	mostJSON   = 16 << 20 // bytes of the JSON of one object
+	mostPacked = 32 << 20 // bytes of an object that pack writes
+)
+
+var (
+	errSum  = errors.New("the bytes do not match their SHA-256")
+	errForm = errors.New("the content is not valid")
+)
+
+// compressor compresses and decompresses the JSON of objects; decompressed it has at most mostJSON bytes.
+var compressor = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err) // of the options, which are constants
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostJSON))
+	if err != nil {
+		panic(err)
+	}
+	return e, d
+})
+
+// pack returns an object with the JSON of v and the bytes raw.
+func pack(magic string, v any, raw []byte) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > mostJSON {
+		return nil, fmt.Errorf("%w: a description of %d bytes", errs.ErrLimit, len(text))
+	}
+	e, _ := compressor()
+	b := append(make([]byte, 0, packHead+len(text)/4+len(raw)+sha256.Size), magic...)
+	b = binary.LittleEndian.AppendUint32(b, version)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = e.EncodeAll(text, b)
+	binary.LittleEndian.PutUint32(b[12:], uint32(len(b)-packHead))
+	b = append(b, raw...)
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...), nil
+}
+
+// unpack decodes an object of pack into v and returns the bytes after the JSON. name is for errors.
+func unpack(magic, name string, b []byte, v any) (raw []byte, err error) {
+	corrupt := func(err error) ([]byte, error) {
+		return nil, &errs.CorruptionError{Path: name, Offset: -1, Err: err}
+	}
+	end := len(b) - sha256.Size
+	if end < packHead || string(b[:8]) != magic || sha256.Sum256(b[:end]) != [32]byte(b[end:]) {
+		return corrupt(errSum)
+	}
+	if n := binary.LittleEndian.Uint32(b[8:]); n > version {
+		return nil, &errs.NewerError{Path: name, Format: uint64(n), Reads: version}
+	}
+	n := int64(binary.LittleEndian.Uint32(b[12:]))
+	if n > int64(end-packHead) {
+		return corrupt(errForm)
+	}
+	_, d := compressor()
+	text, err := d.DecodeAll(b[packHead:packHead+n], nil)
+	if err != nil {
+		return corrupt(err)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return corrupt(err)
+	}
+	return b[packHead+n : end], nil
+}
+
+// key returns the key of an object in the bucket.
+func (r *Remote) key(name string) string {
+	if r.o.Prefix == "" {
+		return name
+	}
+	return r.o.Prefix + "/" + name
+}
+
+// random returns a new name in a folder.
+func (r *Remote) random(folder string) (string, error) {
+	var b [16]byte
+	if _, err := io.ReadFull(r.o.Random, b[:]); err != nil {
+		return "", err
+	}
+	return folder + encoding.EncodeToString(b[:]), nil
+}
+
+var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// isRandom reports whether random can have made the name.
+func isRandom(name, folder string) bool {
+	text, ok := strings.CutPrefix(name, folder)
+	b, err := encoding.DecodeString(text)
+	return ok && err == nil && len(b) == 16
+}
+
+// The conditions of put, beside an ETag.
+const (
+	always = "" // no condition
+	absent = "*"
+)
+
+// put stores an object in one request and returns its ETag. With the condition absent the name must be new, with an
+// ETag the object must have that one; otherwise refused reports true for the error.
+func (r *Remote) put(ctx context.Context, name string, b []byte, condition string) (tag string, err error) {
+	opts := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
+	switch condition {
+	case always:
+	case absent:
+		opts.SetMatchETagExcept(absent)
+	default:
+		opts.SetMatchETag(condition)
+	}
+	sum := sha256.Sum256(b)
+	info, err := r.core.PutObject(ctx, r.o.Bucket, r.key(name), bytes.NewReader(b), int64(len(b)), "",
+		fmt.Sprintf("%x", sum), opts)
+	return info.ETag, r.wrapped("storing", name, err)
+}
+
+// get returns an object of at most most bytes, and its ETag.
+func (r *Remote) get(ctx context.Context, name string, most int64) (b []byte, tag string, err error) {
+	return r.getPart(ctx, name, 0, most, minio.GetObjectOptions{})
+}
+
+// getPart returns at most most bytes of an object, or of the range in opts. at is for errors.
+func (r *Remote) getPart(ctx context.Context, name string, at, most int64, opts minio.GetObjectOptions) ([]byte, string,
+	error) {
+	body, info, _, err := r.core.GetObject(ctx, r.o.Bucket, r.key(name), opts)
+	if err != nil {
+		return nil, "", r.wrapped("reading", name, err)
+	}
+	defer body.Close()
+	b := bytes.NewBuffer(make([]byte, 0, max(0, min(info.Size, most))))
+	n, err := io.Copy(b, io.LimitReader(body, most+1))
+	switch {
+	case err != nil:
+		return nil, "", r.wrapped("reading", name, err)
+	case n > most:
+		return nil, "", &errs.CorruptionError{Path: r.key(name), Offset: at,
+			Err: fmt.Errorf("it has more than %d bytes", most)}
+	}
+	return b.Bytes(), info.ETag, nil
+}
+
+// tagOf returns the ETag of an object.
+func (r *Remote) tagOf(ctx context.Context, name string) (string, error) {
+	info, err := r.core.StatObject(ctx, r.o.Bucket, r.key(name), minio.StatObjectOptions{})
+	return info.ETag, r.wrapped("reading", name, err)
+}
+
+// remove removes an object; a missing one is not an error.
+func (r *Remote) remove(ctx context.Context, name string) error {
+	err := r.core.RemoveObject(ctx, r.o.Bucket, r.key(name), minio.RemoveObjectOptions{})
+	if err = r.wrapped("removing", name, err); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// listed is an object of a listing.
+type listed struct {
+	name string
+	time time.Time // when it was stored, by the clock of the object store
+}
+
+// names returns the objects whose names begin with a prefix, in the order of their names.
+func (r *Remote) names(ctx context.Context, prefix string) iter.Seq2[listed, error] {
+	return func(yield func(listed, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		root := r.key("")
+		for o := range r.core.Client.ListObjects(ctx, r.o.Bucket, minio.ListObjectsOptions{Prefix: r.key(prefix),
+			Recursive: true}) {
+			if o.Err != nil {
+				yield(listed{}, r.wrapped("listing", prefix, o.Err))
+				return
+			}
+			if !yield(listed{strings.TrimPrefix(o.Key, root), o.LastModified}, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(listed{}, err)
+		}
+	}
+}
+
+// errRefused reports that a condition did not hold.
+var errRefused = errors.New("the object was changed by another writer")
+
+// refused reports whether an object was not stored because its condition did not hold.
+func refused(err error) bool { return errors.Is(err, errRefused) }
+
+// wrapped adds the operation and the name of the object to an error of the object store, and the sentinel of its kind.
+func (r *Remote) wrapped(doing, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	where := r.Place()
+	if name != "" {
+		where += " (" + name + ")"
+	}
+	var answer minio.ErrorResponse
+	if !errors.As(err, &answer) {
+		return fmt.Errorf("%s %s: %w", doing, where, err)
+	}
+	text := answer.Code + ": " + answer.Message
+	kind := func(kind error, remedy string) error {
+		if remedy != "" {
+			remedy = " -> " + remedy
+		}
+		return fmt.Errorf("%s %s: %w: %s%s", doing, where, kind, text, remedy)
+	}
+	switch answer.Code {
+	case "NoSuchBucket":
+		return kind(remote.ErrNoRemote, "create the bucket, or correct its name")
+	case "NoSuchKey", "NotFound":
+		return kind(fs.ErrNotExist, "")
+	case "PreconditionFailed", "ConditionalRequestConflict", "OperationAborted":
+		return kind(errRefused, "")
+	case "QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "XMinioAdminBucketQuotaExceeded":
+		return kind(errs.ErrDiskFull, "raise the quota, or prune")
+	case "NotImplemented":
+		return kind(remote.ErrUnsuitable, "")
+	case "RequestTimeTooSkewed":
+		return kind(errs.ErrPermission, "correct the clock of this machine")
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken", "InvalidToken",
+		"AllAccessDisabled", "AccountProblem":
+		return kind(errs.ErrPermission, "check the credentials and what they may do in the bucket")
+	}
+	switch answer.StatusCode {
+	case http.StatusPreconditionFailed, http.StatusConflict:
+		return kind(errRefused, "")
+	case http.StatusNotFound:
+		return kind(fs.ErrNotExist, "")
+	case http.StatusForbidden, http.StatusUnauthorized:
+		return kind(errs.ErrPermission, "check the credentials and what they may do in the bucket")
+	case http.StatusInsufficientStorage:
+		return kind(errs.ErrDiskFull, "raise the quota, or prune")
+	}
+	return fmt.Errorf("%s %s: %s: %w", doing, where, answer.Code, err)
+}

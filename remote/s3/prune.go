@@ -1,0 +1,153 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/segment"
+)
+
+// leftAfter is the age from which the bytes of a snapshot without a description count as left by a process that was
+// killed. A slower writer fails, because it reads its bytes back.
+const leftAfter = 48 * time.Hour
+
+// Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
+func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error) {
+	// Listed before the head is replaced: see the package comment.
+	var listed []string
+	for _, folder := range []string{dataFolder, listFolder} {
+		for o, err := range r.names(ctx, folder) {
+			if err != nil {
+				return 0, err
+			}
+			if isRandom(o.name, folder) {
+				listed = append(listed, o.name)
+			}
+		}
+	}
+	floor := uint64(0)
+	err = r.entries(ctx, func(d *document) { floor = d.newest().Number }, func(e *entry) (bool, error) {
+		if e.Epoch > epoch || e.Epoch == epoch && e.To.LSN > before {
+			floor = min(floor, e.Number)
+			return false, nil
+		}
+		return true, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if floor == 0 {
+		return 0, nil // without entries there are no objects either, except for what the next prune removes
+	}
+	var now *document
+	err = r.change(ctx, func(d *document) (bool, error) {
+		removed = 0
+		if floor > d.Floor {
+			removed = int(floor - d.Floor)
+			d.raise(floor)
+		}
+		now = d
+		return true, nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	named := map[string]bool{}
+	if err := r.named(ctx, now, named); errors.Is(err, fs.ErrNotExist) {
+		return removed, nil // the other prune removes what is not named
+	} else if err != nil {
+		return removed, err
+	}
+	for _, name := range listed {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
+		if !named[name] {
+			if err := r.remove(ctx, name); err != nil {
+				return removed, err
+			}
+		}
+	}
+	return removed, r.sweepSnapshots(ctx)
+}
+
+// raise removes the entries below floor from a head. The newest entry stays.
+func (d *document) raise(floor uint64) {
+	d.Floor = floor
+	for len(d.Lists) > 0 && d.Lists[0].Last < floor {
+		d.Lists = d.Lists[1:]
+	}
+	for len(d.Entries) > 1 && d.Entries[0].Number < floor {
+		d.Entries = d.Entries[1:]
+	}
+	raw := d.raw
+	d.raw = nil
+	for i := range d.Entries {
+		if e := &d.Entries[i]; e.Object == "" {
+			b := raw[e.At : e.At+e.Size]
+			e.At = int64(len(d.raw))
+			d.raw = append(d.raw, b...)
+		}
+	}
+}
+
+// named adds the names of the objects that a head names, directly or by a list. A list that another prune has removed
+// meanwhile is an error that matches fs.ErrNotExist: without it nothing can be judged.
+func (r *Remote) named(ctx context.Context, d *document, names map[string]bool) error {
+	for i := range d.Entries {
+		names[d.Entries[i].Object] = true
+	}
+	return r.namedByLists(ctx, d, d.Lists, names)
+}
+
+func (r *Remote) namedByLists(ctx context.Context, d *document, lists []listRef, names map[string]bool) error {
+	for i := range lists {
+		ref := &lists[i]
+		if ref.Last < d.Floor {
+			continue
+		}
+		names[ref.Object] = true
+		l, err := r.loadList(ctx, ref)
+		if err != nil {
+			return err
+		}
+		for j := range l.Entries {
+			if l.Entries[j].Number >= d.Floor {
+				names[l.Entries[j].Object] = true
+			}
+		}
+		if err := r.namedByLists(ctx, d, l.Lists, names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepSnapshots removes the bytes of snapshots that have no description, if they are old.
+func (r *Remote) sweepSnapshots(ctx context.Context) error {
+	described, now := map[string]bool{}, r.o.Clock()
+	var parts []listed
+	for o, err := range r.names(ctx, snapshotFolder) {
+		if err != nil {
+			return err
+		}
+		if id, ok := strings.CutSuffix(o.name, metaSuffix); ok {
+			described[id] = true
+		} else if strings.Contains(strings.TrimPrefix(o.name, snapshotFolder), "/") {
+			parts = append(parts, o)
+		}
+	}
+	for _, o := range parts {
+		id, _, _ := strings.Cut(strings.TrimPrefix(o.name, snapshotFolder), "/")
+		if described[snapshotFolder+id] || now.Sub(o.time) < leftAfter {
+			continue
+		}
+		if err := r.remove(ctx, o.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

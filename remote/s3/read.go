@@ -1,0 +1,185 @@
+package s3
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+var (
+	errBytes   = errors.New("the bytes of the piece do not match their SHA-256")
+	errMissing = errors.New("the object is missing, although the head names it")
+	errStop    = errors.New("the caller stops")
+	errString  = errors.New("the piece does not begin where the one before it ends")
+)
+
+// Read returns the pieces of an epoch; see remote.Remote.
+func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[remote.Piece, error] {
+	return func(yield func(remote.Piece, error) bool) {
+		g := reading{r: r, epoch: epoch, from: from, yield: yield}
+		if err := g.run(ctx); err != nil && !errors.Is(err, errStop) {
+			yield(remote.Piece{}, err)
+		}
+	}
+}
+
+// reading is one call of Read.
+type reading struct {
+	r     *Remote
+	epoch uint64
+	from  segment.LSN // position up to which pieces were yielded, at first the one that was asked for
+	yield func(remote.Piece, error) bool
+
+	end  mark   // where the entry before ends; the zero value if that is not known
+	name string // of the object that was read last
+	data []byte // its bytes
+}
+
+// run reads until an error, or the end of the epoch in the head that was read last.
+func (g *reading) run(ctx context.Context) error {
+	for write := uuid.Nil; ; {
+		d, _, err := g.r.load(ctx)
+		if err != nil {
+			return err
+		}
+		err = g.pass(ctx, d)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if d.Write == write { // still named by the head that was read after the object was found missing
+			return &errs.CorruptionError{Path: g.r.Place(), Offset: -1, Err: errors.Join(errMissing, err)}
+		}
+		write = d.Write
+	}
+}
+
+// pass yields the pieces that a head names. If an object is missing the error matches fs.ErrNotExist.
+func (g *reading) pass(ctx context.Context, d *document) error {
+	truncated := &remote.TruncatedError{Place: g.r.Place(), Epoch: g.epoch, From: g.from}
+	known, there := false, false // whether an entry that ends at or before from, and one of the epoch, is kept
+	g.end = mark{}
+	err := g.r.walk(ctx, d, func(l *listRef) bool {
+		if l.Epoch < g.epoch || l.Epoch == g.epoch && l.End < g.from {
+			known = known || l.Epoch == g.epoch
+			there = there || l.Epoch == g.epoch
+			return true
+		}
+		return false
+	}, func(e *entry) (bool, error) {
+		switch {
+		case e.Epoch < g.epoch:
+			return true, nil
+		case e.Epoch > g.epoch:
+			return false, nil
+		}
+		there = true
+		if e.To.LSN <= g.from {
+			known, g.end = true, e.To
+			return true, nil
+		}
+		if !known && e.From.LSN > g.from {
+			truncated.Oldest = e.From.LSN
+			return false, truncated
+		}
+		known = true
+		before := g.end
+		if g.end = e.To; e.Kind == kindAnchor {
+			return true, nil
+		}
+		b, err := g.bytes(ctx, d, e)
+		if err == nil && before != (mark{}) && before != e.From {
+			err = &errs.CorruptionError{Path: g.r.key(headName), Offset: -1, Err: errString}
+		}
+		if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			return false, err
+		}
+		g.from = e.To.LSN
+		if err != nil {
+			if !g.yield(remote.Piece{}, err) {
+				return false, errStop
+			}
+			return true, nil
+		}
+		if !g.yield(remote.Piece{From: past.Mark(e.From), To: past.Mark(e.To), Epoch: e.Epoch, Machine: e.Machine,
+			Request: e.Request, Format: e.Format, Time: time.UnixMicro(e.Time).UTC(), Bytes: b}, nil) {
+			return false, errStop
+		}
+		return true, nil
+	})
+	if err == nil && !there {
+		return truncated
+	}
+	return err
+}
+
+// bytes returns the bytes of a piece.
+func (g *reading) bytes(ctx context.Context, d *document, e *entry) ([]byte, error) {
+	data, path := d.raw, g.r.key(headName)
+	if e.Object != "" {
+		path = g.r.key(e.Object)
+		if g.name != e.Object {
+			b, _, err := g.r.get(ctx, e.Object, segment.MaxSize+mostInline)
+			if err != nil {
+				return nil, err
+			}
+			g.name, g.data = e.Object, b
+		}
+		data = g.data
+	}
+	if e.At+e.Size <= int64(len(data)) {
+		b := data[e.At : e.At+e.Size]
+		if sum := sha256.Sum256(b); string(sum[:]) == string(e.SHA256) {
+			return b, nil
+		}
+	}
+	return nil, &errs.CorruptionError{Path: path, Offset: e.At, Err: errBytes}
+}
+
+// entries calls visit with all entries that are kept, oldest first. begin is called before the first one, and again if
+// the head was changed meanwhile.
+func (r *Remote) entries(ctx context.Context, begin func(d *document), visit func(e *entry) (bool, error)) error {
+	for write := uuid.Nil; ; {
+		d, _, err := r.load(ctx)
+		if err != nil {
+			return err
+		}
+		begin(d)
+		err = r.walk(ctx, d, func(*listRef) bool { return false }, visit)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if d.Write == write {
+			return &errs.CorruptionError{Path: r.Place(), Offset: -1, Err: errors.Join(errMissing, err)}
+		}
+		write = d.Write
+	}
+}
+
+// Epochs returns the epochs of which entries are kept; see remote.Remote.
+func (r *Remote) Epochs(ctx context.Context) (all []remote.Epoch, err error) {
+	err = r.entries(ctx, func(*document) { all = nil }, func(e *entry) (bool, error) {
+		t := time.UnixMicro(e.Time).UTC()
+		if n := len(all); n == 0 || all[n-1].Number != e.Epoch {
+			all = append(all, remote.Epoch{Number: e.Epoch, Geometry: e.geometry(), Log: e.Log, From: past.Mark(e.From),
+				Began: t})
+		}
+		last := &all[len(all)-1]
+		last.Entries++
+		last.To, last.Ended = past.Mark(e.To), t
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}

@@ -1,0 +1,284 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/minio/minio-go/v7"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+const (
+	snapshotFolder = "snapshots/"
+	metaSuffix     = ".meta"
+	partSize       = 16 << 20 // bytes of an object that has a part of a snapshot; the last part may have fewer
+	readAhead      = 1 << 20  // bytes that are read from a snapshot at least
+)
+
+// description is what an object <id>.meta says of a snapshot.
+type description struct {
+	Remote  uuid.UUID `json:"remote"`
+	ID      uuid.UUID `json:"id"`
+	Store   uuid.UUID `json:"store"`
+	Segment uint64    `json:"segment_size"`
+	Log     uint64    `json:"log"`
+	Epoch   uint64    `json:"epoch"`
+	Begin   mark      `json:"begin"`
+	End     mark      `json:"end"`
+	Machine uuid.UUID `json:"machine"`
+	Format  uint32    `json:"format"`
+	Time    int64     `json:"time"` // Unix microseconds
+	Size    int64     `json:"size"`
+	SHA256  []byte    `json:"sha256"`
+}
+
+func (r *Remote) describe(s *remote.Snapshot) *description {
+	return &description{Remote: r.id, ID: s.ID, Store: s.Geometry.UUID, Segment: s.Geometry.Size, Log: s.Log,
+		Epoch: s.Epoch, Begin: mark(s.Begin), End: mark(s.End), Machine: s.Machine, Format: s.Format,
+		Time: s.Time.UnixMicro(), Size: s.Size, SHA256: s.SHA256[:]}
+}
+
+// snapshot returns what a description says, or errForm if no program can have written it.
+func (d *description) snapshot() (s remote.Snapshot, err error) {
+	if len(d.SHA256) != sha256.Size || d.Size < 0 {
+		return s, errForm
+	}
+	s = remote.Snapshot{ID: d.ID, Geometry: segment.Geometry{UUID: d.Store, Size: d.Segment}, Log: d.Log,
+		Epoch: d.Epoch, Begin: past.Mark(d.Begin), End: past.Mark(d.End), Machine: d.Machine, Format: d.Format,
+		Time: time.UnixMicro(d.Time).UTC(), Size: d.Size, SHA256: [32]byte(d.SHA256)}
+	if s.Valid() != nil {
+		return s, errForm
+	}
+	return s, nil
+}
+
+func metaName(id uuid.UUID) string { return snapshotFolder + id.String() + metaSuffix }
+
+func partName(id uuid.UUID, n int64) string { return fmt.Sprintf("%s%s/%08d", snapshotFolder, id, n) }
+
+// Save stores a snapshot; see remote.Remote. It needs 16 MiB of memory.
+func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	size, sum, err := r.saveParts(ctx, s.ID, body)
+	if err == nil {
+		s.Size, s.SHA256 = size, sum
+		err = s.Valid()
+	}
+	if err == nil {
+		err = r.readBack(ctx, s)
+	}
+	if err != nil {
+		_ = r.dropParts(context.WithoutCancel(ctx), s.ID)
+		return err
+	}
+	b, err := pack(magicSnapshot, r.describe(s), nil)
+	if err != nil {
+		return err
+	}
+	_, err = r.put(ctx, metaName(s.ID), b, absent)
+	return err
+}
+
+func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (size int64, sum [32]byte, err error) {
+	hash, part := sha256.New(), make([]byte, partSize)
+	for n := int64(0); ; n++ {
+		read, err := io.ReadFull(body, part)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, sum, err
+		}
+		if read > 0 {
+			hash.Write(part[:read])
+			if _, err := r.put(ctx, partName(id, n), part[:read], absent); err != nil {
+				return 0, sum, err
+			}
+			size += int64(read)
+		}
+		if err != nil {
+			return size, [32]byte(hash.Sum(nil)), nil
+		}
+	}
+}
+
+// readBack verifies the bytes of a snapshot.
+func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
+	hash, left := sha256.New(), s.Size
+	for n := int64(0); left > 0; n++ {
+		b, _, err := r.get(ctx, partName(s.ID, n), partSize)
+		if err != nil {
+			return err
+		}
+		hash.Write(b)
+		left -= int64(len(b))
+	}
+	if left != 0 || [32]byte(hash.Sum(nil)) != s.SHA256 {
+		return &errs.CorruptionError{Path: r.key(snapshotFolder + s.ID.String()), Offset: -1,
+			Err: errors.New("differs from what was stored")}
+	}
+	return nil
+}
+
+// Snapshots returns the complete snapshots; see remote.Remote.
+func (r *Remote) Snapshots(ctx context.Context) (all []remote.Snapshot, err error) {
+	var names []string
+	for o, err := range r.names(ctx, snapshotFolder) {
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasSuffix(o.name, metaSuffix) {
+			names = append(names, o.name)
+		}
+	}
+	var bad error
+	for _, name := range names {
+		s, err := r.described(ctx, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // dropped meanwhile
+		case errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrNewerFormat):
+			bad = errors.Join(bad, err)
+		case err != nil:
+			return nil, err
+		default:
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b remote.Snapshot) int {
+		if c := a.Time.Compare(b.Time); c != 0 {
+			return c
+		}
+		return bytes.Compare(a.ID[:], b.ID[:])
+	})
+	return all, bad
+}
+
+// described reads the description of a snapshot.
+func (r *Remote) described(ctx context.Context, name string) (s remote.Snapshot, err error) {
+	b, _, err := r.get(ctx, name, mostPacked)
+	if err != nil {
+		return s, err
+	}
+	d := &description{}
+	if _, err := unpack(magicSnapshot, r.key(name), b, d); err != nil {
+		return s, err
+	}
+	if s, err = d.snapshot(); err == nil && (d.Remote != r.id || metaName(s.ID) != name) {
+		err = errForm
+	}
+	if err != nil {
+		return s, &errs.CorruptionError{Path: r.key(name), Offset: -1, Err: err}
+	}
+	return s, nil
+}
+
+// Open opens the bytes of a snapshot; see remote.Remote.
+func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
+	s, err := r.described(ctx, metaName(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: snapshot %s: %w", r.Place(), id, errs.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &body{r: r, ctx: ctx, cancel: cancel, id: id, size: s.Size}, nil
+}
+
+// body has the bytes of a snapshot.
+type body struct {
+	r      *Remote
+	ctx    context.Context
+	cancel context.CancelFunc
+	id     uuid.UUID
+	size   int64
+
+	mu   sync.Mutex
+	at   int64 // offset of data in the snapshot
+	data []byte
+}
+
+// Size returns the number of bytes.
+func (b *body) Size() int64 { return b.size }
+
+// Close ends the requests that are running.
+func (b *body) Close() error {
+	b.cancel()
+	return nil
+}
+
+// ReadAt reads from the object store at least 1 MiB at a time, so that small reads in order are cheap.
+func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n < len(p) {
+		at := off + int64(n)
+		if at < 0 || at >= b.size {
+			return n, io.EOF
+		}
+		if at < b.at || at >= b.at+int64(len(b.data)) {
+			if err := b.fetch(at, int64(len(p)-n)); err != nil {
+				return n, err
+			}
+		}
+		n += copy(p[n:], b.data[at-b.at:])
+	}
+	return n, nil
+}
+
+// fetch reads at least one byte from an offset on, up to the end of the part.
+func (b *body) fetch(at, want int64) error {
+	part := at / partSize
+	end := min((part+1)*partSize, b.size)
+	want = min(max(want, readAhead), end-at)
+	opts := minio.GetObjectOptions{}
+	from := at - part*partSize
+	if err := opts.SetRange(from, from+want-1); err != nil {
+		return err
+	}
+	name := partName(b.id, part)
+	data, _, err := b.r.getPart(b.ctx, name, from, want, opts)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && int64(len(data)) != want {
+		return &errs.CorruptionError{Path: b.r.key(name), Offset: from, Err: errors.Join(errShort, err)}
+	}
+	if err != nil {
+		return err
+	}
+	b.at, b.data = at, data
+	return nil
+}
+
+var errShort = errors.New("a part of the snapshot is missing")
+
+// Drop removes a snapshot; see remote.Remote.
+func (r *Remote) Drop(ctx context.Context, id uuid.UUID) error {
+	if err := r.remove(ctx, metaName(id)); err != nil { // without the description the rest is no snapshot
+		return err
+	}
+	return r.dropParts(ctx, id)
+}
+
+func (r *Remote) dropParts(ctx context.Context, id uuid.UUID) error {
+	for o, err := range r.names(ctx, snapshotFolder+id.String()+"/") {
+		if err == nil {
+			err = r.remove(ctx, o.name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
