@@ -127,8 +127,8 @@ func (c *config) waitsOf(res map[string]results, name, dir string, size, round i
 // waitTable returns the table: a row for each operation and size, a column for each engine.
 func (c *config) waitTable(res map[string]results, names []string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "# Where people wait\n\nMade by `%s` in `bench/`; the median of the rounds (%d), with the least and "+
-		"the greatest if there are several. Milliseconds of a call, and behind the slash those of the processor. "+
+	fmt.Fprintf(&out, "# Where people wait\n\nMade by `%s` in `bench/`; the median of the rounds (%d), with the least "+
+		"and the greatest if there are several. Milliseconds of a call, and behind the slash those of the processor. "+
 		"Documents of 1.1 KB of words, %d to a session. Durable commits of %d documents fill the store and make the "+
 		"puts before a close. "+
 		"SQLite has an index of the sessions and an FTS5 index of the words, both made with each put; bbolt has "+
