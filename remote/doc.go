@@ -40,6 +40,11 @@
 // request: the caller asks for the Head, which tells by its mark. Appending the same piece again is always safe. If
 // it is already the end of the string, Append returns nil; if other pieces follow, it returns *MovedError.
 //
+// # Verification
+//
+// Verify reads a copy: every frame of every piece, the chain over all of them, the bytes of the snapshots. The copy can
+// be restored if a sound snapshot exists that sound pieces complete up to the newest entry.
+//
 // # Snapshots
 //
 // A snapshot is one stream of bytes that has the state of the store up to a position; the pieces after it are its

@@ -1,0 +1,73 @@
+package dir_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/remotetest"
+)
+
+// Verify finds a flipped bit anywhere in entries and snapshots, and tells whether the copy can still be restored.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	r, l := begun(t, folder, 40)
+	verify := func() *remote.Verified {
+		t.Helper()
+		v, err := remote.Verify(t.Context(), r, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := verify(); v.Restorable || len(v.Damage) > 0 || v.Pieces != 40 || v.Epochs != 1 {
+		t.Errorf("without a snapshot: %+v", v)
+	}
+	s := remote.Snapshot{ID: remotetest.NewID(t), Geometry: l.Geometry, Epoch: 1, Begin: l.Pieces[9].From,
+		End: l.Pieces[12].To, Time: time.Unix(1, 0)}
+	if err := r.Save(t.Context(), &s, strings.NewReader("the bytes")); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(); !v.Restorable || len(v.Damage) > 0 || v.Snapshots[0].To != l.End || v.Bytes == 0 {
+		t.Errorf("a sound copy: %+v", v)
+	}
+	for file, restorable := range map[string]bool{
+		entry(folder, "005"): true, // before the snapshot
+		entry(folder, "011"): false,
+		entry(folder, "012"): false,
+		entry(folder, "041"): false,
+		filepath.Join(folder, "snapshots", s.ID.String()+".body"): false,
+		filepath.Join(folder, "snapshots", s.ID.String()+".meta"): false,
+	} {
+		good, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{1, len(good) / 2, len(good) - 1} {
+			bad := append([]byte(nil), good...)
+			bad[at] ^= 1
+			if err := os.WriteFile(file, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if v := verify(); len(v.Damage) == 0 || v.Restorable != restorable {
+				t.Errorf("%s, byte %d: %d damaged, restorable %v", file, at, len(v.Damage), v.Restorable)
+			}
+		}
+		if err := os.WriteFile(file, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := remotetest.NewLog(2)
+	epoch, err := r.Begin(t.Context(), next.Anchor(t, remotetest.Head(t, r)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remotetest.Append(t, r, next.Grow(3, epoch).Pieces...)
+	if v := verify(); v.Restorable || len(v.Damage) > 0 || v.Epochs != 2 || v.Snapshots[0].To != l.End {
+		t.Errorf("after an epoch without a snapshot: %+v", v)
+	}
+}

@@ -1,0 +1,163 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// Verified is the result of Verify.
+type Verified struct {
+	Epochs    int
+	Pieces    int
+	Bytes     int64 // of the pieces
+	Snapshots []VerifiedSnapshot
+	Damage    []error // each matches errs.ErrCorrupt
+	// Restorable reports whether a sound snapshot exists that sound pieces complete up to the newest entry.
+	Restorable bool
+}
+
+// VerifiedSnapshot is what Verify has found out about a snapshot.
+type VerifiedSnapshot struct {
+	Snapshot
+	To  past.Mark // mark up to which pieces complete it; zero if they do not reach its End
+	Err error     // damage of its bytes
+}
+
+// Verify reads all pieces and verifies every frame and the chain over all of them, and, if data is set, the bytes of
+// all snapshots. Damage does not end it; other errors do. What is appended or pruned meanwhile is not damage.
+func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
+	v := &Verified{}
+	head, err := r.Head(ctx)
+	if err = v.damage(err); err != nil {
+		return v, err
+	}
+	epochs, err := r.Epochs(ctx)
+	if err = v.damage(err); err != nil {
+		return v, err
+	}
+	list, err := r.Snapshots(ctx)
+	if err = v.damage(err); err != nil {
+		return v, err
+	}
+	for _, s := range list {
+		v.Snapshots = append(v.Snapshots, VerifiedSnapshot{Snapshot: s})
+	}
+	v.Epochs = len(epochs)
+	for i := range epochs {
+		if err := v.epoch(ctx, r, &epochs[i]); err != nil {
+			return v, err
+		}
+	}
+	for i := range v.Snapshots {
+		s := &v.Snapshots[i]
+		if s.To.LSN < s.End.LSN {
+			s.To = past.Mark{}
+		}
+		if data {
+			s.Err = hashed(ctx, r, &s.Snapshot)
+			if err := v.damage(s.Err); err != nil {
+				return v, err
+			}
+		}
+		v.Restorable = v.Restorable || s.Err == nil && s.Epoch == head.Epoch && head.Number > 0 && s.To.LSN >= head.At.LSN
+	}
+	return v, nil
+}
+
+// damage collects an error that reports damage, and returns every other one.
+func (v *Verified) damage(err error) error {
+	if err == nil || !errors.Is(err, errs.ErrCorrupt) {
+		return err
+	}
+	v.Damage = append(v.Damage, err)
+	return nil
+}
+
+// epoch verifies the pieces of an epoch, and follows its snapshots as far as the pieces complete them.
+func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
+	at := e.From
+	v.follow(e.Number, past.Mark{}, at)
+	for p, err := range r.Read(ctx, e.Number, e.From.LSN) {
+		if errors.Is(err, errs.ErrTruncated) {
+			return nil // pruned meanwhile
+		}
+		if err == nil {
+			v.Pieces++
+			v.Bytes += int64(len(p.Bytes))
+			err = p.Check(e.Geometry)
+		}
+		if err != nil {
+			if err := v.damage(err); err != nil {
+				return err
+			}
+			at = past.Mark{}
+			continue
+		}
+		if at.LSN != 0 && p.From != at {
+			v.Damage = append(v.Damage, &errs.CorruptionError{Path: r.Place(), Offset: -1,
+				Err: fmt.Errorf("epoch %d: a piece from %d follows one that ends at %d", e.Number, p.From.LSN, at.LSN)})
+		}
+		v.follow(e.Number, p.From, p.To)
+		at = p.To
+	}
+	return nil
+}
+
+// follow extends the snapshots of an epoch that sound pieces complete up to a mark, or that begin between two marks.
+func (v *Verified) follow(epoch uint64, from, to past.Mark) {
+	for i := range v.Snapshots {
+		s := &v.Snapshots[i]
+		begins := s.Begin == to || from.LSN != 0 && from.LSN <= s.Begin.LSN && s.Begin.LSN < to.LSN
+		if s.Epoch == epoch && (begins || from.LSN != 0 && s.To == from) {
+			s.To = to
+		}
+	}
+}
+
+// hashed reads the bytes of a snapshot and compares their hash.
+func hashed(ctx context.Context, r Remote, s *Snapshot) error {
+	b, err := r.Open(ctx, s.ID)
+	if errors.Is(err, errs.ErrNotFound) {
+		return nil // dropped meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(hash, &cancelled{ctx, io.NewSectionReader(b, 0, b.Size())})
+	size := b.Size()
+	if err := errors.Join(err, b.Close()); err != nil {
+		return err
+	}
+	if size != s.Size || [32]byte(hash.Sum(nil)) != s.SHA256 {
+		return damagedSnapshot(r, s.ID)
+	}
+	return nil
+}
+
+func damagedSnapshot(r Remote, id uuid.UUID) error {
+	return &errs.CorruptionError{Path: r.Place(), Offset: -1,
+		Err: fmt.Errorf("snapshot %s has other bytes than were saved", id)}
+}
+
+// cancelled is a reader that ends with the error of ctx.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads from r.
+func (c *cancelled) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
