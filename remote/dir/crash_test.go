@@ -187,7 +187,7 @@ func TestCutAnywhere(t *testing.T) {
 		tried := patterns
 		if present > 0 {
 			tried = patterns[:3]
-			if !proofs.Long() {
+			if step = 5; !proofs.Long() {
 				step = 23
 			}
 		}
