@@ -43,7 +43,8 @@ const (
 	// the system refuses to read the memory's file, or the file is not a regular file
 	MemoryUnreadable Kind = "memory unreadable"
 
-	// The same kinds for assemblies.
+	// the assembly's file is missing; like this kind, those that follow correspond to kinds of findings about
+	// a memory's file
 	AssemblyMissing    Kind = "assembly missing"
 	AssemblyEmpty      Kind = "assembly empty"
 	AssemblyRot        Kind = "assembly rot"

@@ -93,7 +93,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 		if err := v.Delete(kind, key); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: %d dimensions, the store has %d", ErrDimension, len(vector), dim)
+		return fmt.Errorf("%w: the vector has %d dimensions, the store's vectors have %d", ErrDimension, len(vector), dim)
 	}
 	row := v.metric.Row(make([]byte, 0, 4*dim), vector)
 	level, at, had, err := v.set.find(kind, key)

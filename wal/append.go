@@ -114,7 +114,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 	for i := range b.Entries {
 		e := &b.Entries[i]
 		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < past.KindUser {
-			return nil, fmt.Errorf("entry %d of the batch: %w key or kind", i, errs.ErrInvalid)
+			return nil, fmt.Errorf("entry %d of the batch: %w: key or kind", i, errs.ErrInvalid)
 		}
 		r.size += segment.FrameSize(uint64(len(e.Key) + len(e.Value)))
 		r.deletes = r.deletes && (e.Delete || b.Frees)

@@ -129,7 +129,7 @@ func (l *FileLog) AppliedMark() Mark {
 }
 
 // Read returns the position up to which this process has read or written the log. Machine.Also and
-// Machine.Counts are called for every entry after that position, and for no entry before it.
+// Machine.Counts are called for every entry after that position, and not before Read has returned.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()

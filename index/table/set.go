@@ -16,7 +16,7 @@ var (
 	// ErrForeign means that a table file belongs to another store.
 	ErrForeign = errors.New("belongs to another store")
 	// ErrBehind means that the table files cover less of the log than was released from it.
-	ErrBehind = errors.New("covers less of the log than was released")
+	ErrBehind = errors.New("the files cover less of the log than was released from it")
 
 	errReleased = errors.New("the set was released by its last user")
 )

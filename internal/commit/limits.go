@@ -184,7 +184,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0), cm.engine.Env().Clock()); err != nil &&
 			!errors.Is(err, errs.ErrNotFound) {
 			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another attempt may succeed
-			return nil, fmt.Errorf("making room: memory %s: %w", human.Quote(c.ID), err)
+			return nil, fmt.Errorf("making room: evicting memory %s: %w", human.Quote(c.ID), err)
 		}
 		if !o.Written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
 			cm.counts.Evictions.Release([]counts.Candidate{*c}, true)

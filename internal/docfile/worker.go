@@ -59,7 +59,7 @@ func (w *worker) put(i int, c *Change) error {
 		}
 	}
 	if len(data) == 0 && !c.Folder.o.Empty {
-		return fmt.Errorf("%s would be empty: %w", c.Folder.rel(c.Name), errs.ErrInvalid)
+		return fmt.Errorf("the new content of %s is empty: %w", c.Folder.rel(c.Name), errs.ErrInvalid)
 	}
 	t, err := w.take()
 	if err != nil {

@@ -107,7 +107,7 @@ func (eng *Engine) orReplaced(err error) error {
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
-		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", human.Quote(id), eng.DamageOf(err))
+		return nil, 0, fmt.Errorf("finding the assemblies of memory %s: %w", human.Quote(id), eng.DamageOf(err))
 	}
 	return assemblies, newest, nil
 }

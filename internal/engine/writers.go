@@ -217,7 +217,8 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 	}
 }
 
-// mayExplain reports whether the store can keep writers. It raises the features for that if necessary.
+// mayExplain reports whether the store can record writers and the explanations of their numbers. It raises the
+// features for that if necessary.
 func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 	if eng.log.Features()&needsWriters == needsWriters {
 		return true, nil

@@ -234,9 +234,9 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		switch {
 		case is:
 		case filepath.Base(folder) == "quarantine":
-			t.doubt(name, "a part of it cannot be read")
+			t.doubt(name, "a part of the file cannot be read")
 		default:
-			t.ask(folder, name, "a part of it cannot be read")
+			t.ask(folder, name, "a part of the file cannot be read")
 		}
 		return is, nil, nil
 	}

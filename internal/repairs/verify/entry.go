@@ -96,7 +96,7 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if c, err := r.v.Decode(k, k.FileName(e.Key[1:]), doc); err != nil || len(c.Vector) != indexed.Dimension {
 		return nil
 	}
-	return fmt.Errorf("the index line has an embedding of %d dimensions, the document of %d", line.Dimension,
+	return fmt.Errorf("the index line has an embedding of %d dimensions, but the document has one of %d", line.Dimension,
 		indexed.Dimension)
 }
 

@@ -287,6 +287,6 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 		return out
 	}
 	out.Kind, out.ID = repair.Stranger, c.ID
-	out.Err = fmt.Errorf("index and log have no such %s: a new one, or one that was deleted", k.Noun)
+	out.Err = fmt.Errorf("index and log do not have this %s: it is new, or was deleted", k.Noun)
 	return out
 }

@@ -74,7 +74,7 @@ func (s *vectors) pairs(c *kind.Content) *repair.Finding {
 		return nil
 	}
 	return &repair.Finding{Kind: repair.IndexMembers, Severity: repair.Healable, Path: index.BaseName, Offset: -1,
-		Err: fmt.Errorf("the index lists %d members, the document %d, and the two lists differ", len(named),
+		Err: fmt.Errorf("the index lists %d members and the document %d, and the two lists differ", len(named),
 			len(c.Members)),
 		Stake: "finding the assemblies of a memory, and removing it from them when it is deleted", Heals: repair.ByFiles,
 		Next: repair.NextRebuild}
@@ -151,10 +151,10 @@ func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	has, curved := c.Group.CompositeEmbedding, c.Group.HyperbolicEmbedding
 	switch {
 	case len(has) != len(want):
-		f.Err = fmt.Errorf("the composite has %d dimensions, the one computed from the members %d", len(has), len(want))
+		f.Err = fmt.Errorf("the composite has %d dimensions, but the members give one of %d", len(has), len(want))
 	case differs(has, want) >= 0:
 		i := differs(has, want)
-		f.Err = fmt.Errorf("number %d of the composite is %g, the one computed from the members %g", i, has[i], want[i])
+		f.Err = fmt.Errorf("element %d of the composite is %g, but the members give %g", i, has[i], want[i])
 	case len(curved) > 0 && (len(curved) != len(has) || differs(curved, memstore.Hyperbolic(has)) >= 0):
 		f.Err = errors.New("the hyperbolic embedding does not match the composite")
 	default:

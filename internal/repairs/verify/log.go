@@ -316,7 +316,7 @@ func (v *Run) besideSegments(names []string) error {
 				continue // its process is running
 			}
 			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info,
-				fmt.Errorf("process %d did not finish it; the next open removes it", pid)
+				fmt.Errorf("process %d has not finished this file; the next open removes it", pid)
 		}
 		if _, err := v.Source.FS.Stat(v.path("wal", name)); places.Gone(err) {
 			continue

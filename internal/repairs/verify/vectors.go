@@ -205,7 +205,8 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 	switch {
 	case embedding != nil && dims != len(*embedding):
 		out.Kind, out.Path, out.Heals, out.Next = repair.IndexLine, index.BaseName, repair.ByIndex, repair.NextRebuild
-		out.Err = fmt.Errorf("the index line has an embedding of %d dimensions, the document of %d", dims, len(*embedding))
+		out.Err = fmt.Errorf("the index line has an embedding of %d dimensions, but the document has one of %d",
+			dims, len(*embedding))
 	case dims == 0 && row != nil:
 		out.Kind, out.Err = repair.VectorGhost,
 			fmt.Errorf("vector %d belongs to %s %s, which has no embedding", number, k.Noun, human.Quote(id))
@@ -225,7 +226,7 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 		if s.lacking.Add(1); !s.known {
 			return nil // counted; reported by completeness
 		}
-		out.Kind, out.Err = repair.VectorMissing, fmt.Errorf("the embedding of %d dimensions has no vector", dims)
+		out.Kind, out.Err = repair.VectorMissing, fmt.Errorf("the embedding of %d dimensions has no row in the vectors", dims)
 	case row == nil:
 		return nil
 	case dims > 0 && number != line.VectorNumber():

@@ -122,7 +122,7 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	switch {
 	case kind.Scopes.FileName(out.ID) != name:
 		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving,
-			fmt.Errorf("the file of this scope is %s/%s", places.Working, kind.Scopes.FileName(out.ID))
+			fmt.Errorf("the scope in this file belongs in %s/%s", places.Working, kind.Scopes.FileName(out.ID))
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""

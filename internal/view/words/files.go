@@ -151,7 +151,8 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 		}
 	}
 	if m.Cut != w.of.cut() {
-		return fmt.Errorf("%s: %w: made by rules of version %d for cutting documents", manifestName, errs.ErrCorrupt, m.Cut)
+		return fmt.Errorf("%s: %w: made by version %d of the rules for splitting documents",
+			manifestName, errs.ErrCorrupt, m.Cut)
 	}
 	var parts []*words.Part
 	for _, l := range m.Segments {
