@@ -97,6 +97,7 @@ var order = []string{
 	"internal/view/counts",
 	"internal/view/vectors",
 	"internal/view/words",
+	"internal/view/meanings",
 	"internal/commit",
 	"internal/views",
 	"internal/rebuild",
@@ -377,9 +378,9 @@ var exported = map[string]int{
 	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        38,
-	"internal/views":        11,
-	"internal/adopt":        31, // also for trees: Ignores, Missing, LookBelow, LeftOut, Emptied
-	"internal/embedding":    20,
+	"internal/views":        12,
+	"internal/adopt":        32, // also for trees: Ignores, Missing, LookBelow, LeftOut, Emptied
+	"internal/embedding":    22,
 	"internal/history":      7,
 	"internal/undo":         7,
 	"internal/search":       5,

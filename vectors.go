@@ -105,8 +105,9 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 }
 
 // EmbedPending computes embeddings for the memories that have a content and no embedding, or one of zeros, and returns
-// how many got one. A store with an embedder does this in the background; this method is for hosts without background
-// work (NoBackground). It ends at the first failure of the embedder.
+// how many got one. After them it computes those of the sections of notes that have none. A store with an embedder does
+// this in the background; this method is for hosts without background work (NoBackground). It ends at the first failure
+// of the embedder.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -115,7 +116,12 @@ func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	if err := vs.st.inner.Engine.Writable(); err != nil {
 		return 0, err
 	}
-	return vs.st.inner.Embedding.Pending(ctx)
+	n, err := vs.st.inner.Embedding.Pending(ctx)
+	if err != nil {
+		return n, err
+	}
+	_, err = vs.st.inner.Embedding.PendingSections(ctx)
+	return n, err
 }
 
 // Embed calls Options.Embed for the vectors of texts to search by, each formatted with VectorConfig.QueryTemplate. It

@@ -42,6 +42,10 @@ type noter struct {
 	wrong    []string
 	did      map[string]int
 	everUsed map[string]bool // paths
+
+	vanishing bool            // the user moves whole folders out of the store: see vanish
+	rooted    map[string]bool // paths in an adopted folder that were written, and that nothing deletes
+	embeds    bool            // the store has an embedder
 }
 
 const growing = "log.md"
@@ -62,7 +66,7 @@ func (w *noter) text(rng *rand.Rand) string {
 
 func (w *noter) work(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 3))
-	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	o := w.options(p)
 	for w.acts > 0 {
 		st, err := varve.Open(ctx, dir, o)
 		if err != nil {
@@ -71,6 +75,10 @@ func (w *noter) work(p *sim.Proc) {
 		}
 		for n := 5 + rng.IntN(40); n > 0 && w.acts > 0; n-- {
 			w.acts--
+			if w.vanishing && rng.IntN(3) == 0 {
+				w.inRoot(p, st, rng)
+				continue
+			}
 			w.step(p.Name, st, rng)
 		}
 		if err := st.Close(); err != nil {
@@ -129,6 +137,9 @@ func (w *noter) step(who string, st *varve.Store, rng *rand.Rand) {
 	case n < 86:
 		what = "search"
 		err = w.search(st, fmt.Sprintf("token%06d", 1+rng.IntN(w.n+1)))
+	case n < 90 && w.embeds:
+		what = "embed"
+		_, err = st.Vectors().EmbedPending(ctx)
 	case n < 96:
 		what = "flush"
 		err = st.Flush(ctx)
@@ -199,7 +210,11 @@ func (w *noter) edit(p *sim.Proc) {
 	for w.acts > 0 {
 		w.acts--
 		p.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
-		if err := w.save(p.FS, rng); err != nil {
+		change := w.save
+		if w.vanishing {
+			change = w.vanish
+		}
+		if err := change(p.FS, rng); err != nil {
 			w.bad("%s: %v", p.Name, err)
 		}
 	}
@@ -255,7 +270,7 @@ func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(e
 
 // ignoreGone ignores errors because a process of the store has removed or replaced a folder meanwhile.
 func ignoreGone(err error) error {
-	if gone(err) || strings.Contains(err.Error(), "directory") {
+	if err == nil || gone(err) || strings.Contains(err.Error(), "directory") {
 		return nil
 	}
 	return err
@@ -272,11 +287,15 @@ func (w *noter) look(fsys vfs.FS, o *varve.Options) {
 	}
 	for _, when := range []string{"opened", "flushed"} {
 		w.compare(when, st)
+		w.inRoots(when, st)
 		if err := st.Flush(ctx); err != nil {
 			w.bad("flush: %v", err)
 		}
 	}
 	w.kept(st, fsys)
+	if w.embeds {
+		w.meant(st)
+	}
 	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err == nil && w.editing && strings.Contains(f.String(), "deleted by hand") {
 			continue // reads do not examine a folder that has changed a moment ago
@@ -392,7 +411,13 @@ func (w *noter) run(processes, boots int) error {
 			w.s.Cut(w.s.Patterns[w.rng.IntN(len(w.s.Patterns))])
 		}
 		w.s.Odds = sim.Odds{}
-		w.s.Process("look", func(p *sim.Proc) { w.look(p.FS, options(p.FS, p.Rand(), p.Now, p.Wait)) })
+		w.s.Process("look", func(p *sim.Proc) {
+			o := w.options(p)
+			if w.vanishing {
+				w.restored(p, o)
+			}
+			w.look(p.FS, o)
+		})
 		if err := w.s.Run(); err != nil {
 			return fmt.Errorf("look after boot %d: %w", boot, err)
 		}
@@ -406,7 +431,8 @@ func (w *noter) run(processes, boots int) error {
 func simulateNotes(t *testing.T, processes, seeds int, change func(*noter)) {
 	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
 		w := &noter{s: sim.New(seed), rng: rand.New(rand.NewPCG(seed, 78)), begun: map[string]bool{},
-			acked: map[string]string{}, saved: map[string]string{}, did: map[string]int{}, everUsed: map[string]bool{}}
+			acked: map[string]string{}, saved: map[string]string{}, did: map[string]int{}, everUsed: map[string]bool{},
+			rooted: map[string]bool{}}
 		if change != nil {
 			change(w)
 		}

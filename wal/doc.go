@@ -18,6 +18,8 @@
 //	wal/writers        likewise: explanations of writers whose log segments were released; package writer
 //	wal/purges         likewise: names of purged documents whose log segments were released; internal/purgefile
 //	wal/purged-texts   likewise: hashes by which purged texts are recognised
+//	wal/adopted        likewise: folders elsewhere that are links to folders of notes; internal/note
+//	wal/restoring      likewise: folders whose files are being restored; internal/docfile
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: which part of the log the store's files cover
 //

@@ -22,7 +22,6 @@ type Adopter struct {
 	settled [kind.Most]atomic.Int64
 	parking parking
 	moves   moves
-	lost    lostFiles
 }
 
 // Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.

@@ -36,6 +36,10 @@
 // document is gone. A file that was replaced by a folder is missing: its deletion is adopted first, and then the files
 // in the folder.
 //
+// The files of a folder that vanished are restored in batches. Until all are back, none of the missing ones is deleted:
+// the file wal/restoring, which package docfile writes before the folder is created again, tells every process, and the
+// first one continues (roots.go). The same applies when most files of a folder are missing.
+//
 // Files that were deleted or created while no process had the store open are noticed by the time of the folder:
 // Reconcile compares the names then. The flusher keeps that time in the checkpoint until the comparison is done, so
 // that flushes do not hide the change. A tree has a time for each of its folders, and a checkpoint has no space for

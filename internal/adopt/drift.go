@@ -29,6 +29,7 @@ type Drift struct {
 // It reads no documents: a changed document is found when it is read. So is a change within the tick of the kernel's
 // clock (up to 10 ms) in which the last flush ended, because such a change leaves the time unchanged.
 func (ed *Adopter) Reconcile(ctx context.Context) {
+	ed.resumeAll(ctx)
 	if !ed.engine.Log().Report().Recovered {
 		return // other processes have the store open: their flushes change the time
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/varve-db/varve/errs"
@@ -120,8 +121,11 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 // settle is Settle; unseen means that no process watched when the files were removed.
 func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen bool) error {
 	k, ed := f.folder(folder), f.ed
-	if k == nil || len(ids) == 0 {
+	if k == nil {
 		return nil
+	}
+	if len(ids) == 0 {
+		return ed.restored(ctx, k, nil)
 	}
 	ed.engine.Settings().Reread()
 	if ed.engine.Settings().Gone() {
@@ -138,7 +142,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):
 		adopt = false
-		if err := k.Make(); err != nil {
+		if err := ed.remake(ctx, k); err != nil {
 			return err
 		}
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids),
@@ -147,6 +151,9 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		return err
 	case adopt && !k.FileWins && accident(int64(len(ids)), all):
 		adopt = false
+		if err := ed.remake(ctx, k); err != nil { // once some files are back, the others would look like deleted ones
+			return err
+		}
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes",
 				len(ids), all)})
@@ -169,7 +176,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	for _, id := range ids {
 		asked[id] = true
 	}
-	for id := range lost { // all at once: once some of them are back, the folder exists, and the others were deleted
+	for _, id := range slices.Sorted(maps.Keys(lost)) {
 		if !asked[id] {
 			ids = append(ids, id)
 		}
@@ -180,13 +187,18 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 			gone[id] = true
 		}
 	}
+	beyond := map[string]bool{}
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone, lost: lost,
+			beyond: beyond}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}
 		changed, ids = changed || s.changed, ids[n:]
+	}
+	if err := ed.restored(ctx, k, beyond); err != nil {
+		return err
 	}
 	if !changed {
 		return nil
@@ -223,7 +235,7 @@ func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.L
 	v, ok := ed.engine.FromLog(ctx, k, id, at)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at,
-			Err: errors.New("the file is missing, and the log no longer has the version: run memctl verify")}
+			Err: errBeyond}
 	}
 	return v, nil
 }

@@ -2,108 +2,213 @@ package adopt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
+	"strings"
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/human"
 )
 
-// lostFiles are the files that went with a folder that has to exist, and are not restored yet, by the key of their
-// document. Once some of them are back the folder exists, and a restoring that fails for the others, for example on a
-// full disk, must not make these look like files that a user deleted. Another process does not know of them.
-type lostFiles struct {
-	mu   sync.Mutex
-	keys map[string]bool
+// lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots.
+type lostFolder struct {
+	name   string // in the folder of the kind; "" for that folder itself
+	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again
 }
 
-func (l *lostFiles) add(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.keys == nil {
-		l.keys = map[string]bool{}
+// has reports whether the document of an id, or the one to which a companion belongs, is in the folder.
+func (f *lostFolder) has(k *engine.Kind, id string) bool {
+	if f.name == "" {
+		return true
 	}
-	l.keys[key] = true
+	of, _ := k.Document(id)
+	return strings.HasPrefix(k.FileName(of), f.name+"/")
 }
 
-func (l *lostFiles) remove(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.keys, key)
-}
+// path returns the path of the folder in the store.
+func (f *lostFolder) path(k *engine.Kind) string { return strings.TrimSuffix(k.Name()+"/"+f.name, "/") }
 
-func (l *lostFiles) has(key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.keys[key]
-}
-
-// lostRoots returns the folders of a kind that have to exist, and are gone or no folders: see kind.Kind.Roots.
-func (ed *Adopter) lostRoots(k *engine.Kind) (lost []string, err error) {
-	if k.Roots == nil {
-		return nil, nil
+// lostFolders returns the folders of a kind that were lost by accident, and whose files are not all restored yet.
+func (ed *Adopter) lostFolders(k *engine.Kind) (lost []lostFolder, err error) {
+	marked, err := k.Restoring()
+	for _, name := range marked {
+		lost = append(lost, lostFolder{name, true})
+	}
+	if err != nil || k.Roots == nil {
+		return lost, err
 	}
 	e := ed.engine.Env()
 	roots, err := k.Roots(e.FS, e.Dir)
 	for _, root := range roots {
-		if info, err := e.FS.Stat(k.Path(k.FileName(root))); err == nil && info.Mode.IsDir() {
+		name := k.FileName(root)
+		if info, err := e.FS.Stat(k.Path(name)); err == nil && info.Mode.IsDir() || slices.Contains(marked, name) {
 			continue
 		}
-		lost = append(lost, root)
+		lost = append(lost, lostFolder{name, false})
 	}
 	return lost, err
 }
 
-// inLost returns the documents, by id, in folders that have to exist and are gone, if some of ids are in them. The host
-// is told of them.
+// inLost returns the missing documents, by id, in folders that are being restored, and in folders that are gone if some
+// of ids are in them. The host is told of them.
 func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in map[string]bool, err error) {
-	lost, err := ed.lostRoots(k)
+	lost, err := ed.lostFolders(k)
 	if err != nil {
 		return nil, err
 	}
+	lost = slices.DeleteFunc(lost, func(f lostFolder) bool {
+		return !f.marked && !slices.ContainsFunc(ids, func(id string) bool { return f.has(k, id) })
+	})
 	in = map[string]bool{}
-	for _, root := range lost {
-		if !slices.ContainsFunc(ids, func(id string) bool { return k.IsIn(id, root) }) {
-			continue
+	if len(lost) == 0 {
+		return in, nil
+	}
+	counts := make([]int, len(lost))
+	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+		if err != nil {
+			return nil, err
 		}
-		before := len(in)
-		beside, _ := k.Companion(root)
-		for _, prefix := range []string{root + "/", beside + "/"} {
-			for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Prefix: prefix, Expired: true}) {
-				if err != nil {
-					return nil, err
-				}
-				if ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
-					in[id] = true
-					ed.lost.add(k.Key(id))
-				}
-			}
+		at := slices.IndexFunc(lost, func(f lostFolder) bool { return f.has(k, id) })
+		if at >= 0 && ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
+			in[id] = true
+			counts[at]++
 		}
-		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.File(root), Count: len(in) - before,
-			Note: "the adopted folder was missing, which is not treated as the deletion of its files; they are restored: " +
-				"memctl note release moves an adopted folder out of the store"})
+	}
+	for i, f := range lost {
+		if counts[i] > 0 && f.name != "" {
+			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: f.path(k), Count: counts[i],
+				Note: "the adopted folder was missing, which is not treated as the deletion of its files; they are restored: " +
+					"memctl note release moves an adopted folder out of the store"})
+		}
 	}
 	return in, nil
 }
 
-// rootProblems returns an error for each folder that has to exist and is gone although documents are in it.
+// restored ends the restoring of the folders of a kind of which no file is missing any more, except those that nothing
+// can restore.
+func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[string]bool) error {
+	if marked, err := k.Restoring(); err != nil || len(marked) == 0 {
+		return err
+	}
+	held, err := ed.engine.Log().LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	if err := ed.engine.CatchUp(ctx); err != nil {
+		return err
+	}
+	marked, err := k.Restoring()
+	if err != nil {
+		return err
+	}
+	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+		if err != nil {
+			return err
+		}
+		if beyond[id] {
+			continue
+		}
+		at := slices.IndexFunc(marked, func(name string) bool { return (&lostFolder{name: name}).has(k, id) })
+		if at >= 0 && ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
+			marked = slices.Delete(marked, at, at+1)
+		}
+	}
+	if len(marked) == 0 {
+		return nil
+	}
+	return k.Restored(marked)
+}
+
+// remake creates the folder of a kind again, after recording that its files are to be restored.
+func (ed *Adopter) remake(ctx context.Context, k *engine.Kind) error {
+	held, err := ed.engine.Log().LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	if err := k.Folder.Restore(""); err != nil {
+		return err
+	}
+	return k.Make()
+}
+
+// resumeAll restores the files of folders that have vanished, where that was begun and is not finished, by this process
+// or by one that was killed, and where a document was written into such a folder before its loss was noticed.
+func (ed *Adopter) resumeAll(ctx context.Context) {
+	if ed.engine.Env().ReadOnly {
+		return
+	}
+	for _, k := range ed.present() {
+		err := ed.resume(ctx, k)
+		if err != nil && ctx.Err() == nil {
+			ed.engine.Env().Logger.Warn("restoring the files of a folder that was missing", "folder", k.Name(), "err", err)
+		}
+	}
+}
+
+func (ed *Adopter) resume(ctx context.Context, k *engine.Kind) error {
+	if marked, err := k.Restoring(); err != nil || len(marked) == 0 {
+		return err
+	}
+	if err := ed.engine.CatchUp(ctx); err != nil {
+		return err
+	}
+	lost, err := ed.inLost(ctx, k, nil)
+	if err != nil {
+		return err
+	}
+	return (&Files{ed}).settle(ctx, k.Name(), slices.Sorted(maps.Keys(lost)), true)
+}
+
+// ResumeVanished restores the files of folders that have vanished, after this process has created one of them again.
+func (ed *Adopter) ResumeVanished(ctx context.Context) {
+	vanished := false
+	for _, k := range ed.engine.Kinds().All {
+		vanished = k.Vanished() || vanished
+	}
+	if vanished {
+		ed.resumeAll(ctx)
+	}
+}
+
+// rootProblems returns an error for each folder that was lost by accident, while files of it are missing.
 func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
-	lost, err := ed.lostRoots(k)
+	lost, err := ed.lostFolders(k)
 	if err != nil {
 		return []error{err}
 	}
-	for _, root := range lost {
-		n := 0
-		for _, err := range ed.engine.IDs(context.Background(), k, engine.Filters{Prefix: root + "/"}) {
-			if err != nil {
-				break
-			}
-			n++
+	if len(lost) == 0 {
+		return nil
+	}
+	missing := make([]int, len(lost))
+	for id, err := range ed.engine.IDs(context.Background(), k, engine.Filters{}) {
+		if err != nil {
+			break
 		}
-		if n > 0 {
-			problems = append(problems, goneProblem(k.File(root)+", an adopted folder,", n))
+		for i, f := range lost {
+			if !f.has(k, id) {
+				continue
+			}
+			if _, companion := k.Document(id); !companion && (!f.marked || ed.ReallyMissing(context.Background(), k, id,
+				k.FileName(id))) {
+				missing[i]++
+			}
+		}
+	}
+	for i, n := range missing {
+		f := lost[i]
+		switch {
+		case n == 0:
+		case f.marked:
+			problems = append(problems, fmt.Errorf("%s was missing, and %s not restored yet: nothing is deleted, and the "+
+				"next read, opening or repair restores what log and archive have", f.path(k),
+				human.Count(n, "file of it is", "files of it are")))
+		default:
+			problems = append(problems, goneProblem(f.path(k)+", an adopted folder,", n))
 		}
 	}
 	return problems
@@ -113,3 +218,6 @@ func goneProblem(what string, files int) error {
 	return fmt.Errorf("%s is missing, with %s: nothing is deleted, and the next read or repair restores what log and "+
 		"archive have", what, human.Count(files, "file", "files"))
 }
+
+// errBeyond is the cause of an error for a file that nothing can restore.
+var errBeyond = errors.New("the file is missing, and the log no longer has the version: run memctl verify")

@@ -21,6 +21,8 @@ type settling struct {
 	unseen  bool                // no process watched
 	strays  map[string][]*stray // by id
 	gone    map[string]bool     // all ids, for a kind with companions
+	lost    map[string]bool     // ids in folders that vanished by accident: no deletion is adopted
+	beyond  map[string]bool     // ids in lost that nothing can restore
 	deleted []*commit.Part
 	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // from log, archive or a stray file
@@ -99,11 +101,10 @@ func (s *settling) one(held *wal.Held, id string) error {
 		return err
 	}
 	if !gone {
-		s.ed.lost.remove(s.k.Key(id))
 		return nil
 	}
 	strays := s.strays[id]
-	adopt := len(strays) == 0 && s.adopt && !s.ed.lost.has(s.k.Key(id))
+	adopt := len(strays) == 0 && s.adopt && !s.lost[id]
 	if adopt && s.unseen { // no process saw it go: do not give up the last copy
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}
@@ -119,7 +120,9 @@ func (s *settling) one(held *wal.Held, id string) error {
 	}
 	switch {
 	case err != nil:
-		s.ed.lost.remove(s.k.Key(id)) // nothing restores it
+		if errors.Is(err, errBeyond) {
+			s.beyond[id] = true
+		}
 		return err
 	case is.Adopt != nil:
 		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.Adopt.file)
@@ -176,7 +179,6 @@ func (s *settling) putBack(held *wal.Held) error {
 }
 
 func (s *settling) restored(is *Verdict) {
-	s.ed.lost.remove(s.k.Key(is.ID))
 	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
 		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
 	if strays := s.strays[is.ID]; len(strays) > 0 {

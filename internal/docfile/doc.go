@@ -15,6 +15,8 @@
 //	<root>/quarantine/unreadable-<name>
 //	                                  what was not hashed: a folder, a link, a file that is too large or unreadable
 //
+//	<root>/wal/restoring              folders whose files are being restored; absent if there are none
+//
 // <believed> is what was known of the file when it was displaced, so that any process can later determine
 // whether the file was modified since:
 //
@@ -50,6 +52,17 @@
 // A folder in the place of a document means that the document is missing; it blocks a change that writes
 // the document. The caller makes sure that the path of a document is not a folder in the path of another:
 // see kind.Beside.
+//
+// # Folders that have to exist
+//
+// A folder whose documents are files that a user may delete can itself vanish by accident. Then its files are restored,
+// one after the other, and until all of them are back, one that is missing is not deleted. That is recorded in
+// wal/restoring before the folder is created again (Folder.Restore), and ended when all files are durable
+// (Folder.Restored), under flush.lock. A round that creates one of FolderOptions.Kept records it by itself. Each line
+// is JSON, and the last one of a folder is valid; one that is not complete is ignored:
+//
+//	{"folder":"notes/vault"}               the path of the folder in the store, with the names of files
+//	{"folder":"notes/vault","done":true}   its files are back; when all are, the file is removed
 //
 // # Empty documents
 //

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -24,6 +26,13 @@ type Folder struct {
 	name string
 	dir  string // path, with a trailing separator
 	o    FolderOptions
+
+	recording sync.Mutex  // held while RestoringFile is written
+	vanished  atomic.Bool // see Vanished
+
+	reading sync.Mutex
+	kept    []string // the result of Kept for the file with keptBy
+	keptBy  vfs.Info
 }
 
 // FolderOptions are the properties of a folder. The zero value is a folder of JSON documents.
@@ -34,8 +43,12 @@ type FolderOptions struct {
 	Empty bool
 	// Most is how many bytes a document has at most; a larger file is not read. 0: as the reader says.
 	Most int64
-	// Kept returns the paths of folders in a tree that stay when the last document in them is removed. nil: none do.
+	// Kept returns the paths of folders in a tree that have to exist: they stay when the last document in them is
+	// removed, and before one that is missing is created again, that is recorded (Folder.Restore). nil: there are none.
 	Kept func(fsys vfs.FS, root string) ([]string, error)
+	// KeptBy is the path, in the store, of the file that Kept reads: as long as that is unchanged, Kept is not called
+	// again.
+	KeptBy string
 }
 
 // Folder returns the folder of documents with this name below the root. It does not access the disk.

@@ -142,6 +142,9 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return failure("examine the folder", f.l.rel(dir), err)
 		}
+		if err := f.recordVanished(dir); err != nil {
+			return err
+		}
 		made := f.l.FS.Mkdir(dir, mode)
 		if made != nil && !errors.Is(made, fs.ErrExist) {
 			return failure("create the folder", f.l.rel(dir), made)
@@ -156,6 +159,42 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	return nil
 }
 
+// recordVanished records that a folder is about to be created again, if it has to exist: its files are to be restored,
+// and until they are, none of them was deleted.
+func (f *Folder) recordVanished(dir string) error {
+	kept, err := f.haveToExist()
+	if err != nil {
+		return err
+	}
+	for _, name := range kept {
+		if f.Path(name) == dir {
+			return f.Restore(name)
+		}
+	}
+	return nil
+}
+
+// haveToExist returns the folders that FolderOptions.Kept names.
+func (f *Folder) haveToExist() ([]string, error) {
+	if f.o.Kept == nil {
+		return nil, nil
+	}
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	info, err := f.l.FS.Stat(f.l.path(filepath.FromSlash(f.o.KeptBy)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && info == f.keptBy {
+		return f.kept, nil
+	}
+	kept, err := f.o.Kept(f.l.FS, f.l.Root)
+	if err == nil {
+		f.kept, f.keptBy = kept, info
+	}
+	return kept, err
+}
+
 // removeEmpty removes the folders above a document that was removed or renamed, the innermost first, until one of them
 // is not empty or is among those that Options.Kept returns. If Kept fails, removeEmpty removes nothing.
 func (f *Folder) removeEmpty(name string) {
@@ -163,12 +202,9 @@ func (f *Folder) removeEmpty(name string) {
 	if len(dirs) == 0 {
 		return
 	}
-	var kept []string
-	if f.o.Kept != nil {
-		var err error
-		if kept, err = f.o.Kept(f.l.FS, f.l.Root); err != nil {
-			return
-		}
+	kept, err := f.haveToExist()
+	if err != nil {
+		return
 	}
 	for _, dir := range slices.Backward(dirs) {
 		if slices.ContainsFunc(kept, func(name string) bool { return f.Path(name) == dir }) || f.l.FS.Remove(dir) != nil {

@@ -11,6 +11,12 @@
 // failures breaker.go decides whether the embedder is asked, and kept.go shares that with the user's other processes,
 // in a file outside of the store.
 //
+// # Notes
+//
+// The texts of sections of notes get vectors in the background only (sections.go): RunSections looks for texts without
+// one every two seconds, in whatever process has the embedder. Their vectors are in a view of their own, package
+// internal/view/meanings.
+//
 // # The model
 //
 // All vectors of a store are by one model. Vectors of another model are not stored (model.go implements the committer's

@@ -33,6 +33,7 @@ type Embedding struct {
 	config   Config
 	breaker  Breaker
 	precedes Before // finds the memory before another in its session; nil: unavailable
+	sections Sections
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
@@ -62,9 +63,11 @@ type Config struct {
 	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
-// New returns the embedder of a store. before finds, for a memory, the previous one in the same session.
-func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, c Config) *Embedding {
-	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, config: c}
+// New returns the embedder of a store. The parameter before finds, for a memory, the previous one in the same session;
+// sections has the texts of notes, nil if they are not embedded.
+func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, sections Sections,
+	c Config) *Embedding {
+	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, sections: sections, config: c}
 	host, service := eng.Env(), c.Service
 	e.breaker.Clock = host.Clock
 	if service != "" && host.StateDir != "" && !places.Within(host.StateDir, host.Dir) {

@@ -24,7 +24,7 @@ func TestWrite(t *testing.T) {
 			return list, nil
 		}}
 	c := commit.New(p.Engine, p.Vectors, p.Counts, p.Flusher, p.Host, commit.Config{Embeds: true})
-	em := embedding.New(p.Engine, p.Vectors, c, p.Words.Before, config)
+	em := embedding.New(p.Engine, p.Vectors, c, p.Words.Before, nil, config)
 	defer em.Close()
 	ops := []commit.Op{{ID: "a", Memory: &memstore.Memory{ID: "a", Content: "one"}},
 		{ID: "b", Memory: &memstore.Memory{ID: "b", Content: "two", Embedding: []float32{3, 2, 1}}}}

@@ -65,6 +65,8 @@ type Kind struct {
 	// Roots returns, in the place of ids, the folders of a kind with a tree and companions that have to exist in a store.
 	// The loss of one is an accident, and no deletion of the documents in it. nil: there are none.
 	Roots func(fsys vfs.FS, store string) ([]string, error)
+	// RootsFile is the path, in the store, of the file that Roots reads.
+	RootsFile string
 
 	// Decode decodes a document of this kind. The result may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
@@ -90,7 +92,8 @@ var (
 	Notes = &Kind{
 		At: 2, Letter: record.Note, Section: index.Notes, Folder: record.NoteFolder, Noun: "note", Opaque: true,
 		Paths: note.System(), Feature: wal.FeatureNotes, FileWins: true, MostBytes: note.MostBytes, FoldsAsDisk: true,
-		Companion: note.Companion, Owner: note.Owner, Moved: note.Moved, Roots: note.AdoptedRoots, Decode: decodeNote,
+		Companion: note.Companion, Owner: note.Owner, Moved: note.Moved, Roots: note.AdoptedRoots,
+		RootsFile: note.AdoptedFile, Decode: decodeNote,
 	}
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}

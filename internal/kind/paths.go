@@ -161,6 +161,7 @@ func (k *Kind) CheckID(id string) error {
 func (k *Kind) In(l docfile.Layout) *docfile.Folder {
 	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, Most: k.MostBytes}
 	if k.Roots != nil {
+		o.KeptBy = k.RootsFile
 		o.Kept = func(fsys vfs.FS, root string) ([]string, error) {
 			names, err := k.Roots(fsys, root)
 			for i, folder := range names {
@@ -170,12 +171,6 @@ func (k *Kind) In(l docfile.Layout) *docfile.Folder {
 		}
 	}
 	return l.FolderOf(k.Folder, o)
-}
-
-// IsIn reports whether a document, or the companion of one, is in one of the Roots.
-func (k *Kind) IsIn(id, root string) bool {
-	beside, _ := k.Companion(root)
-	return strings.HasPrefix(id, root+"/") || strings.HasPrefix(id, beside+"/")
 }
 
 // Filed returns all kinds whose documents have files: Kinds and Scopes, in the order of Folders.

@@ -27,8 +27,9 @@ const (
 	mostHeaded = 4096
 )
 
-// CutVersion changes when Sections cuts a note otherwise: sections are numbered.
-const CutVersion = 1
+// CutVersion changes when Sections cuts a note otherwise, since sections are numbered, and when they get other texts
+// for search by words. Version 2 has the tags of front matter.
+const CutVersion = 2
 
 // Sections cuts a note at its Markdown headings, and between lines where it would have more than MostCharacters. A
 // line is never cut. Blank lines around a section do not belong to it. A note that is no text has no sections, and

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/internal/view/meanings"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/views"
@@ -95,6 +96,7 @@ type Parts struct {
 	Views     *views.Views
 	Words     *words.Query
 	Sections  *words.Query
+	Meanings  *meanings.Query
 	Orders    *words.Orders
 	Flusher   *flush.Flusher
 	Scopes    *scopes.Scopes
@@ -122,6 +124,7 @@ func New(t testing.TB, dir string) *Parts {
 	p.Vectors, p.Counts = vectors.New(p.Engine, p.Host), counts.New(p.Engine)
 	p.Views = views.New(p.Engine, views.All)
 	p.Words, p.Sections, p.Orders = p.Views.Words()
+	p.Meanings = p.Views.Meanings()
 	p.Host.maker = rebuild.New(p.Engine, p.Vectors, p.Views, nil)
 	p.Flusher, err = flush.New(p.Engine, p.Vectors, p.Views, p.Host.maker, p.Host, false)
 	must(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/jsondoc"
 	notes "github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/record"
@@ -28,6 +29,9 @@ const Words = Views + "/words"
 
 // Sections is that of the view by which the words of notes are searched.
 const Sections = Views + "/sections"
+
+// Meanings is that of the view by which notes are searched by meaning.
+const Meanings = Views + "/meanings"
 
 // Working is the folder of the scopes of working memory.
 const Working = "working"
@@ -73,6 +77,7 @@ var list = slices.Concat([]place{
 	{"wal/purges", named},
 	{"wal/purged-texts", named},
 	{"wal/adopted", named},
+	{docfile.RestoringFile, named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},
@@ -97,6 +102,7 @@ var list = slices.Concat([]place{
 	{"tmp/purge", folder | optional},
 	{vector.Folder, folder | top | optional},
 	{Views, folder | top | optional},
+	{Meanings, folder | optional},
 	{Sections, folder | optional},
 	{Words, folder | optional},
 	{"wal", folder | top | sole},

@@ -13,7 +13,7 @@ type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
 	from     *query.Sources
-	last     cutNote // the note whose sections were read last
+	cut      cutNotes // notes whose sections were read
 }
 
 // cutNote is a version of a note, cut into sections: a phrase is looked for in one section after the other, and a note
@@ -23,6 +23,24 @@ type cutNote struct {
 	lsn      uint64
 	doc      []byte
 	sections []note.Section
+	tags     []string
+}
+
+// cutNotes are cut notes by path. A query with a phrase looks at sections in the order of their scores, which alternate
+// between notes.
+type cutNotes struct {
+	notes map[string]cutNote
+	bytes int
+}
+
+// cutMost is how many bytes of notes cutNotes has at most, besides one note.
+const cutMost = 16 << 20
+
+func (c *cutNotes) add(n cutNote) {
+	if c.bytes += len(n.doc); c.notes == nil || c.bytes > cutMost {
+		c.notes, c.bytes = map[string]cutNote{}, len(n.doc)
+	}
+	c.notes[n.path] = n
 }
 
 // tell passes the notes on the query to q.Note, each once.

@@ -49,7 +49,7 @@ type aNote struct {
 // content.
 func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc bool) (n aNote, err error) {
 	k, now := s.engine.Kinds().Notes, s.engine.Env().Clock()
-	if n.Version, err = s.engine.Find(ctx, k, path, doc); err != nil {
+	if n.Version, err = s.engine.Find(ctx, k, path, doc || f.Reads()); err != nil { // its front matter may have tags
 		return n, err
 	}
 	side, err := s.engine.Find(ctx, k, note.SidecarOf(path), true)
@@ -78,11 +78,13 @@ func (n *aNote) asMemory(path string) *memstore.Memory {
 	for name, v := range n.sidecar.Metadata {
 		m.Metadata[name] = v
 	}
-	if len(n.sidecar.Tags) > 0 {
-		tags := make([]any, len(n.sidecar.Tags))
-		for i, t := range n.sidecar.Tags {
-			tags[i] = t
+	var tags []any
+	for _, t := range append(slices.Clone(n.sidecar.Tags), note.Tags(n.Doc)...) {
+		if !slices.Contains(tags, any(t)) {
+			tags = append(tags, t)
 		}
+	}
+	if len(tags) > 0 {
 		m.Metadata["tags"] = tags
 	}
 	if n.sidecar.Session != "" {
@@ -119,7 +121,7 @@ func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *fo
 	hit.Note = &memstore.NoteSection{Path: h.ID, Version: n.LSN, CreatedAt: n.Line.CreatedAt, UpdatedAt: n.Line.UpdatedAt,
 		Headings: at.Headings, From: at.From, To: at.To, Text: string(n.Doc[at.Start:at.End])}
 	if q.Explain {
-		hit.Explanation = a.explained(h, func() []query.Text { return view.TextsOf(h.ID, n.Doc, &at) })
+		hit.Explanation = a.explained(h, func() []query.Text { return view.TextsOf(h.ID, n.Doc, &at, note.Tags(n.Doc)) })
 	}
 	if q.Fragment > 0 {
 		hit.Fragment = fragmentOf(hit.Note.Text, a.query, a.analyzer, q.Fragment)
@@ -133,22 +135,24 @@ func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 	return v.Line.UpdatedAt, err == nil
 }
 
-// sectionTexts returns the texts of a section; nil if its note is not of that version any more, or cannot be read. last
-// keeps the note for the next section.
-func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, last *cutNote,
+// sectionTexts returns the texts of a section; nil if its note is not of that version any more, or cannot be read. had
+// keeps notes for the next sections.
+func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, had *cutNotes,
 	bad *unreadable) ([]query.Text, error) {
 	path, i, _ := note.SplitSectionID(id)
-	if last.path != path || last.lsn != lsn {
+	n, ok := had.notes[path]
+	if !ok || n.lsn != lsn {
 		v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, true)
 		if err != nil {
 			return nil, bad.pass(ctx, err)
 		}
-		*last = cutNote{path, v.LSN, v.Doc, note.Sections(v.Doc)}
+		n = cutNote{path, v.LSN, v.Doc, note.Sections(v.Doc), note.Tags(v.Doc)}
+		had.add(n)
 	}
-	if last.lsn != lsn || i >= len(last.sections) {
+	if n.lsn != lsn || i >= len(n.sections) {
 		return nil, nil
 	}
-	return view.TextsOf(path, last.doc, &last.sections[i]), nil
+	return view.TextsOf(path, n.doc, &n.sections[i], n.tags), nil
 }
 
 // firstOfNotes returns a function that accepts the first section of each note that passes the filters.

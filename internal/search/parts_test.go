@@ -15,7 +15,7 @@ func TestMemories(t *testing.T) {
 	p := parts.New(t, t.TempDir())
 	p.Put(t, memstore.Memory{ID: "boat", Content: "the boat sails to Como"})
 	p.Put(t, memstore.Memory{ID: "train", Content: "the train goes to Milan"})
-	s := search.New(p.Engine, p.Vectors, p.Words, p.Sections, p.Orders)
+	s := search.New(p.Engine, p.Vectors, p.Words, p.Sections, p.Meanings, p.Orders)
 	for _, where := range []string{"log", "files"} {
 		hits, err := s.Memories(t.Context(), search.Query{Text: "sailing", Limit: 5}, engine.Filters{})
 		if err != nil || len(hits) != 1 || hits[0].Memory.ID != "boat" {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/view/meanings"
 	"github.com/varve-db/varve/internal/view/vectors"
 	view "github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/internal/words"
@@ -26,12 +28,14 @@ type Search struct {
 	vectors  *vectors.Vectors
 	words    *view.Query
 	sections *view.Query // of notes
+	meanings *meanings.Query
 	orders   *view.Orders
 }
 
 // New returns the search of a store.
-func New(eng *engine.Engine, vs *vectors.Vectors, words, sections *view.Query, orders *view.Orders) *Search {
-	return &Search{engine: eng, vectors: vs, words: words, sections: sections, orders: orders}
+func New(eng *engine.Engine, vs *vectors.Vectors, words, sections *view.Query, near *meanings.Query,
+	orders *view.Orders) *Search {
+	return &Search{engine: eng, vectors: vs, words: words, sections: sections, meanings: near, orders: orders}
 }
 
 // Query describes a search: exactly one of Vector, Like and Text, or Text and Vector.
@@ -48,7 +52,7 @@ type Query struct {
 	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
 	// score.
 	Text string
-	// Kinds are those that the search finds; none means all of them. Of notes it finds sections, by Text only.
+	// Kinds are those that the search finds; none means all of them. Of notes it finds sections, not by Like.
 	Kinds []memstore.Kind
 	// Share is the weight of Vector in a query that has Text too; the weight of Text is 1. 0 means 0.25.
 	Share float64
@@ -275,10 +279,23 @@ func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int,
 // near returns the n best hits by Vector.
 func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, least float64,
 	bad *unreadable) ([]found, error) {
-	if !q.finds(memstore.KindMemory) {
-		return nil, nil // sections have no vectors
+	var list []found
+	if q.finds(memstore.KindMemory) {
+		var err error
+		if list, err = s.nearest(ctx, q.Vector, f, n, least, bad, q.Model); err != nil {
+			return nil, err
+		}
 	}
-	return s.nearest(ctx, q.Vector, f, n, least, bad, q.Model)
+	if !s.findsNotes(q) || s.meanings.Absent() {
+		return list, nil
+	}
+	notes, err := s.nearestSections(ctx, q, f, n, least, bad)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, notes...)
+	slices.SortFunc(list, compareFound)
+	return list[:min(n, len(list))], nil
 }
 
 // few counts a hit of a session, and reports whether it is one of the first PerSession. Memories without a session are

@@ -69,6 +69,36 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 	return list, err
 }
 
+// nearestSections returns the sections of the n notes whose sections are nearest to the vector of a query.
+func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filters, n int, least float64,
+	bad *unreadable) ([]found, error) {
+	view, err := s.vectors.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	metric, dim := view.Metric(), view.Dim()
+	err = s.sameModel(q.Model, view)
+	if rerr := view.Release(); err == nil {
+		err = rerr
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case dim != 0 && len(q.Vector) != dim:
+		return nil, s.vectors.OtherDimension("query Vector", len(q.Vector), dim)
+	case metric == vector.IP && vector.Norm(q.Vector) == 0:
+		return nil, &errs.FieldError{Field: "query Vector", Err: errors.New("zero vector: no direction to compare")}
+	}
+	notes := s.firstOfNotes(ctx, f, bad)
+	hits, err := s.meanings.Search(ctx, q.Vector, metric, n, least,
+		func(path string) (bool, error) { return notes.judge(ctx, path) })
+	list := make([]found, len(hits))
+	for i, h := range hits {
+		list[i] = found{ID: h.Path, note: true, section: h.Section, lsn: h.LSN, Score: h.Score, similarity: h.Score}
+	}
+	return list, err
+}
+
 // passes returns a function that reports whether a memory passes the filters. It adds errors of reading to bad.
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) { return false, bad.pass(ctx, err) }

@@ -32,29 +32,27 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		})
 		return list, err
 	}
-	err = s.words.With(ctx, func(snap *view.Snapshot) error {
-		return s.sections.With(ctx, func(notes *view.Snapshot) error {
-			if notes.Analyzer.Print() == snap.Analyzer.Print() {
-				all, err := words.Union(snap.Set, notes.Set)
-				if err == nil {
-					list, err = s.within(ctx, of, f, n, least, bad, a, snap, all)
-				}
-				return err
+	err = view.WithBoth(ctx, s.words, s.sections, func(snap, notes *view.Snapshot) error {
+		if notes.Analyzer.Print() == snap.Analyzer.Print() {
+			all, err := words.Union(snap.Set, notes.Set)
+			if err == nil {
+				list, err = s.within(ctx, of, f, n, least, bad, a, snap, all)
 			}
-			// The settings have just been changed, and the files of one of both have not followed yet.
-			other := &asked{}
-			if list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set); err != nil {
-				return err
-			}
-			more, err := s.within(ctx, of, f, n, least, bad, other, notes, notes.Set)
-			for i := range more {
-				more[i].asked = other
-			}
-			list = append(list, more...)
-			slices.SortFunc(list, compareFound)
-			list = list[:min(n, len(list))]
 			return err
-		})
+		}
+		// The settings have just been changed, and the files of one of both have not followed yet.
+		other := &asked{}
+		if list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set); err != nil {
+			return err
+		}
+		more, err := s.within(ctx, of, f, n, least, bad, other, notes, notes.Set)
+		for i := range more {
+			more[i].asked = other
+		}
+		list = append(list, more...)
+		slices.SortFunc(list, compareFound)
+		list = list[:min(n, len(list))]
+		return err
 	})
 	return list, err
 }
@@ -145,7 +143,7 @@ func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.S
 	}
 	textsOf := func(id string) ([]query.Text, error) {
 		if view.IsOfSections(h.At.Part) {
-			return s.sectionTexts(ctx, id, h.LSN, &a.last, bad)
+			return s.sectionTexts(ctx, id, h.LSN, &a.cut, bad)
 		}
 		return s.texts(ctx, id, a, bad)
 	}

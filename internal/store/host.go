@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
@@ -9,7 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/rebuild"
+	"github.com/varve-db/varve/internal/view/meanings"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -62,6 +65,7 @@ func (h host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Ed
 func (h host) Upkeep(ctx context.Context) {
 	h.st.Retention.Upkeep(ctx)
 	h.st.Purger.OverwriteDue(ctx)
+	h.st.Adopter.ResumeVanished(ctx)
 }
 
 func (h host) CheckParked(ctx context.Context) { h.st.Adopter.CheckParked(ctx) }
@@ -77,4 +81,22 @@ func (h host) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wa
 
 func (h host) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	return h.st.Scopes.OursScope(key, least, data)
+}
+
+// sectionTexts implements embedding.Sections.
+type sectionTexts struct {
+	*meanings.Query
+	st *Store
+}
+
+// Add implements embedding.Sections. The vectors are in files that belong to an index, so it writes the first one.
+func (s sectionTexts) Add(ctx context.Context, model string, list []meanings.Vector) (int, error) {
+	n, err := s.st.Views.AddMeanings(ctx, model, list)
+	if errors.Is(err, views.ErrNoIndex) {
+		if err := s.st.Flusher.Flush(ctx, flush.MergeFlush); err != nil {
+			return 0, err
+		}
+		n, err = s.st.Views.AddMeanings(ctx, model, list)
+	}
+	return n, err
 }

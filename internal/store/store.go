@@ -161,13 +161,14 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	embeds := commit.Config{Embeds: c.Embedder.Call != nil, Fit: c.Embedder.Fit}
 	st.Committer = commit.New(eng, st.Vectors, st.Counts, st.Flusher, up, embeds)
 	st.Adopter = adopt.New(eng, st.Vectors, st.Committer, st.Flusher)
-	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, c.Embedder)
+	near := st.Views.Meanings()
+	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, sectionTexts{near, st}, c.Embedder)
 	st.History = history.New(eng)
 	st.Notes = notes.New(eng, st.Committer, st.History, adopt.NewFiles(st.Adopter))
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes, st.Notes)
 	st.Undoer = undo.New(eng, st.Committer)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
-	st.Search = search.New(eng, st.Vectors, words, sections, orders)
+	st.Search = search.New(eng, st.Vectors, words, sections, near, orders)
 	eng.SetOrders(orders, orders.Times)
 	return nil
 }
@@ -223,6 +224,7 @@ func (st *Store) start(c *Config) {
 	}
 	if c.Embedder.Call != nil {
 		st.running.Go(func() { st.Embedding.Run(run) })
+		st.running.Go(func() { st.Embedding.RunSections(run) })
 	}
 }
 

@@ -73,6 +73,12 @@ func Vector(id, state string) []float32 {
 // IsGroup reports whether a key is that of an assembly.
 func IsGroup(id string) bool { return strings.HasSuffix(id, ".group") }
 
+// IsNote reports whether a key is that of a note.
+func IsNote(id string) bool { return strings.HasSuffix(id, ".note") }
+
+// NotePath returns the path of the note with a key.
+func NotePath(id string) string { return "storm/" + id + ".md" }
+
 // MemberIDs returns the memories that belong to a key.
 func MemberIDs(key string) (ids []string) {
 	if !strings.HasSuffix(key, ".batch") {
@@ -99,16 +105,22 @@ func OneState(key string, get func(id string) string) string {
 // StatesBelow returns a function that reads states from the files, as any program could.
 func StatesBelow(dir string) func(id string) string {
 	return func(id string) string {
-		folder := "memories"
-		if IsGroup(id) {
-			folder = "assemblies"
+		name := filepath.Join("memories", jsondoc.FileName(id))
+		switch {
+		case IsGroup(id):
+			name = filepath.Join("assemblies", jsondoc.FileName(id))
+		case IsNote(id):
+			name = filepath.Join("notes", filepath.FromSlash(NotePath(id)))
 		}
-		b, err := os.ReadFile(filepath.Join(dir, folder, jsondoc.FileName(id)))
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			return "-"
 		}
 		if err != nil {
 			return NoState(err)
+		}
+		if IsNote(id) {
+			return Stated(string(b))
 		}
 		if IsGroup(id) {
 			var a assembly.Assembly

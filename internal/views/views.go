@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/view/meanings"
 	"github.com/varve-db/varve/internal/view/words"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -34,6 +35,7 @@ type Views struct {
 	list   []view.View // the views that write files
 	words  *words.Query
 	places *words.Query // of sections
+	near   *meanings.Query
 	orders *words.Orders
 	due    atomic.Bool // files may be missing or behind, even if no index is written
 	retry  atomic.Int64
@@ -59,11 +61,17 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 }
 
 // Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once; Close closes
-// them.
+// them, and what Meanings has returned.
 func (vs *Views) Words() (memories, sections *words.Query, orders *words.Orders) {
 	vs.words, vs.orders = words.NewQuery(vs.engine, vs.damaged), words.NewOrders(vs.engine, vs.damaged)
 	vs.places = words.NewSectionsQuery(vs.engine, vs.damaged)
 	return vs.words, vs.places, vs.orders
+}
+
+// Meanings creates the query for search of notes by meaning. Call it once, after Words.
+func (vs *Views) Meanings() *meanings.Query {
+	vs.near = meanings.NewQuery(vs.engine, vs.damaged)
+	return vs.near
 }
 
 // absent reports whether a view has no content in this store, so that it has no files.
@@ -92,6 +100,9 @@ func (vs *Views) Close() error {
 	err := vs.closeList()
 	if vs.words != nil {
 		err = errors.Join(err, vs.words.Close(), vs.places.Close())
+	}
+	if vs.near != nil {
+		err = errors.Join(err, vs.near.Close())
 	}
 	if vs.orders != nil {
 		err = errors.Join(err, vs.orders.Close())
@@ -316,6 +327,9 @@ func (vs *Views) release() error {
 	err := vs.closeList()
 	if vs.words != nil {
 		err = errors.Join(err, vs.words.Forget(), vs.places.Forget())
+	}
+	if vs.near != nil {
+		err = errors.Join(err, vs.near.Forget())
 	}
 	if vs.orders != nil {
 		err = errors.Join(err, vs.orders.Forget())

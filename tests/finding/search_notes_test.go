@@ -1,9 +1,11 @@
 package finding
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -178,7 +180,7 @@ func sorted(hits string) string {
 	return strings.Join(list, ", ")
 }
 
-// TestNotesByFilters: filters hold for notes, by what their sidecars say.
+// TestNotesByFilters: filters hold for notes, by what their sidecars and their front matter say.
 func TestNotesByFilters(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, nil)
@@ -197,6 +199,7 @@ func TestNotesByFilters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	write(t, st, "c/front.md", "---\ntags: [x, green tea]\n---\nzebra\n\n# More\n\nzebra crossing\n")
 	where := func(s string) varve.Filter {
 		f, err := varve.Where(s)
 		if err != nil {
@@ -212,12 +215,13 @@ func TestNotesByFilters(t *testing.T) {
 		"prefix":   {varve.WithPrefix("a/"), "a/m, a/plain.md:1-1"},
 		"prefix b": {varve.WithPrefix("b/"), "b/all.md:1-1, b/soon.md:1-1"},
 		"session":  {varve.InSession("s"), "a/m, b/all.md:1-1"},
-		"tag x":    {varve.WithTag("x"), "a/m, b/all.md:1-1"},
+		"tag x":    {varve.WithTag("x"), "a/m, b/all.md:1-1, c/front.md:6-8 More"},
 		"tag y":    {varve.WithTag("y"), "b/all.md:1-1"},
 		"where":    {where("source=desk"), "b/all.md:1-1"},
-		"where !":  {where("!source"), "a/m, a/plain.md:1-1, b/soon.md:1-1"},
+		"tag tea":  {varve.WithTag("green tea"), "c/front.md:6-8 More"},
+		"where !":  {where("!source"), "a/m, a/plain.md:1-1, b/soon.md:1-1, c/front.md:6-8 More"},
 		"since":    {varve.Since(future), ""},
-		"until":    {varve.Until(future), "a/m, a/plain.md:1-1, b/all.md:1-1, b/soon.md:1-1"},
+		"until":    {varve.Until(future), "a/m, a/plain.md:1-1, b/all.md:1-1, b/soon.md:1-1, c/front.md:6-8 More"},
 		"updated":  {varve.Updated(future, time.Time{}), ""},
 	} {
 		for range 2 {
@@ -228,6 +232,12 @@ func TestNotesByFilters(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if got := find(t, st, varve.Query{Text: "+tag:tea +crossing"}); got != "c/front.md:6-8 More" {
+		t.Errorf("a tag of the front matter in a query: %q", got)
+	}
+	if got := find(t, st, varve.Query{Text: "zebra tag:green"}); !strings.HasPrefix(got, "c/front.md") {
+		t.Errorf("by a tag: %q", got)
 	}
 }
 
@@ -454,5 +464,73 @@ func TestDamagedSections(t *testing.T) {
 	}
 	if got := find(t, st, varve.Query{Text: "+sailor7"}); got != "7.md:3-4 Crew" {
 		t.Error(got)
+	}
+}
+
+// TestDamagedWords: damage in the index of words of memories is found there by a search of memories and notes, and the
+// sections of notes are not made again.
+func TestDamagedWords(t *testing.T) {
+	for _, name := range []string{"words", "sections"} {
+		many := func(of string) string { // so that a segment has many blocks, each with a checksum
+			var b strings.Builder
+			for i := range 200 {
+				fmt.Fprintf(&b, "%s%dword ", of, i)
+			}
+			return b.String()
+		}
+		dir := t.TempDir()
+		st := opened(t, dir, nil)
+		for i := range 50 {
+			write(t, st, fmt.Sprintf("%d.md", i), fmt.Sprintf("# Boat %d\nsails\n# Crew\nsailor%d %s\n", i, i,
+				many(fmt.Sprint("n", i))))
+			text := fmt.Sprintf("a boat with sailor%d %s", i, many(fmt.Sprint("m", i)))
+			m := varve.Memory{ID: fmt.Sprint("m", i), Content: text}
+			if _, err := st.Put(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := st.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "view_index", name, "*.seg"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		hurt := 0
+		for _, file := range files {
+			sound, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := 64; at < len(sound); at += 1 + len(sound)/50 {
+				b := bytes.Clone(sound)
+				b[at] ^= 0x55
+				if err := os.WriteFile(file, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				other := opened(t, dir, &varve.Options{NoBackground: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				if got := sorted(find(t, other, varve.Query{Text: "+sailor7"})); got != sorted("7.md:3-4 Crew, m7") {
+					t.Error(got)
+				}
+				for _, folder := range []string{"words", "sections"} {
+					told := strings.Contains(log.String(), "view_index/"+folder)
+					if told && folder != name {
+						t.Errorf("damage of %s: %s", name, &log)
+					} else if told {
+						hurt++
+					}
+				}
+				if err := other.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(file, sound, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if hurt == 0 {
+			t.Errorf("no damage of %s was found by a search", name)
+		}
 	}
 }

@@ -29,7 +29,7 @@ func stormOptions() *varve.Options {
 // The parts of one process of a storm.
 const (
 	stormWorkers = 3
-	stormKeys    = 7
+	stormKeys    = 8
 	stormCounter = "counter"
 	stormElder   = "elder" // the slot of a process that lives long and only reads
 )
@@ -167,6 +167,8 @@ func (s *stormer) key(g, k int) string {
 		return fmt.Sprintf("s%s.g%d.batch", s.slot, g) // written as a batch of several
 	case 6:
 		return fmt.Sprintf("s%s.g%d.group", s.slot, g) // an assembly
+	case 7:
+		return fmt.Sprintf("s%s.g%d.note", s.slot, g)
 	}
 	return fmt.Sprintf("s%s.g%d.k%d", s.slot, g, k)
 }
@@ -232,10 +234,17 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 		err = s.st.Apply(ctx, b)
 	case storetest.IsGroup(key) && state != "-":
 		_, err = s.st.Assemblies().Put(ctx, s.group(key, storetest.Content(state, size)), varve.AllowMissing())
+	case storetest.IsNote(key) && state != "-":
+		var info varve.NoteInfo
+		info, err = s.st.Notes().Write(ctx, storetest.NotePath(key), []byte(storetest.Content(state, size)))
+		m.Version = info.Version
 	case state == "-":
-		if storetest.IsGroup(key) {
+		switch {
+		case storetest.IsGroup(key):
 			err = s.st.Assemblies().Delete(ctx, key)
-		} else {
+		case storetest.IsNote(key):
+			err = s.st.Notes().Delete(ctx, storetest.NotePath(key))
+		default:
 			err = s.st.Delete(ctx, key)
 		}
 		if errors.Is(err, varve.ErrNotFound) {

@@ -353,7 +353,14 @@ func (s *storm) check() {
 // statesIn returns a function that reads states from a store.
 func statesIn(st *varve.Store) func(id string) string {
 	return func(id string) string {
-		if !storetest.IsGroup(id) {
+		switch {
+		case storetest.IsNote(id):
+			n, err := st.Notes().Read(context.Background(), storetest.NotePath(id))
+			if err != nil {
+				return storetest.NoState(err)
+			}
+			return storetest.Stated(string(n.Content))
+		case !storetest.IsGroup(id):
 			return storetest.StateOf(st.Get(context.Background(), id))
 		}
 		a, err := st.Assemblies().Get(context.Background(), id)

@@ -68,7 +68,7 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 			}
 		}
 	}
-	for _, folder := range []string{places.Sections, places.Words} {
+	for _, folder := range []string{places.Meanings, places.Sections, places.Words} {
 		if !there(folder) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/words"
 	"github.com/varve-db/varve/internal/words/analyzer"
 	"github.com/varve-db/varve/internal/words/query"
+	"github.com/varve-db/varve/internal/words/rows"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -124,11 +125,76 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
 			return err
 		}
-		q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
-			q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
-		q.distrust()
-		q.damaged()
+		q.found(err)
 	}
+}
+
+// found reports that the snapshot turned out to be damaged: the next one is built from the documents.
+func (q *Query) found(err error) {
+	q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
+		q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
+	q.distrust()
+	q.damaged()
+}
+
+// WithBoth calls use with snapshots of two queries. If one turns out to be damaged, WithBoth finds out which, and calls
+// use again as With does.
+func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) error {
+	if err := a.eng.CatchUp(ctx); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		of, err := both(ctx, a, b, use)
+		if !errors.Is(err, errs.ErrCorrupt) || try == 2*damagedTries {
+			return err
+		}
+		for _, q := range of {
+			q.found(err)
+		}
+	}
+}
+
+// both calls use with snapshots of two queries. With errs.ErrCorrupt it returns those whose snapshot is damaged; both
+// queries if that cannot be told.
+func both(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) (damaged []*Query, err error) {
+	var snaps []*Snapshot
+	defer func() {
+		for _, s := range snaps {
+			if rerr := s.Release(); err == nil {
+				err = rerr
+			}
+		}
+	}()
+	queries := []*Query{a, b}
+	for _, q := range queries {
+		s, err := q.snapshot(ctx)
+		if err != nil {
+			return []*Query{q}, err
+		}
+		snaps = append(snaps, s)
+	}
+	if err = vfs.Guard(func() error { return use(snaps[0], snaps[1]) }); !errors.Is(err, errs.ErrCorrupt) {
+		return nil, err
+	}
+	for i, s := range snaps {
+		if vfs.Guard(s.check) != nil {
+			damaged = append(damaged, queries[i])
+		}
+	}
+	if len(damaged) == 0 {
+		damaged = queries
+	}
+	return damaged, err
+}
+
+// check verifies all checksums.
+func (s *Snapshot) check() error {
+	for _, p := range s.Set.Parts() {
+		if err := errors.Join(p.Seg.Check(), rows.Check(p.Seg)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Place is the position in a session of a memory that exists or is about to be written.

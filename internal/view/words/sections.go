@@ -37,22 +37,26 @@ func (sections) kind(eng *engine.Engine) *engine.Kind { return eng.Kinds().Notes
 func (sections) has(id string) bool                   { return !note.IsSidecar(id) }
 
 func (sections) rows(_ *Words, path string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc {
-	list := note.Sections(doc)
+	list, tags := note.Sections(doc), note.Tags(doc)
 	docs := make([]*words.Doc, max(1, len(list)))
 	for i := range docs {
 		d := unread(note.SectionID(path, i), line, lsn)
 		if d.Session, d.Time = path, line.UpdatedAt.UnixMicro(); i < len(list) {
-			d.Texts = TextsOf(path, doc, &list[i])
+			d.Texts = TextsOf(path, doc, &list[i], tags)
 		}
 		docs[i] = d
 	}
 	return docs
 }
 
-// TextsOf returns the texts of a note's section that are searched.
-func TextsOf(path string, doc []byte, s *note.Section) []query.Text {
-	return []query.Text{{Field: query.Content, Text: string(doc[s.Start:s.End])},
+// TextsOf returns the texts of a section that are searched. tags are those of the note's front matter (note.Tags).
+func TextsOf(path string, doc []byte, s *note.Section, tags []string) []query.Text {
+	texts := []query.Text{{Field: query.Content, Text: string(doc[s.Start:s.End])},
 		{Field: query.Title, Text: s.Title(path)}}
+	for _, tag := range tags {
+		texts = append(texts, query.Text{Field: query.Tags, Text: tag})
+	}
+	return texts
 }
 
 func (sections) old(set *words.Set, paths []string) (lsns []uint64, of [][]string, err error) {

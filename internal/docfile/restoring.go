@@ -1,0 +1,155 @@
+package docfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// RestoringFile is the path, in a store, of the record of folders whose files are being restored.
+const RestoringFile = "wal/restoring"
+
+const mostRestoring = 1 << 20 // bytes of RestoringFile
+
+// restoringLine is a line of RestoringFile.
+type restoringLine struct {
+	Folder string `json:"folder"`         // relative to the store, with slashes
+	Done   bool   `json:"done,omitempty"` // all of its files are back
+}
+
+// Restoring returns the paths of the folders in f whose files are being restored after the folder vanished; "" is f
+// itself. A file that is missing in such a folder is not restored yet, rather than deleted.
+func (f *Folder) Restoring() (names []string, err error) {
+	list, _, err := f.l.restoring()
+	for _, folder := range list {
+		if folder == f.name {
+			names = append(names, "")
+		} else if name, ok := strings.CutPrefix(folder, f.name+"/"); ok {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// Restore records, durably, that the files of a folder in f are being restored; name is "" for f itself. It is called
+// before the folder is created again. The caller holds flush.lock.
+func (f *Folder) Restore(name string) error {
+	f.recording.Lock()
+	defer f.recording.Unlock()
+	list, size, err := f.l.restoring()
+	if err != nil {
+		return err
+	}
+	var line []byte
+	if folder := f.relFolder(name); !slices.Contains(list, folder) {
+		if line, err = json.Marshal(restoringLine{Folder: folder}); err != nil {
+			return err
+		}
+	}
+	// Also without a line: a process that was killed may not have synced it.
+	if err := f.l.writeRestoring(line, size); err != nil {
+		return err
+	}
+	f.vanished.Store(true)
+	return nil
+}
+
+// Restored records, durably, that all files of folders in f are restored. The caller holds flush.lock, and the files
+// are durable.
+func (f *Folder) Restored(names []string) error {
+	f.recording.Lock()
+	defer f.recording.Unlock()
+	list, size, err := f.l.restoring()
+	if err != nil {
+		return err
+	}
+	var lines []byte
+	for _, name := range names {
+		folder := f.relFolder(name)
+		if !slices.Contains(list, folder) {
+			continue
+		}
+		list = slices.DeleteFunc(list, func(has string) bool { return has == folder })
+		line, err := json.Marshal(restoringLine{Folder: folder, Done: true})
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if len(list) > 0 {
+		return f.l.writeRestoring(bytes.TrimSuffix(lines, []byte("\n")), size)
+	}
+	path := f.l.path(filepath.FromSlash(RestoringFile))
+	if err := f.l.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failure("remove", RestoringFile, err)
+	}
+	if err := f.l.FS.SyncDir(filepath.Dir(path)); err != nil {
+		return syncFailure(f.l.rel(filepath.Dir(path)), err)
+	}
+	return nil
+}
+
+// Vanished reports whether a folder that has to exist was missing, and was created again, since the previous call.
+func (f *Folder) Vanished() bool { return f.vanished.Swap(false) }
+
+// relFolder returns the path of a folder in f relative to the store; name is "" for f itself.
+func (f *Folder) relFolder(name string) string {
+	if name == "" {
+		return f.name
+	}
+	return f.rel(name)
+}
+
+// restoring returns the folders that RestoringFile names, and the size of that file. A line that is not complete, or
+// not valid, is ignored.
+func (l Layout) restoring() (folders []string, size int64, err error) {
+	data, err := vfs.ReadFile(l.FS, l.path(filepath.FromSlash(RestoringFile)), mostRestoring)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading which folders are being restored: %w", err)
+	}
+	for line := range bytes.Lines(data) {
+		var is restoringLine
+		if json.Unmarshal(line, &is) != nil || is.Folder == "" {
+			continue
+		}
+		folders = slices.DeleteFunc(folders, func(has string) bool { return has == is.Folder })
+		if !is.Done {
+			folders = append(folders, is.Folder)
+		}
+	}
+	return folders, int64(len(data)), nil
+}
+
+// writeRestoring appends a line to RestoringFile, which has size bytes, and makes the file durable.
+func (l Layout) writeRestoring(line []byte, size int64) error {
+	path := l.path(filepath.FromSlash(RestoringFile))
+	file, err := l.FS.OpenFile(path, os.O_WRONLY|os.O_CREATE, l.fileMode())
+	if err != nil {
+		return failure("open", RestoringFile, err)
+	}
+	defer func() { _ = file.Close() }()
+	if len(line) > 0 {
+		// The line break before it ends a line that is not complete.
+		if _, err := file.WriteAt(slices.Concat([]byte("\n"), line, []byte("\n")), size); err != nil {
+			return failure("write", RestoringFile, err)
+		}
+	}
+	if err := file.Sync(); err != nil {
+		return syncFailure(RestoringFile, err)
+	}
+	if err := l.FS.SyncDir(filepath.Dir(path)); err != nil {
+		return syncFailure(l.rel(filepath.Dir(path)), err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package note
+
+import (
+	"bytes"
+	"strings"
+)
+
+// The limits on the tags of a front matter.
+const (
+	mostTags  = 256
+	mostFront = 64 << 10 // bytes in which they are looked for
+)
+
+// Tags returns the tags that the front matter of a note gives it: the member tags or tag, of the forms that programs
+// for notes write. Of YAML it reads no more than
+//
+//	tags: one, two three      separated by commas, or by spaces where there is no comma
+//	tags: [one, "two three"]
+//	tags:
+//	  - one
+//	  - "two three"
+//
+// without the # before a tag, in their order, each once. What has another form has no tags.
+func Tags(data []byte) []string {
+	front := data[:frontMatter(data[:min(len(data), mostFront)])]
+	if len(front) == 0 || !IsText(front) {
+		return nil
+	}
+	var tags []string
+	seen := map[string]bool{}
+	add := func(value string) {
+		value = strings.TrimSpace(strings.TrimPrefix(unquoted(strings.TrimSpace(value)), "#"))
+		if value != "" && !seen[value] && len(tags) < mostTags {
+			seen[value] = true
+			tags = append(tags, value)
+		}
+	}
+	listed := false // the lines are items of the member
+	for line := range bytes.Lines(front) {
+		text := strings.TrimRight(string(line), " \t\r\n")
+		item := strings.TrimLeft(text, " ")
+		if value, ok := strings.CutPrefix(item, "- "); ok && listed {
+			add(withoutComment(value))
+			continue
+		}
+		if listed = false; item != text {
+			continue // of another member
+		}
+		name, value, ok := strings.Cut(text, ":")
+		if name = strings.ToLower(unquoted(name)); !ok || name != "tags" && name != "tag" {
+			continue
+		}
+		value = strings.TrimSpace(withoutComment(value))
+		if listed = value == ""; listed {
+			continue
+		}
+		for _, v := range values(value) {
+			add(v)
+		}
+	}
+	return tags
+}
+
+// values returns the values of a list in one line.
+func values(s string) []string {
+	if in, ok := strings.CutPrefix(s, "["); ok {
+		in, _ = strings.CutSuffix(in, "]")
+		return splitQuoted(in)
+	}
+	if strings.ContainsAny(s, `,"'`) {
+		return splitQuoted(s)
+	}
+	return strings.Fields(s)
+}
+
+// splitQuoted splits a text at commas that are not in quotes.
+func splitQuoted(s string) (list []string) {
+	var quote byte
+	begin := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == ',':
+			list, begin = append(list, s[begin:i]), i+1
+		}
+	}
+	return append(list, s[begin:])
+}
+
+func unquoted(s string) string {
+	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		return s[1 : n-1]
+	}
+	return s
+}
+
+// withoutComment returns a value without the comment behind it: # begins one where a space precedes it, and a text that
+// is not in quotes. A # that begins a value is that of a tag.
+func withoutComment(s string) string {
+	trimmed := strings.TrimSpace(s)
+	if strings.ContainsAny(trimmed, `"'`) {
+		return s
+	}
+	if at := strings.Index(trimmed, " # "); at >= 0 {
+		return trimmed[:at]
+	}
+	return s
+}

@@ -1,0 +1,490 @@
+package meanings
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// The names and limits of the files; see the package comment.
+const (
+	manifestName  = "manifest.json"
+	manifestMost  = 16 << 20
+	rowsMost      = 4 << 30
+	formatVersion = 1
+	loadTries     = 8 // attempts while other processes replace the files
+	segmentMagic  = "VARVEMEA"
+	rowsMagic     = "VARVEMEB"
+	headerBytes   = 16
+	hashBytes     = len(Hash{})
+)
+
+type manifest struct {
+	Format    int       `json:"format"`
+	LSN       uint64    `json:"lsn"`
+	Sum       uint64    `json:"sum"`
+	Model     string    `json:"model"`
+	Metric    string    `json:"metric"`
+	Dimension int       `json:"dimension"`
+	Cut       int       `json:"cut"`
+	Next      uint64    `json:"next"`
+	Rows      listing   `json:"rows"`
+	Segments  []listing `json:"segments"`
+	Check     string    `json:"check,omitempty"`
+}
+
+// listing is a file in the manifest.
+type listing struct {
+	Name    string `json:"name"`
+	Vectors int    `json:"vectors,omitempty"`
+	Seen    uint64 `json:"seen,omitempty"`
+	Bytes   int    `json:"bytes"`
+	Sum     string `json:"sum"`
+}
+
+func (m *manifest) encode() ([]byte, error) {
+	m.Check = ""
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	m.Check = hex(xxhash.Sum64(b))
+	return json.MarshalIndent(m, "", " ")
+}
+
+func hex(v uint64) string { return fmt.Sprintf("%016x", v) }
+
+func parseManifest(b []byte) (*manifest, error) {
+	m := &manifest{}
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+	}
+	if m.Format > formatVersion {
+		return nil, fmt.Errorf("%w: format %d, this program reads up to %d", errs.ErrNewerFormat, m.Format, formatVersion)
+	}
+	check := m.Check
+	if _, err := m.encode(); err != nil || m.Check != check {
+		return nil, fmt.Errorf("%w: checksum mismatch", errs.ErrCorrupt)
+	}
+	for _, l := range append([]listing{m.Rows}, m.Segments...) {
+		if strings.ContainsAny(l.Name, `/\`) || l.Name == "" {
+			return nil, fmt.Errorf("%w: lists %q", errs.ErrCorrupt, l.Name)
+		}
+	}
+	if m.Dimension < 0 || m.Next > 1<<62 {
+		return nil, fmt.Errorf("%w: dimension %d, next %d", errs.ErrCorrupt, m.Dimension, m.Next)
+	}
+	return m, nil
+}
+
+// highest returns the highest number among file names.
+func highest(names []string) (most uint64) {
+	for _, name := range names {
+		head, _, _ := strings.Cut(name, ".")
+		if n, err := strconv.ParseUint(head, 16, 64); err == nil && len(head) == 16 && n < 1<<62 {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+func (m *Meanings) names() ([]string, error) {
+	names, err := m.eng.ViewFolder(Name).Names()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return names, err
+}
+
+// segment is a file of vectors, mapped.
+type segment struct {
+	listing
+	m      vfs.Mapping
+	hashes []byte
+	rows   []byte
+	dim    int
+}
+
+func openSegment(f *view.Folder, l listing, dim int) (*segment, error) {
+	m, err := f.Map(l.Name)
+	if err != nil {
+		return nil, err
+	}
+	s := &segment{listing: l, m: m, dim: dim}
+	b := m.Bytes()
+	wrong := len(b) != l.Bytes || len(b) < headerBytes
+	if !wrong {
+		err = vfs.Guard(func() error {
+			wrong = string(b[:8]) != segmentMagic || binary.LittleEndian.Uint32(b[8:]) != uint32(l.Vectors) ||
+				binary.LittleEndian.Uint32(b[12:]) != uint32(dim) ||
+				len(b) != headerBytes+l.Vectors*(hashBytes+4*dim)
+			return nil
+		})
+	}
+	if err == nil && wrong {
+		err = fmt.Errorf("%s: %w: not the segment that the manifest lists", l.Name, errs.ErrCorrupt)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	s.hashes = b[headerBytes : headerBytes+l.Vectors*hashBytes]
+	s.rows = b[headerBytes+l.Vectors*hashBytes:]
+	return s, nil
+}
+
+func (s *segment) hash(i int) []byte { return s.hashes[i*hashBytes : (i+1)*hashBytes] }
+func (s *segment) row(i int) []byte  { return s.rows[i*4*s.dim : (i+1)*4*s.dim] }
+
+// find returns the number of the vector of a text.
+func (s *segment) find(h Hash) (i int, ok bool) {
+	lo, hi := 0, s.Vectors
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		switch bytes.Compare(s.hash(mid), h[:]) {
+		case 0:
+			return mid, true
+		case -1:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return 0, false
+}
+
+func (s *segment) check() error {
+	if hex(xxhash.Sum64(s.m.Bytes())) != s.Sum {
+		return fmt.Errorf("%s: %w: checksum mismatch", s.Name, errs.ErrCorrupt)
+	}
+	return nil
+}
+
+// release releases the mapped files.
+func (m *Meanings) release() (err error) {
+	for _, s := range m.segs {
+		err = errors.Join(err, s.m.Close())
+	}
+	m.segs = nil
+	return err
+}
+
+// Load implements view.View.
+func (m *Meanings) Load(f *view.Folder) (wal.Mark, error) {
+	var err error
+	for range loadTries {
+		var b []byte
+		if b, err = f.Read(manifestName, manifestMost); err != nil {
+			break
+		}
+		if m.loaded != nil && bytes.Equal(b, m.loaded) && !m.change && len(m.added) == 0 {
+			return m.at, nil
+		}
+		if err = vfs.Guard(func() error { return m.load(f, b) }); err == nil {
+			return m.at, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		err = fmt.Errorf("%w: %w", errs.ErrCorrupt, err) // the manifest lists a missing file
+	}
+	m.begin()
+	err = errors.Join(err, m.release())
+	if errors.Is(err, errs.ErrCorrupt) {
+		err = &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}
+	}
+	return wal.Mark{}, err
+}
+
+func (m *Meanings) load(f *view.Folder, b []byte) error {
+	has, err := parseManifest(b)
+	if err == nil && has.Cut != note.CutVersion {
+		err = fmt.Errorf("%w: made by rules of version %d for cutting notes", errs.ErrCorrupt, has.Cut)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", manifestName, err)
+	}
+	rows, err := f.Read(has.Rows.Name, rowsMost)
+	if err != nil {
+		return err
+	}
+	if len(rows) != has.Rows.Bytes || hex(xxhash.Sum64(rows)) != has.Rows.Sum {
+		return fmt.Errorf("%s: %w: checksum mismatch", has.Rows.Name, errs.ErrCorrupt)
+	}
+	m.begin()
+	if err := m.release(); err != nil {
+		return err
+	}
+	for _, l := range has.Segments {
+		s, err := openSegment(f, l, has.Dimension)
+		if err != nil {
+			return err
+		}
+		m.segs = append(m.segs, s)
+	}
+	m.model, m.by, m.dim, m.next = has.Model, has.Metric, has.Dimension, has.Next
+	if err := m.parseRows(rows); err != nil {
+		return fmt.Errorf("%s: %w", has.Rows.Name, err)
+	}
+	m.rows, m.change = has.Rows, false
+	m.loaded, m.at = bytes.Clone(b), wal.Mark{LSN: has.LSN, Sum: has.Sum}
+	return nil
+}
+
+func (m *Meanings) parseRows(b []byte) error {
+	bad := fmt.Errorf("%w: cut off", errs.ErrCorrupt)
+	if len(b) < len(rowsMagic) || string(b[:len(rowsMagic)]) != rowsMagic {
+		return bad
+	}
+	b = b[len(rowsMagic):]
+	number := func() (uint64, bool) {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return 0, false
+		}
+		b = b[n:]
+		return v, true
+	}
+	for len(b) > 0 {
+		size, ok := number()
+		if !ok || size > uint64(len(b)) {
+			return bad
+		}
+		path := string(b[:size])
+		b = b[size:]
+		lsn, ok := number()
+		if !ok {
+			return bad
+		}
+		n, ok := number()
+		if !ok || n > uint64(len(b)/hashBytes) {
+			return bad
+		}
+		s := sections{lsn: lsn, hashes: make([]Hash, n)}
+		for i := range s.hashes {
+			copy(s.hashes[i][:], b)
+			b = b[hashBytes:]
+		}
+		m.set(path, s)
+	}
+	return nil
+}
+
+func (m *Meanings) encodeRows() []byte {
+	b := []byte(rowsMagic)
+	for _, path := range slices.Sorted(maps.Keys(m.notes)) {
+		s := m.notes[path]
+		b = append(binary.AppendUvarint(b, uint64(len(path))), path...)
+		b = binary.AppendUvarint(binary.AppendUvarint(b, s.lsn), uint64(len(s.hashes)))
+		for i := range s.hashes {
+			b = append(b, s.hashes[i][:]...)
+		}
+	}
+	return b
+}
+
+// Save implements view.View.
+func (m *Meanings) Save(f *view.Folder, at wal.Mark) error {
+	err := vfs.Guard(func() error { return m.save(f, at) })
+	if err != nil {
+		m.begin() // the next Load begins with what the manifest lists
+		err = errors.Join(err, m.release())
+	}
+	m.purges = false
+	return err
+}
+
+func (m *Meanings) save(f *view.Folder, at wal.Mark) error {
+	names, err := m.names()
+	if err != nil {
+		return err
+	}
+	has := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Model: m.model,
+		Metric: m.metric().String(), Cut: note.CutVersion, Rows: m.rows, Segments: []listing{}}
+	m.next = max(m.next, 1+highest(names))
+	if m.change || m.rows.Name == "" {
+		b := m.encodeRows()
+		has.Rows = listing{Name: hex(m.next) + "." + hex(at.LSN) + ".st", Bytes: len(b), Sum: hex(xxhash.Sum64(b))}
+		m.next++
+		if err := f.Write(has.Rows.Name, b); err != nil {
+			return err
+		}
+	}
+	if has.Segments, err = m.saveVectors(f, at.LSN); err != nil {
+		return err
+	}
+	if has.Next = m.next; len(has.Segments) > 0 {
+		has.Dimension = m.dim
+	}
+	b, err := has.encode()
+	if err != nil {
+		return err
+	}
+	if err := f.Write(manifestName, b); err != nil {
+		return err
+	}
+	keep := map[string]bool{manifestName: true, has.Rows.Name: true}
+	for _, l := range has.Segments {
+		keep[l.Name] = true
+	}
+	for _, name := range names {
+		if ext := filepath.Ext(name); !keep[name] && (ext == ".seg" || ext == ".st" || m.purges) {
+			err := f.FS.Remove(filepath.Join(f.Path, name)) // if the file is in use, a later round removes it
+			if err != nil && m.purges && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	if m.purges {
+		if err := f.FS.SyncDir(f.Path); err != nil {
+			return err
+		}
+	}
+	return m.load(f, b) // what was written is read from the files from now on
+}
+
+// group is what becomes a segment: segments of the files, and added vectors.
+type group struct {
+	segs  []*segment
+	added []Vector
+	n     int // vectors
+}
+
+// saveVectors writes the segments that are new or merged, and returns those of the manifest.
+func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err error) {
+	var groups []group
+	dead, all := 0, 0
+	for _, s := range m.segs {
+		groups = append(groups, group{segs: []*segment{s}, n: s.Vectors})
+		all += s.Vectors
+		dead += m.dead(s, at)
+	}
+	if len(m.added) > 0 {
+		groups = append(groups, group{added: m.added, n: len(m.added)})
+	}
+	for n := len(groups); n > 1 && (2*dead > all || groups[n-2].n < 2*groups[n-1].n); n = len(groups) {
+		a, b := groups[n-2], groups[n-1]
+		groups = append(groups[:n-2], group{segs: append(slices.Clone(a.segs), b.segs...), added: append(a.added, b.added...),
+			n: a.n + b.n})
+	}
+	for _, g := range groups {
+		if s := g.segs; len(s) == 1 && len(g.added) == 0 {
+			n := m.dead(s[0], at)
+			if n == 0 || !m.purges && 2*n <= s[0].Vectors {
+				list = append(list, s[0].listing)
+				continue
+			}
+		}
+		l, err := m.write(f, g, at)
+		if err != nil {
+			return nil, err
+		}
+		if l.Vectors > 0 {
+			list = append(list, l)
+		}
+	}
+	return list, nil
+}
+
+// keeps reports whether a vector stays: a section has its text, or it was added behind the position of the rows, so
+// that the note may be newer. A purge drops the latter too.
+func (m *Meanings) keeps(h Hash, seen, at uint64) bool {
+	return m.used[h] > 0 || seen > at && !m.purges
+}
+
+// dead returns how many vectors of a segment a merge would drop.
+func (m *Meanings) dead(s *segment, at uint64) (n int) {
+	if s.Seen > at && !m.purges {
+		return 0
+	}
+	for i := range s.Vectors {
+		if m.used[Hash(s.hash(i))] == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// write writes a segment.
+func (m *Meanings) write(f *view.Folder, g group, at uint64) (l listing, err error) {
+	type vec struct {
+		hash Hash
+		row  []byte
+	}
+	var vecs []vec
+	for _, s := range g.segs {
+		for i := range s.Vectors {
+			if h := Hash(s.hash(i)); m.keeps(h, s.Seen, at) {
+				vecs = append(vecs, vec{h, s.row(i)})
+				if m.used[h] == 0 {
+					l.Seen = max(l.Seen, s.Seen)
+				}
+			}
+		}
+	}
+	for _, v := range g.added {
+		if m.keeps(v.Hash, m.seen, at) {
+			vecs = append(vecs, vec{v.Hash, m.metric().Row(nil, v.Vector)})
+			if m.used[v.Hash] == 0 {
+				l.Seen = max(l.Seen, m.seen)
+			}
+		}
+	}
+	slices.SortFunc(vecs, func(a, b vec) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	vecs = slices.CompactFunc(vecs, func(a, b vec) bool { return a.hash == b.hash })
+	if l.Vectors = len(vecs); l.Vectors == 0 {
+		return l, nil
+	}
+	sum := xxhash.New()
+	l.Name = hex(m.next) + ".seg"
+	m.next++
+	err = f.WriteBy(l.Name, func(give func(b []byte) error) error {
+		out := func(b []byte) error {
+			_, _ = sum.Write(b)
+			l.Bytes += len(b)
+			return give(b)
+		}
+		head := binary.LittleEndian.AppendUint32([]byte(segmentMagic), uint32(len(vecs)))
+		if err := out(binary.LittleEndian.AppendUint32(head, uint32(m.dim))); err != nil {
+			return err
+		}
+		for _, v := range vecs {
+			if err := out(v.hash[:]); err != nil {
+				return err
+			}
+		}
+		for _, v := range vecs {
+			if err := out(v.row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	l.Sum = hex(sum.Sum64())
+	return l, err
+}
+
+// metric returns the metric of the store's vectors.
+func (m *Meanings) metric() vector.Metric {
+	metric, err := vector.ParseMetric(m.eng.Settings().Now().VectorSettings().Metric)
+	if err != nil {
+		return vector.IP
+	}
+	return metric
+}

@@ -1,0 +1,327 @@
+package meanings
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/wal"
+)
+
+// Name is the name of the view.
+const Name = "meanings"
+
+// Hash is the SHA-256 of the text of a section.
+type Hash [sha256.Size]byte
+
+// sections are the sections of a version of a note.
+type sections struct {
+	lsn    uint64
+	hashes []Hash
+}
+
+// section is the place of a section.
+type section struct {
+	path string
+	i    int // in note.Sections
+}
+
+// Meanings is the view of the vectors of sections.
+type Meanings struct {
+	eng *engine.Engine
+
+	notes map[string]sections // by path
+	used  map[Hash]int        // how many sections have a text
+	lacks map[Hash]section    // texts without a vector, and a section that has each
+	queue []Hash              // lacks in the order in which they came, and texts that are no longer in it
+
+	model string // of the vectors
+	by    string // their metric
+	dim   int    // 0: there are no vectors
+	segs  []*segment
+	added []Vector // vectors that are in no segment yet
+	seen  uint64   // the log position up to which the adding process had read
+	next  uint64   // the number of the next file
+
+	rows   listing // the file of notes, if changed is false
+	change bool    // notes differ from that file
+	purges bool    // the next Save removes all other files
+	loaded []byte  // the manifest that was loaded
+	at     wal.Mark
+}
+
+// Vector is the vector of a text.
+type Vector struct {
+	Hash   Hash
+	Vector []float32
+}
+
+// New implements views.Maker.
+func New(eng *engine.Engine) view.View { return newMeanings(eng) }
+
+func newMeanings(eng *engine.Engine) *Meanings {
+	m := &Meanings{eng: eng}
+	m.begin()
+	return m
+}
+
+// begin empties the view. Segments stay mapped until Close or the next Load.
+func (m *Meanings) begin() {
+	m.notes, m.used, m.lacks = map[string]sections{}, map[Hash]int{}, map[Hash]section{}
+	m.queue = nil
+	m.model, m.by, m.dim, m.added, m.seen, m.next = m.storeModel(), m.metric().String(), 0, nil, 0, 1
+	m.rows, m.change, m.loaded, m.at = listing{}, true, nil, wal.Mark{}
+}
+
+// storeModel returns the name of the model of the store's vectors; "" if none is named.
+func (m *Meanings) storeModel() string { return m.eng.State().Model().Name }
+
+// Name implements view.View.
+func (m *Meanings) Name() string { return Name }
+
+// Absent reports that the store has had no notes, or that its vectors are by no model that has a name: then no process
+// adds vectors of sections, and the view has no files.
+func (m *Meanings) Absent() bool {
+	return !m.eng.HasHad(m.eng.Kinds().Notes) || m.storeModel() == ""
+}
+
+// Outdated reports whether the vectors are by another model than those of the store, or for another metric.
+func (m *Meanings) Outdated() bool { return m.model != m.storeModel() || m.by != m.metric().String() }
+
+// OutdatedIn reports whether the files in a folder are Outdated, without loading them.
+func (m *Meanings) OutdatedIn(f *view.Folder) bool {
+	b, err := f.Read(manifestName, manifestMost)
+	if err != nil {
+		return false
+	}
+	has, err := parseManifest(b)
+	return err == nil && (has.Model != m.storeModel() || has.Metric != m.metric().String() ||
+		has.Cut != note.CutVersion)
+}
+
+// Covered implements view.Fold.
+func (m *Meanings) Covered(*index.Set) bool { return !m.Outdated() }
+
+// textMost is the maximum number of bytes of a text: a section can be a single line of any length.
+const textMost = 8 << 10
+
+// TextOf returns the text of a section that is embedded.
+func TextOf(doc []byte, s *note.Section) string {
+	text := strings.ToValidUTF8(string(doc[s.Start:min(s.End, s.Start+textMost)]), "")
+	if len(s.Headings) > 0 {
+		text = strings.Join(s.Headings, "\n") + "\n\n" + text
+	}
+	return first(text, textMost)
+}
+
+func hashOf(text string) Hash { return sha256.Sum256([]byte(text)) }
+
+func first(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
+
+// Reset implements view.Fold.
+func (m *Meanings) Reset(ctx context.Context, set *index.Set) error {
+	names, err := m.names()
+	if err != nil {
+		return err
+	}
+	m.begin()
+	m.release()
+	m.next = 1 + highest(names) // the previous files stay until the manifest lists others
+	k := m.eng.Kinds().Notes
+	for it, err := range set.Range(k.Section, index.Span{}) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		path := string(it.Key)
+		if note.IsSidecar(path) {
+			continue
+		}
+		line, err := index.ParseLine(it.Value)
+		if err != nil {
+			return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(path), err)
+		}
+		v, err := m.eng.Read(ctx, k, path, state.Place{Version: line.Version, Entry: line}, true)
+		if err != nil {
+			if vfs.IsStarved(err) || vfs.IsUnopened(err) || ctx.Err() != nil {
+				return err
+			}
+			v, _ = m.eng.FromLog(ctx, k, path, line.Version) // else it has no sections
+		}
+		m.put(path, line.Version, v.Doc)
+	}
+	return nil
+}
+
+// Apply implements view.Fold.
+func (m *Meanings) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
+	if m.eng.Kinds().Of(e.Key) != m.eng.Kinds().Notes || note.IsSidecar(e.Key[1:]) {
+		return nil
+	}
+	path := strings.Clone(e.Key[1:])
+	if e.Delete {
+		m.drop(path)
+		return nil
+	}
+	_, rec, err := state.LineIn(e)
+	if err != nil {
+		return err
+	}
+	if m.notes[path].lsn >= e.LSN {
+		return nil // applied already
+	}
+	give, err := m.eng.Codec().Take(ctx, int64(rec.Size()))
+	if err != nil {
+		return err
+	}
+	defer give()
+	doc, err := m.eng.Codec().Doc(&rec, places.StoredMost)
+	if err != nil {
+		doc = nil // it has no sections
+	}
+	m.put(path, e.LSN, doc)
+	return nil
+}
+
+// put replaces the sections of a note by those of a version. Texts that the note had before keep their vectors.
+func (m *Meanings) put(path string, lsn uint64, doc []byte) {
+	list := note.Sections(doc)
+	now := sections{lsn: lsn, hashes: make([]Hash, len(list))}
+	for i := range list {
+		now.hashes[i] = hashOf(TextOf(doc, &list[i]))
+	}
+	m.drop(path)
+	m.set(path, now)
+}
+
+func (m *Meanings) set(path string, now sections) {
+	m.notes[path], m.change = now, true
+	for i, h := range now.hashes {
+		if m.used[h]++; m.used[h] == 1 && !m.has(h) {
+			m.lacks[h] = section{path, i}
+			m.queue = append(m.queue, h)
+		}
+	}
+}
+
+func (m *Meanings) drop(path string) {
+	was, ok := m.notes[path]
+	if !ok {
+		return
+	}
+	delete(m.notes, path)
+	m.change = true
+	for _, h := range was.hashes {
+		if m.used[h]--; m.used[h] == 0 {
+			delete(m.used, h)
+			delete(m.lacks, h)
+		} else if at, ok := m.lacks[h]; ok && at.path == path {
+			m.lacks[h] = section{} // of another note: see Query.Lacking
+		}
+	}
+}
+
+// has reports whether there is a vector of a text.
+func (m *Meanings) has(h Hash) bool {
+	for _, s := range m.segs {
+		if _, ok := s.find(h); ok {
+			return true
+		}
+	}
+	for i := range m.added {
+		if m.added[i].Hash == h {
+			return true
+		}
+	}
+	return false
+}
+
+// Add adds vectors of a model, which the next Save writes. seen is the log position up to which the caller has read.
+// Those of another model, and those that a text has already, are ignored. n is the number of the others.
+func (m *Meanings) Add(model string, seen uint64, list []Vector) (n int) {
+	if model != m.model {
+		return 0
+	}
+	for _, v := range list {
+		if m.dim == 0 {
+			m.dim = len(v.Vector)
+		}
+		if len(v.Vector) != m.dim || m.has(v.Hash) {
+			continue
+		}
+		m.added = append(m.added, v)
+		delete(m.lacks, v.Hash)
+		n++
+	}
+	m.seen = max(m.seen, seen)
+	return n
+}
+
+// Close implements view.View.
+func (m *Meanings) Close() error {
+	m.begin()
+	return m.release()
+}
+
+// Verify implements view.View: it verifies all checksums, and that the rows are those of the notes of the index.
+func (m *Meanings) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
+	wrong := func(err error) error {
+		return &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}
+	}
+	for _, s := range m.segs {
+		if err := vfs.Guard(s.check); err != nil {
+			return wrong(err)
+		}
+	}
+	n := 0
+	for it, err := range set.Range(m.eng.Kinds().Notes.Section, index.Span{}) {
+		if err != nil {
+			return nil // the index is damaged, not the view
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		path := string(it.Key)
+		if note.IsSidecar(path) {
+			continue
+		}
+		line, err := index.ParseLine(it.Value)
+		if err != nil {
+			return nil
+		}
+		if n++; m.notes[path].lsn != line.Version {
+			return wrong(fmt.Errorf("%w: version %d of note %s is missing", errs.ErrCorrupt, line.Version, human.Quote(path)))
+		}
+	}
+	if n != len(m.notes) {
+		return wrong(fmt.Errorf("%w: the view has %d notes, the index %d", errs.ErrCorrupt, len(m.notes), n))
+	}
+	return nil
+}
+
+// Purge implements view.Purger.
+func (m *Meanings) Purge(*view.Folder) error {
+	m.purges, m.change = true, true
+	return nil
+}

@@ -1,0 +1,278 @@
+package meanings
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// Query answers searches by meaning in an open store, as of each call or later. One search runs at a time.
+type Query struct {
+	eng     *engine.Engine
+	files   files
+	follow  engine.Follower
+	damaged func()
+}
+
+// NewQuery returns a Query; the caller must Close it. damaged is called when the files are found damaged.
+func NewQuery(eng *engine.Engine, damaged func()) *Query {
+	q := &Query{eng: eng, files: files{Meanings: newMeanings(eng)}, damaged: damaged}
+	q.follow.Fold, q.follow.Stale = &q.files, q.files.stale
+	return q
+}
+
+// Close releases the mapped files. No call may be in progress.
+func (q *Query) Close() error { return q.files.Close() }
+
+// Forget releases the mapped files, unless a call is just reading them.
+func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
+
+// Absent reports that the view has nothing to find: see Meanings.Absent.
+func (q *Query) Absent() bool { return q.files.Absent() }
+
+// files is the view as a query follows it. Its methods are called by one goroutine at a time.
+type files struct {
+	*Meanings
+	there bool   // the files exist, by the store's model; without them the view has no rows
+	newer bool   // the files were replaced, or are by another model now
+	seen  string // the manifest at the last Reset
+}
+
+// stale reports whether a process has added vectors, or the files were made, although no index was written.
+func (f *files) stale() bool {
+	if f.Absent() {
+		return false
+	}
+	b, err := f.eng.ViewFolder(Name).Read(manifestName, manifestMost)
+	f.newer = err == nil && string(b) != f.seen || f.Outdated()
+	return f.newer
+}
+
+// Covered implements view.Fold.
+func (f *files) Covered(*index.Set) bool { return !f.newer && f.there }
+
+// Reset implements view.Fold. It never reads all notes: the holder of flush.lock makes the files.
+func (f *files) Reset(ctx context.Context, set *index.Set) error {
+	f.there, f.newer = false, false
+	to, ok := view.MarkOf(set)
+	if !ok || f.Absent() {
+		f.begin()
+		return f.release()
+	}
+	folder := f.eng.ViewFolder(Name)
+	b, _ := folder.Read(manifestName, manifestMost)
+	f.seen = string(b)
+	at, err := f.Load(folder)
+	switch {
+	case err != nil && (vfs.IsStarved(err) || vfs.IsUnopened(err)):
+		return err
+	case err != nil:
+		return nil // Load has emptied the view
+	case f.Outdated():
+		f.begin()
+		return f.release()
+	case at.LSN >= to.LSN && at != to && f.eng.Log().Spilled() > to.LSN:
+		return engine.ErrMoved // a newer index exists
+	case at != to:
+		err = f.eng.Between(ctx, at, to, func(e *wal.Entry) error { return f.Apply(ctx, nil, e) })
+	}
+	if errors.Is(err, engine.ErrMoved) || ctx.Err() != nil {
+		return err
+	}
+	if err != nil { // the log no longer reaches back to the files, which are made again
+		f.begin()
+		return f.release()
+	}
+	f.there = true
+	return nil
+}
+
+// damagedTries is how often a search starts again after the files were found damaged.
+const damagedTries = 2
+
+// with calls use with the view as of now or later.
+func (q *Query) with(ctx context.Context, use func() error) error {
+	if err := q.eng.CatchUp(ctx); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		err := q.follow.With(ctx, q.eng, func(*index.Set, int64) error { return vfs.Guard(use) })
+		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
+			return q.eng.DamageOf(err)
+		}
+		q.eng.Env().Logger.Warn("the vectors of sections are damaged; a later flush makes them again", "path",
+			q.eng.ViewFolder(Name).Path, "err", err)
+		q.damaged()
+	}
+}
+
+// Text is the text of a section that has no vector.
+type Text struct {
+	Hash Hash
+	Text string
+}
+
+// Lacking returns texts of sections without a vector, at most as many as asked for, and without those for which skip
+// returns true. made reports that the files of the view exist; without them nothing is known to lack a vector.
+func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (list []Text, made bool, err error) {
+	type wanted struct {
+		Hash
+		section
+	}
+	var some []wanted
+	err = q.with(ctx, func() error {
+		f := &q.files
+		made, some = f.there || f.Absent(), nil
+		queue, chosen := f.queue[:0], map[Hash]bool{}
+		for _, h := range f.queue {
+			at, ok := f.lacks[h]
+			if !ok {
+				continue
+			}
+			queue = append(queue, h)
+			if len(some) == most || chosen[h] || skip(h) {
+				continue
+			}
+			if at.path == "" {
+				at = f.one(h)
+				f.lacks[h] = at
+			}
+			some, chosen[h] = append(some, wanted{h, at}), true
+		}
+		f.queue = queue
+		return nil
+	})
+	slices.SortFunc(some, func(a, b wanted) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.i, b.i)) })
+	for _, w := range some {
+		v, ferr := q.eng.Find(ctx, q.eng.Kinds().Notes, w.path, true)
+		if cerr := ctx.Err(); cerr != nil {
+			return nil, made, cerr
+		}
+		if sections := note.Sections(v.Doc); ferr == nil && w.i < len(sections) {
+			if text := TextOf(v.Doc, &sections[w.i]); hashOf(text) == w.Hash {
+				list = append(list, Text{w.Hash, text})
+			}
+		}
+	}
+	return list, made, err
+}
+
+// one returns the first section that has a text.
+func (m *Meanings) one(h Hash) (first section) {
+	for path, s := range m.notes {
+		if first.path != "" && path > first.path {
+			continue
+		}
+		if i := slices.Index(s.hashes, h); i >= 0 {
+			first = section{path, i}
+		}
+	}
+	return first
+}
+
+// Waiting returns how many texts of sections have no vector.
+func (q *Query) Waiting(ctx context.Context) (n int, err error) {
+	err = q.with(ctx, func() error {
+		n = len(q.files.lacks)
+		return nil
+	})
+	return n, err
+}
+
+// Live returns those of some vectors whose text a section has.
+func (q *Query) Live(ctx context.Context, list []Vector) (live []Vector, err error) {
+	err = q.with(ctx, func() error {
+		live = slices.DeleteFunc(slices.Clone(list), func(v Vector) bool { return q.files.used[v.Hash] == 0 })
+		return nil
+	})
+	return live, err
+}
+
+// Hit is a section found by a search.
+type Hit struct {
+	Path    string
+	Section int    // in note.Sections
+	LSN     uint64 // the version of the note
+	Score   float64
+}
+
+// chunk is how many rows are compared at a time.
+const chunk = 256
+
+// Search returns the n best sections of different notes that accept accepts, best first. It returns none if the vectors
+// are by another model than the store's, or not comparable with v.
+func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n int, least float64,
+	accept func(path string) (bool, error)) (hits []Hit, err error) {
+	var all []Hit
+	err = q.with(ctx, func() error {
+		all = nil
+		f := q.files.Meanings
+		if f.Outdated() || f.dim != len(v) || f.by != metric.String() {
+			return nil
+		}
+		scores, err := f.scores(ctx, vector.NewScorer(metric, v))
+		if err != nil {
+			return err
+		}
+		for path, s := range f.notes {
+			best := Hit{Score: least, Section: -1}
+			for i, h := range s.hashes {
+				if score, ok := scores[h]; ok && (score > best.Score || best.Section < 0 && score >= least) {
+					best = Hit{path, i, s.lsn, score}
+				}
+			}
+			if best.Section >= 0 {
+				all = append(all, best)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path)) })
+	for _, h := range all {
+		if len(hits) == n {
+			break
+		}
+		ok, err := accept(h.Path)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			hits = append(hits, h)
+		}
+	}
+	return hits, nil
+}
+
+// scores returns the scores of all texts that have a vector.
+func (m *Meanings) scores(ctx context.Context, by *vector.Scorer) (map[Hash]float64, error) {
+	scores := make(map[Hash]float64, len(m.used))
+	var out []float64
+	for _, s := range m.segs {
+		for from := 0; from < s.Vectors; from += chunk {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			to := min(from+chunk, s.Vectors)
+			out = by.Scores(out[:0], s.rows[from*4*s.dim:to*4*s.dim])
+			for i, score := range out {
+				if h := Hash(s.hash(from + i)); m.used[h] > 0 && score >= -1 {
+					scores[h] = score
+				}
+			}
+		}
+	}
+	return scores, nil
+}

@@ -1,0 +1,72 @@
+package views
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/internal/view/meanings"
+)
+
+// ErrNoIndex is the error for vectors that cannot be added before the first index is written.
+var ErrNoIndex = errors.New("the store has no index yet")
+
+// errBusy is the error for vectors that cannot be added now.
+var errBusy = errors.New("a purge is rewriting the files of views")
+
+// AddMeanings makes the files of the view of meanings, if there are none yet, and adds vectors of sections to them. It
+// takes flush.lock. model is the name of the model in this store; vectors of texts that no section has any more, and
+// those of another model than the store's, are not added. n is how many were added.
+func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.Vector) (n int, err error) {
+	held, err := vs.engine.Log().LockFlush(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer held.Unlock()
+	if vs.kept != nil || vs.stale || vs.engine.Log().Purges().Running() || vs.engine.Log().Purges().Failed() {
+		return 0, errors.Join(errBusy, vs.kept)
+	}
+	v := vs.meanings()
+	if v == nil || v.Absent() {
+		return 0, nil
+	}
+	if ready, err := vs.enter(held); err != nil || !ready {
+		return 0, cmp.Or(err, errs.ErrLocked)
+	}
+	set := vs.engine.State().Set()
+	if set == nil {
+		return 0, errs.ErrClosed
+	}
+	defer set.Release()
+	if _, ok := view.MarkOf(set); !ok {
+		return 0, ErrNoIndex
+	}
+	if err := vs.complete(ctx, held, v, set, false); err != nil {
+		return 0, err
+	}
+	live, err := vs.near.Live(ctx, list) // a text may have been purged since its vector was computed
+	if err != nil || len(live) == 0 {
+		return 0, err
+	}
+	f := vs.engine.ViewFolder(v.Name())
+	at, err := v.Load(f)
+	if err != nil {
+		return 0, err
+	}
+	if n = v.Add(model, vs.engine.Log().Applied(), live); n == 0 {
+		return 0, nil
+	}
+	return n, v.Save(f, at)
+}
+
+// meanings returns the view of meanings that writes files, nil if the store has none.
+func (vs *Views) meanings() *meanings.Meanings {
+	for _, v := range vs.list {
+		if m, ok := v.(*meanings.Meanings); ok {
+			return m
+		}
+	}
+	return nil
+}

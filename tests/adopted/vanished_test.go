@@ -1,0 +1,238 @@
+package adopted
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/storetest"
+)
+
+// vanishing is a store with documents in a folder that vanishes.
+type vanishing struct {
+	t     *testing.T
+	dir   string // of the store
+	gone  string // the folder, below dir
+	files int    // in it
+	path  func(i int) string
+	write func(st *varve.Store, i int) error
+	read  func(st *varve.Store, i int) error
+}
+
+// noteIn is a vanishing store of notes in an adopted folder.
+func noteIn(t *testing.T, gone string, files int) *vanishing {
+	v := &vanishing{t: t, dir: t.TempDir(), gone: gone, files: files}
+	id := func(i int) string { return fmt.Sprintf("vault/%d/%d.md", i%7, i) }
+	v.path = func(i int) string { return "notes/" + id(i) }
+	v.write = func(st *varve.Store, i int) error {
+		_, err := st.Notes().Write(t.Context(), id(i), fmt.Appendf(nil, "text of %d", i))
+		return err
+	}
+	v.read = func(st *varve.Store, i int) error {
+		n, err := st.Notes().Read(t.Context(), id(i))
+		if err == nil && string(n.Content) != fmt.Sprintf("text of %d", i) {
+			err = fmt.Errorf("%s is %q", id(i), n.Content)
+		}
+		return err
+	}
+	return v
+}
+
+// memoriesIn is a vanishing store of memories.
+func memoriesIn(t *testing.T, files int) *vanishing {
+	v := &vanishing{t: t, dir: t.TempDir(), gone: "memories", files: files}
+	v.path = func(i int) string { return fmt.Sprintf("memories/m%d.json", i) }
+	v.write = func(st *varve.Store, i int) error {
+		_, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprintf("m%d", i), Content: fmt.Sprintf("text of %d", i)})
+		return err
+	}
+	v.read = func(st *varve.Store, i int) error {
+		_, err := st.Get(t.Context(), fmt.Sprintf("m%d", i))
+		return err
+	}
+	return v
+}
+
+func (v *vanishing) open() *varve.Store {
+	v.t.Helper()
+	st, err := varve.Open(v.t.Context(), v.dir, &varve.Options{NoBackground: true})
+	must(v.t, err)
+	return st
+}
+
+// fill writes the documents, and adopts the folder vault.
+func (v *vanishing) fill() {
+	v.t.Helper()
+	st := v.open()
+	for i := range v.files {
+		must(v.t, v.write(st, i))
+	}
+	must(v.t, st.Flush(v.t.Context()))
+	must(v.t, st.Close())
+	line, err := json.Marshal(note.AdoptedFolder{Link: filepath.Join(v.dir, "link"), Folder: "vault", State: note.Adopted,
+		Time: time.Now()})
+	must(v.t, err)
+	must(v.t, os.WriteFile(filepath.Join(v.dir, "wal", "adopted"), append(line, '\n'), 0o600))
+}
+
+// there returns how many of the files exist.
+func (v *vanishing) there() (n int) {
+	for i := range v.files {
+		if _, err := os.Lstat(filepath.Join(v.dir, filepath.FromSlash(v.path(i)))); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// aged makes the folders of documents ones in which nothing has happened for a while.
+func (v *vanishing) aged() {
+	v.t.Helper()
+	past := time.Now().Add(-time.Minute)
+	top, _, _ := strings.Cut(v.gone, "/")
+	must(v.t, filepath.WalkDir(filepath.Join(v.dir, top), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return os.Chtimes(path, past, past)
+	}))
+}
+
+func (v *vanishing) restoring() bool {
+	_, err := os.Stat(filepath.Join(v.dir, filepath.FromSlash(docfile.RestoringFile)))
+	return err == nil
+}
+
+// all checks that no document is deleted, and that each has its file again.
+func (v *vanishing) all(st *varve.Store) {
+	v.t.Helper()
+	bad := 0
+	for i := range v.files {
+		if err := v.read(st, i); err != nil {
+			if bad++; bad < 4 {
+				v.t.Errorf("%s: %v", v.path(i), err)
+			}
+		}
+	}
+	if bad > 0 {
+		v.t.Fatalf("%d of %d documents are gone", bad, v.files)
+	}
+	if n := v.there(); n != v.files {
+		v.t.Errorf("%d of %d files are there", n, v.files)
+	}
+	if v.restoring() {
+		v.t.Error("the restoring does not end")
+	}
+	must(v.t, st.Flush(v.t.Context()))
+	storetest.AllWell(v.t, st.Admin().Verify(v.t.Context(), varve.VerifyOptions{}))
+}
+
+// TestKilledWhileRestoring: a folder that has to exist vanishes, and a process that restores its files is killed with
+// SIGKILL when it has restored most of them, so that the others look like deleted ones. The next process restores these
+// too. After that, a file that is deleted is a deletion again.
+func TestKilledWhileRestoring(t *testing.T) {
+	const files = 2500
+	for name, v := range map[string]*vanishing{
+		"root": noteIn(t, "notes/vault", files), "notes": noteIn(t, "notes", files), "memories": memoriesIn(t, files),
+	} {
+		t.Run(name, func(t *testing.T) {
+			v.t = t
+			v.fill()
+			for try := 0; ; try++ {
+				if try == 20 {
+					t.Fatal("no process was killed in time")
+				}
+				must(t, os.RemoveAll(filepath.Join(v.dir, filepath.FromSlash(v.gone))))
+				cmd, _ := storetest.Start(t, "adopt", v.dir)
+				n := 0
+				for end := time.Now().Add(30 * time.Second); 5*n < 3*v.files && time.Now().Before(end); {
+					n = v.there()
+				}
+				must(t, cmd.Process.Kill())
+				_ = cmd.Wait()
+				if n = v.there(); 2*n > v.files && n < v.files {
+					t.Logf("killed with %d of %d files", n, v.files)
+					break
+				}
+			}
+			v.aged()
+			st := v.open()
+			v.all(st)
+			must(t, st.Close())
+			st = v.open()
+			defer st.Close()
+			must(t, os.Remove(filepath.Join(v.dir, filepath.FromSlash(v.path(0)))))
+			v.aged()
+			if err := v.read(st, 0); !errors.Is(err, varve.ErrNotFound) {
+				t.Errorf("a file that was deleted afterwards: %v", err)
+			}
+		})
+	}
+}
+
+// TestWrittenBeforeTheLossIsSeen: a document that is written into a folder that has vanished makes the folder again,
+// and what is missing in it is restored, also by a process that begins after that.
+func TestWrittenBeforeTheLossIsSeen(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		v := noteIn(t, "notes/vault", 30)
+		v.fill()
+		st := v.open()
+		must(t, os.RemoveAll(filepath.Join(v.dir, "notes", "vault")))
+		v.files++
+		must(t, v.write(st, v.files-1))
+		must(t, st.Flush(t.Context()))
+		if n := v.there(); n == 0 || n == v.files {
+			t.Fatalf("%d files", n)
+		}
+		if again {
+			must(t, st.Close())
+			st = v.open()
+		}
+		h := st.Health(t.Context())
+		if want := "notes/vault was missing, and 30 files of it are not restored yet"; h.OK ||
+			!strings.Contains(errors.Join(h.Problems...).Error(), want) {
+			t.Errorf("%v", h.Problems)
+		}
+		v.aged()
+		v.all(st)
+		must(t, st.Close())
+	}
+}
+
+// TestVanishedBesideBackground: a process with background goroutines, and without a watcher, restores the files by
+// itself after it has written into a folder that had vanished, and so does one that is opened after that.
+func TestVanishedBesideBackground(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		v := noteIn(t, "notes/vault", 30)
+		v.fill()
+		st := v.open()
+		must(t, os.RemoveAll(filepath.Join(v.dir, "notes", "vault")))
+		v.files++
+		if again {
+			must(t, v.write(st, v.files-1))
+			must(t, st.Flush(t.Context()))
+		}
+		must(t, st.Close())
+		st, err := varve.Open(t.Context(), v.dir, nil)
+		must(t, err)
+		if !again {
+			must(t, v.write(st, v.files-1))
+		}
+		for end := time.Now().Add(30 * time.Second); v.there() < v.files || v.restoring(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d of %d files are there", v.there(), v.files)
+			}
+		}
+		v.all(st)
+		must(t, st.Close())
+	}
+}

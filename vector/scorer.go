@@ -1,0 +1,34 @@
+package vector
+
+// Scorer compares a vector with rows that are not in a Set.
+type Scorer struct {
+	metric Metric
+	vector []float32
+	kernel kernel
+	out    []float32
+}
+
+// NewScorer returns a Scorer for a vector. It is for one goroutine.
+func NewScorer(m Metric, v []float32) *Scorer {
+	return &Scorer{metric: m, vector: m.query(v), kernel: kernelOf(m)}
+}
+
+// Scores appends the scores of adjoining rows, as Metric.Row writes them, to dst: those that View.Search returns for
+// equal vectors. The score of a row of zeros is below all others, -2.
+func (s *Scorer) Scores(dst []float64, rows []byte) []float64 {
+	size := 4 * len(s.vector)
+	n := len(rows) / size
+	if cap(s.out) < n {
+		s.out = make([]float32, n)
+	}
+	out := s.out[:n]
+	s.kernel(s.vector, rows, out)
+	for i, x := range out {
+		if zero(rows[i*size : (i+1)*size]) {
+			dst = append(dst, -2)
+			continue
+		}
+		dst = append(dst, s.metric.score(x))
+	}
+	return dst
+}
