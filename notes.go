@@ -329,6 +329,13 @@ type NoteLog struct {
 // Log returns a NoteLog that begins with the oldest version that is kept.
 func (ns Notes) Log() *NoteLog { return &NoteLog{ns.st, ns.st.inner.Notes.Log()} }
 
+// LogFrom returns a NoteLog that begins at a position of the log, such as Stats.Durable. The NoteID of a version with
+// What "changed" and without From is that of the note which is at the path now. If the position is not kept any more,
+// the first call of Next yields a *TruncatedError, and what is kept.
+func (ns Notes) LogFrom(position uint64) *NoteLog {
+	return &NoteLog{ns.st, ns.st.inner.Notes.LogFrom(position)}
+}
+
 // Next yields the versions that are durable now and that the calls before have not yielded, in the order of their
 // commits; the first call yields last those of which only the file, or only the record of a redaction, is left. A part
 // that cannot be read yields its error, and later versions follow. The first call reads everything that is kept, the
@@ -338,6 +345,10 @@ func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
 		l.log.Read(ctx, func(r notes.Revision, err error) bool { return yield(NoteVersion(r), err) })
 	})
 }
+
+// Position returns the position of the log up to which Next has yielded, at which LogFrom continues; 0 before the
+// first call of Next.
+func (l *NoteLog) Position() uint64 { return l.log.Position() }
 
 // Redaction returns when and by which writer a version of the note at a path was redacted; false if it was not. The
 // error for a version that Purge removed is ErrNotFound.

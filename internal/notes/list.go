@@ -142,6 +142,11 @@ func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error
 // infosAfter is infos of the paths behind another one; "": all.
 func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		asOf, err := ns.engine.DurableNow(ctx)
+		if err != nil {
+			yield(Info{}, err)
+			return
+		}
 		sidecars, err := ns.sidecars(ctx, prefix)
 		if err != nil {
 			yield(Info{}, err)
@@ -158,6 +163,15 @@ func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2
 				continue
 			}
 			s := state{note: engine.Version{LSN: l.Line.Version, Line: l.Line}, sidecar: sidecars[l.ID]}
+			if l.Line.Version >= asOf { // it may have been moved here since the sidecars were read, and has its id in one
+				if s, err = ns.both(ctx, l.ID); err != nil {
+					yield(Info{}, err)
+					return
+				}
+				if s.note.LSN == 0 { // moved on, or deleted
+					continue
+				}
+			}
 			if !s.expired(now) && !yield(s.info(l.ID), nil) {
 				return
 			}

@@ -44,6 +44,7 @@ type Revision struct {
 type Log struct {
 	ns   *Notes
 	next wal.LSN // where to go on; 0: nothing was read yet
+	late bool    // it does not begin with the oldest version, see LogFrom
 	at   map[string]lineage
 	ids  map[string]string // by path, ids that are not those of the path
 }
@@ -58,6 +59,17 @@ type lineage struct {
 
 // Log returns a Log that begins with the oldest version.
 func (ns *Notes) Log() *Log { return &Log{ns: ns, at: map[string]lineage{}, ids: map[string]string{}} }
+
+// LogFrom returns a Log that begins at a position. The NoteID of a Changed version is that of the note which is at the
+// path now, as far as the Log does not know better.
+func (ns *Notes) LogFrom(position uint64) *Log {
+	l := ns.Log()
+	l.next, l.late = max(position, 1), true
+	return l
+}
+
+// Position returns the position up to which Read has yielded; 0: it was not called.
+func (l *Log) Position() uint64 { return l.next }
 
 // Read yields the versions that are durable now and were not yielded before, in the order of their commits; behind
 // those, in the first call, versions of which only the file, or only the record of a redaction, is left. What cannot
@@ -75,6 +87,9 @@ func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 		return
 	}
 	past, from, first := eng.Log().Past(), l.next, l.next == 0
+	if from == to {
+		return
+	}
 	if first {
 		from, err = past.First(to)
 	} else {
@@ -300,7 +315,7 @@ func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 		return id
 	}
 	if _, known := l.at[path]; !known && !created {
-		if v, err := l.ns.find(ctx, note.SidecarOf(path)); err == nil && v.LSN != 0 && l.next == 0 {
+		if v, err := l.ns.find(ctx, note.SidecarOf(path)); err == nil && v.LSN != 0 && (l.next == 0 || l.late) {
 			if s, err := note.DecodeSidecar(v.Doc); err == nil && s.ID != "" {
 				l.ids[path] = s.ID
 				return s.ID

@@ -137,16 +137,35 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	if err := ns.look(ctx, path); err != nil {
 		return s, err
 	}
-	if s.note, err = ns.find(ctx, path); err != nil {
+	return ns.both(ctx, path)
+}
+
+// both returns a note and its sidecar as they were at one moment: a note that is moved takes its id along in its
+// sidecar, so with the sidecar of another moment it would be another note.
+func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
+	for {
+		before := ns.engine.Log().Durable()
+		if s.note, err = ns.find(ctx, path); err != nil {
+			return s, err
+		}
+		if s.side, err = ns.find(ctx, note.SidecarOf(path)); err != nil {
+			return s, err
+		}
+		if ns.engine.Log().Durable() != before {
+			again, err := ns.engine.Find(ctx, ns.kind, path, false)
+			if err != nil && !errors.Is(err, errs.ErrNotFound) {
+				return s, err
+			}
+			if again.LSN != s.note.LSN {
+				continue
+			}
+		}
+		s.sidecar = note.Sidecar{}
+		if s.side.LSN != 0 {
+			s.sidecar, err = note.DecodeSidecar(s.side.Doc)
+		}
 		return s, err
 	}
-	if s.side, err = ns.find(ctx, note.SidecarOf(path)); err != nil {
-		return s, err
-	}
-	if s.side.LSN != 0 {
-		s.sidecar, err = note.DecodeSidecar(s.side.Doc)
-	}
-	return s, err
 }
 
 // mostJudged is of how many files it is remembered how they were when they were judged.

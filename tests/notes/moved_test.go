@@ -1,16 +1,19 @@
 package notes
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/adopt"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/storetest"
 )
@@ -203,4 +206,59 @@ func TestFormD(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	expect(t, st, map[string]string{"caf\u00e9/r\u00e9sum\u00e9.md": "from a Mac", "z.md": "a note"})
 	clean(t, st)
+}
+
+// TestListedWhileMoved: while a note is moved, a listing has it at most once, and with its own id; so has Read.
+func TestListedWhileMoved(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, t.TempDir(), nil)
+	write(t, st, "m", "moves")
+	for i := range 30 {
+		write(t, st, fmt.Sprintf("n%02d", i), "stays")
+	}
+	id := note.ID("m")
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		at := "m"
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			to := []string{"a", "z", "n15x"}[i%3]
+			if _, err := st.Notes().Rename(t.Context(), at, to); err != nil {
+				t.Error(err)
+				return
+			}
+			at = to
+		}
+	})
+	rounds, seen := 0, 0
+	for end := time.Now().Add(time.Second); time.Now().Before(end) || rounds < 20; rounds++ {
+		n := 0
+		for e, err := range st.Notes().List(t.Context(), "", 0) {
+			must(t, err)
+			if strings.HasPrefix(e.Path, "n") && len(e.Path) == 3 {
+				continue
+			}
+			if n++; e.ID != id {
+				t.Fatalf("round %d: %s is listed with the id %s, want %s", rounds, e.Path, e.ID, id)
+			}
+			if r, err := st.Notes().Read(t.Context(), e.Path); err == nil {
+				if seen++; r.ID != id {
+					t.Fatalf("round %d: %s is read with the id %s, want %s", rounds, e.Path, r.ID, id)
+				}
+			} else if !errors.Is(err, varve.ErrNotFound) {
+				t.Fatal(err)
+			}
+		}
+		if n > 1 {
+			t.Fatalf("the note is listed %d times", n)
+		}
+	}
+	close(done)
+	all.Wait()
+	t.Logf("%d listings, read %d times", rounds, seen)
 }
