@@ -67,17 +67,17 @@ var patterns = []struct {
 	of *regexp.Regexp
 	by string
 }{
-	// A name of a note or an id may have any characters, so all up to the end of the part goes.
-	{regexp.MustCompile(`\b(memories|assemblies|notes|working|quarantine|backups)[/\\].*?(: |; | → |$)`), "$1/…$2"},
+	// The name of a note, and a path, may have any characters, also ": ", so all up to the end of the piece goes.
+	{regexp.MustCompile(`\b(memories|assemblies|notes|working|quarantine|backups)[/\\].*`), "$1/…"},
+	{regexp.MustCompile(`(^|[\s(=:])(/|[A-Za-z]:\\)[^\s:;,)…].*`), "$1/…"},
 	{regexp.MustCompile(`"(?:[^"\\]|\\.)*"`), `"…"`},
 	{regexp.MustCompile("`[^`]*`"), "`…`"},
-	{regexp.MustCompile(`'[^']*'`), "'…'"},
+	// A shell's quotes; an apostrophe, as in "the store's", is none.
+	{regexp.MustCompile(`(^|\W)'(?:[^']|'\\'')*'`), "$1'…'"},
 	{regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"]+`), "URL"},
 	{regexp.MustCompile(`prj-[0-9a-f]{8,}`), "prj-…"},
 	{regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{14,}`), "…"},
 	{regexp.MustCompile(`\b[0-9a-fA-F]{12,}\b`), "…"},
-	{regexp.MustCompile(`(^|[\s(=:])(/|[A-Za-z]:\\)[^\s:;,)]+`), "$1/…"},
-	{regexp.MustCompile(`(/…,? ?){2,}`), "/… "},
 	{regexp.MustCompile(`[^\s"<>@]+@[^\s"<>]+`), "…"},
 }
 
@@ -101,7 +101,56 @@ func (r *redactor) err(err error) string {
 	}
 	own := &redactor{known: slices.Clone(r.known)}
 	named(err, own, 0)
-	return own.text(err.Error())
+	return strings.Join(strings.Fields(own.pieces(err, 0)), " ")
+}
+
+// pieces redacts the text of an error piece by piece: the texts of the errors in it, and what is before and behind
+// them. A name ends with its piece at the latest, wherever else it might.
+func (r *redactor) pieces(err error, depth int) string {
+	text := err.Error()
+	if depth > mostNested {
+		return r.text(text)
+	}
+	var inner []error
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		inner = []error{u.Unwrap()}
+	case interface{ Unwrap() []error }:
+		inner = u.Unwrap()
+	}
+	front, back := "", ""
+	for i, j := 0, len(inner); i < j; {
+		first, last := inner[i], inner[j-1]
+		switch {
+		case last != nil && last.Error() != "" && strings.HasSuffix(text, last.Error()):
+			back = r.pieces(last, depth+1) + back
+			text = strings.TrimSuffix(text, last.Error())
+			j--
+		case first != nil && first.Error() != "" && strings.HasPrefix(text, first.Error()):
+			front += r.pieces(first, depth+1)
+			text = strings.TrimPrefix(text, first.Error())
+			i++
+		default: // it is somewhere in between, or is not shown
+			return front + r.between(text) + back
+		}
+		for _, sign := range []string{": ", "; ", "\n"} { // fmt.Errorf("%w: %w", …), errors.Join
+			if rest, ok := strings.CutSuffix(text, sign); ok && j < len(inner) {
+				text, back = rest, sign+back
+			} else if rest, ok := strings.CutPrefix(text, sign); ok && i > 0 {
+				text, front = rest, front+sign
+			}
+		}
+	}
+	return front + r.between(text) + back
+}
+
+// between is text for a piece whose outer spaces belong to it.
+func (r *redactor) between(s string) string {
+	if strings.TrimSpace(s) == "" {
+		return s
+	}
+	front, back := s[:len(s)-len(strings.TrimLeft(s, " "))], s[len(strings.TrimRight(s, " ")):]
+	return front + r.text(s) + back
 }
 
 // ours are the names of fields of errors whose values are words of the program, and therefore not private.
