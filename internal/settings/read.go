@@ -90,6 +90,20 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
+// Invalid returns what is wrong with a member, by the error of Read or Parse; nil if that is not about it.
+func Invalid(err error, name string) error {
+	var wrong *membersError
+	if !errors.As(err, &wrong) {
+		return nil
+	}
+	for i, n := range wrong.names {
+		if n == name {
+			return wrong.errs[i]
+		}
+	}
+	return nil
+}
+
 // unset returns the first invalid member that a change has left unset and whose default would remove something; "" if
 // there is none. was and is are the settings before and after the change.
 func unset(err error, was, is *Config) string {
@@ -108,12 +122,22 @@ func unset(err error, was, is *Config) string {
 			same = was.AdoptDeletions == nil && is.AdoptDeletions == nil
 		case "index_backup_count":
 			same = was.IndexBackupCount == nil && is.IndexBackupCount == nil
+		case "memory_store": // the clients of the Memory Stores API know the store by its id
+			same = was.MemoryStore == nil && is.MemoryStore == nil
 		}
 		if same {
 			return name
 		}
 	}
 	return ""
+}
+
+// instead returns what can be done about an invalid member besides correcting it.
+func instead(name string) string {
+	if name == "memory_store" {
+		return "remove memory_store there"
+	}
+	return "set " + name
 }
 
 // setMember sets the field of a member of config.json to its JSON value.

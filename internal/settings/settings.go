@@ -141,7 +141,7 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	}
 	if read != nil && err != nil {
 		if name := unset(err, &was, &c); name != "" {
-			return fmt.Errorf("%w: correct config.json, or set %s", err, name)
+			return fmt.Errorf("%w: correct config.json, or %s", err, instead(name))
 		}
 	}
 	c.Format = Format
