@@ -121,6 +121,7 @@ var order = []string{
 	"internal/queryargs",
 	"internal/project",
 	"memorytool",
+	"served",
 	"mcpserver",
 	"memorystores",
 	"memorystores/conformance",

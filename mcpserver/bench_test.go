@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/served"
 )
 
 // BenchmarkReadGraph is a whole answer over the transport, at 1,000 entities and as
@@ -31,7 +32,7 @@ func BenchmarkReadGraph(b *testing.B) {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- New(st, both).Run(b.Context(), Stdio(in, out, nil)) }()
+	go func() { ended <- New(served.Only(st), both).Run(b.Context(), Stdio(in, out, nil)) }()
 	r := bufio.NewReaderSize(receive, 1<<20)
 	ask := func(line string, answered bool) {
 		if _, err := io.WriteString(send, line); err != nil {

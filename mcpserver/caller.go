@@ -221,7 +221,7 @@ func folderOf(uri string) (string, bool) {
 	return path, filepath.IsAbs(path)
 }
 
-func (s *server) rootsChanged(_ context.Context, r *mcp.RootsListChangedRequest) {
+func (s *host) rootsChanged(_ context.Context, r *mcp.RootsListChangedRequest) {
 	s.callers.mu.Lock()
 	c := s.callers.list[r.Session]
 	s.callers.mu.Unlock()

@@ -15,13 +15,14 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/project"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/served"
 )
 
 // called connects a client under a name, with roots.
 func called(t *testing.T, st *varve.Store, o Options, name string, roots ...string) (*client, *mcp.Client) {
 	t.Helper()
 	a, b := mcp.NewInMemoryTransports()
-	ss, err := New(st, o).Connect(t.Context(), a, nil)
+	ss, err := New(served.Only(st), o).Connect(t.Context(), a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // reference server, @modelcontextprotocol/server-memory (2026.8.31): a client changes only the
 // command.
 //
-//	server := mcpserver.New(st, mcpserver.Options{})
+//	server := mcpserver.New(served.Only(st), mcpserver.Options{})
 //	err := server.Run(ctx, mcpserver.Stdio(os.Stdin, os.Stdout, nil))
 //
 // # Groups of tools

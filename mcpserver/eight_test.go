@@ -15,13 +15,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/served"
 )
 
 // eight connects a client to a server with the tools by default, as a host starts it that says nothing.
 func eight(t *testing.T, st *varve.Store, o Options) *client {
 	t.Helper()
 	a, b := mcp.NewInMemoryTransports()
-	ss, err := New(st, o).Connect(t.Context(), a, nil)
+	ss, err := New(served.Only(st), o).Connect(t.Context(), a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/varve-db/varve/served"
 )
 
 // lockedBuffer is a bytes.Buffer for several goroutines.
@@ -72,7 +74,7 @@ func transcript(t *testing.T, lines []string) []string {
 	receive, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := New(st, both).Run(t.Context(), Stdio(in, out, nil))
+		err := New(served.Only(st), both).Run(t.Context(), Stdio(in, out, nil))
 		_ = out.CloseWithError(io.EOF)
 		ended <- err
 	}()

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/served"
 )
 
 // stdioClient speaks lines with a server.
@@ -30,7 +31,7 @@ func speak(t *testing.T, st *varve.Store) *stdioClient {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error, 1)
-	go func() { ended <- New(st, both).Run(t.Context(), Stdio(in, out, nil)) }()
+	go func() { ended <- New(served.Only(st), both).Run(t.Context(), Stdio(in, out, nil)) }()
 	c := &stdioClient{t: t, in: send, out: bufio.NewReader(receive)}
 	t.Cleanup(func() {
 		_ = send.Close()

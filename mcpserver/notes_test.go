@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/served"
 )
 
 // The six commands of the memory tool, over the notes of a project and those of the shared part.
@@ -90,7 +91,7 @@ func TestNotesOfAnotherProjectStay(t *testing.T) {
 	now := projectA
 	o := Options{Groups: Groups(), Project: func(context.Context, Origin) (Project, error) { return now, nil }}
 	x, y := mcp.NewInMemoryTransports()
-	ss, err := New(st, o).Connect(t.Context(), x, nil)
+	ss, err := New(served.Only(st), o).Connect(t.Context(), x, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ var methods = []string{"initialize", "server/discover", "ping", "tools/list", "t
 	"subscriptions/listen", "notifications/initialized", "notifications/cancelled"}
 
 // observe tells Options.Observe how long each request took.
-func (s *server) observe(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *host) observe(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		begun := time.Now()
 		r, err := next(ctx, method, req)

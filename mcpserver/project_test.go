@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/project"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/served"
 )
 
 var (
@@ -296,7 +297,7 @@ func TestRoots(t *testing.T) {
 	}}
 	connected := func(roots ...string) (*client, *mcp.Client) {
 		x, y := mcp.NewInMemoryTransports()
-		ss, err := New(st, o).Connect(t.Context(), x, nil)
+		ss, err := New(served.Only(st), o).Connect(t.Context(), x, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

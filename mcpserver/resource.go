@@ -16,7 +16,7 @@ import (
 
 const resourceURI = "memory://knowledge-graph"
 
-func (s *server) addResource(m *mcp.Server) {
+func (s *host) addResource(m *mcp.Server) {
 	m.AddResource(&mcp.Resource{
 		URI: resourceURI, Name: "knowledge-graph", Title: "Knowledge Graph",
 		Description: "The full knowledge graph with all entities and relations", MIMEType: "application/json",
@@ -25,7 +25,7 @@ func (s *server) addResource(m *mcp.Server) {
 			return nil, mcp.ResourceNotFoundError(resourceURI)
 		}
 		var f *found
-		err := s.during(ctx, func() (err error) {
+		err := s.during(ctx, func(s *server) (err error) {
 			f, err = s.readGraph(ctx)
 			return err
 		})
@@ -60,7 +60,7 @@ type updates struct {
 
 // subscriptions makes the server accept subscriptions. As with the reference server any URI is
 // accepted; only one resource ever changes.
-func (s *server) subscriptions(o *mcp.ServerOptions) {
+func (s *host) subscriptions(o *mcp.ServerOptions) {
 	s.updates.of, s.updates.ended = map[*mcp.ServerSession]bool{}, map[*mcp.ServerSession]bool{}
 	o.SubscribeHandler = func(_ context.Context, r *mcp.SubscribeRequest) error {
 		if r.Params.URI == resourceURI {
@@ -76,7 +76,7 @@ func (s *server) subscriptions(o *mcp.ServerOptions) {
 	}
 }
 
-func (s *server) subscribe(session *mcp.ServerSession) {
+func (s *host) subscribe(session *mcp.ServerSession) {
 	u := &s.updates
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *server) subscribe(session *mcp.ServerSession) {
 		ctx, stop := context.WithCancel(context.Background())
 		u.stop = stop
 		// Changes from here on are reported: the client gets the answer afterwards.
-		st, _ := s.store()
+		st := s.served.Current()
 		go s.watch(ctx, st, st.Admin().Stats().Durable)
 	}
 	if u.ended[session] {
@@ -101,7 +101,7 @@ func (s *server) subscribe(session *mcp.ServerSession) {
 	}()
 }
 
-func (s *server) unsubscribe(session *mcp.ServerSession) {
+func (s *host) unsubscribe(session *mcp.ServerSession) {
 	u := &s.updates
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *server) unsubscribe(session *mcp.ServerSession) {
 
 // watch notifies subscribers of the graph's changes. Changes during a notification cause one
 // further notification.
-func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
+func (s *host) watch(ctx context.Context, st *varve.Store, from uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := make(chan struct{}, 1)
@@ -140,9 +140,9 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 	for said := ""; ; {
 		err := s.follow(ctx, st, from, tell)
 		if errors.Is(err, varve.ErrReplaced) {
-			err = s.reopen(ctx, st, err)
+			err = s.served.Replaced(ctx, st, err)
 		}
-		now, _ := s.store()
+		now := s.served.Current()
 		if ctx.Err() != nil || errors.Is(err, varve.ErrClosed) && now == st {
 			return
 		}
@@ -170,7 +170,7 @@ func (s *server) watch(ctx context.Context, st *varve.Store, from uint64) {
 const retryWatch = time.Second
 
 // follow calls tell after each commit that changes the graph, until reading the changes fails.
-func (s *server) follow(ctx context.Context, st *varve.Store, from uint64, tell func()) error {
+func (s *host) follow(ctx context.Context, st *varve.Store, from uint64, tell func()) error {
 	dirty := false
 	for c, err := range st.Watch(ctx, from) {
 		if err != nil && c.Next == 0 {

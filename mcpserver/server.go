@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/project"
+	"github.com/varve-db/varve/served"
 )
 
 // Groups of tools.
@@ -134,10 +135,6 @@ type Options struct {
 	// of Evicted, and the id of the first: see varve.EventEvicted. The result of a call that writes
 	// reports them; of concurrent calls, only one does. nil: no result does.
 	Evicted func() (count int, first string)
-	// Reopen returns the store that is now at the path of a store whose folder was replaced
-	// (varve.ErrReplaced), and closes the replaced one; see varve.Admin.InPlace. nil: every later
-	// call gets the error, too.
-	Reopen func(ctx context.Context, replaced *varve.Store) (*varve.Store, error)
 	// Project returns the project of a client. It is called before the first call that needs it, and again when the
 	// roots have changed. Tools of the group memory, and of working memory, reach the project and the shared part of
 	// the store, and nothing else. Their calls fail with its error.
@@ -182,16 +179,17 @@ func (o *Options) Validate() error {
 
 const defaultGraphBytes = 64 << 20
 
-// server is the state that the tools share.
-type server struct {
+// host is what all calls share, whichever store they use.
+type host struct {
 	o      Options
 	tools  []tool
 	groups map[string]string // of each tool, by its name
+	served *served.Store
 
-	mu   sync.RWMutex // read-locked by each call while it uses st and view
-	st   *varve.Store
-	view *view
-
+	latest struct {
+		sync.Mutex
+		of *server // of the store that is served
+	}
 	stamps struct {
 		sync.Mutex
 		last time.Time
@@ -201,6 +199,13 @@ type server struct {
 	warmed  atomic.Bool
 	callers callers
 	pages   pages
+}
+
+// server is what the calls of one store share. It does not change.
+type server struct {
+	*host
+	st      *varve.Store
+	view    *view
 	deleted *project.Deleted
 }
 
@@ -211,7 +216,7 @@ type server struct {
 // by one, so that a client that sends without waiting gets the same results as one that waits. On
 // another transport a client has to wait for the answer to one call before it sends another that
 // depends on it.
-func New(st *varve.Store, o Options) *mcp.Server {
+func New(st *served.Store, o Options) *mcp.Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -227,9 +232,7 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o, loads: semaphore.NewWeighted(maxLoads), groups: map[string]string{},
-		deleted: &project.Deleted{}}
-	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
+	s := &host{served: st, o: o, loads: semaphore.NewWeighted(maxLoads), groups: map[string]string{}}
 	var about []string
 	for _, g := range groups() {
 		if slices.Contains(o.Groups, g.name) {
@@ -273,11 +276,11 @@ func New(st *varve.Store, o Options) *mcp.Server {
 }
 
 // unreadable logs a memory that cannot be read: it is omitted, and the others are served.
-func (s *server) unreadable(err error) { s.o.Logger.Warn("omitted from the graph", "err", err) }
+func (s *host) unreadable(err error) { s.o.Logger.Warn("omitted from the graph", "err", err) }
 
 // stamp returns the first of n times for objects that are created now, a nanosecond apart, later
 // than all times that it returned before: answers are ordered by them.
-func (s *server) stamp(n int) time.Time {
+func (s *host) stamp(n int) time.Time {
 	s.stamps.Lock()
 	defer s.stamps.Unlock()
 	at := s.o.Clock().Round(0)
@@ -289,7 +292,7 @@ func (s *server) stamp(n int) time.Time {
 }
 
 // handler checks the arguments, and returns a tool's error as a result, which the model sees.
-func (s *server) handler(t *tool) mcp.ToolHandler {
+func (s *host) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if !s.permitted(req.Extra, t) {
 			return unknown(t.name), nil
@@ -310,20 +313,23 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 			c.arguments, req.Params.Arguments = nil, nil // so that the line can be freed
 		}
 		ctx = c.writer(context.WithValue(ctx, callerKey{}, c), req, s.o.Session)
-		var a *answer
-		err = s.during(ctx, func() (err error) {
-			a, err = t.run(ctx, s, args)
-			return err
+		var r *mcp.CallToolResult
+		err = s.during(ctx, func(s *server) error {
+			a, err := t.run(ctx, s, args)
+			if err != nil {
+				return err
+			}
+			r = a.result(t, req.Extra)
+			if s.o.Evicted != nil && !t.hints.readOnly {
+				s.tellEvicted(r, func(id string) bool {
+					_, err := project.New(s.st, c.of().ID, nil).History(ctx, id)
+					return err == nil
+				})
+			}
+			return nil
 		})
 		if err != nil {
 			return failed(err.Error() + advice(err)), nil
-		}
-		r := a.result(t, req.Extra)
-		if s.o.Evicted != nil && !t.hints.readOnly {
-			s.tellEvicted(r, func(id string) bool {
-				_, err := project.New(s.st, c.of().ID, nil).History(ctx, id)
-				return err == nil
-			})
 		}
 		return r, nil
 	}
@@ -338,12 +344,12 @@ func tokenOf(extra *mcp.RequestExtra) *auth.TokenInfo {
 }
 
 // permitted reports whether the client of a request may use a tool.
-func (s *server) permitted(extra *mcp.RequestExtra, t *tool) bool {
+func (s *host) permitted(extra *mcp.RequestExtra, t *tool) bool {
 	return s.o.Permits == nil || s.o.Permits(tokenOf(extra), Tool{t.name, s.groups[t.name], t.hints.readOnly})
 }
 
 // tool returns the tool that has a name, nil if none is offered.
-func (s *server) tool(name string) *tool {
+func (s *host) tool(name string) *tool {
 	if i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == name }); i >= 0 {
 		return &s.tools[i]
 	}
@@ -357,7 +363,7 @@ func unknown(tool string) *mcp.CallToolResult {
 // tellEvicted adds a text for people and models, and a member of _meta for programs, because the
 // structured content must match the tool's declaration.
 // One that the client does not see is not named.
-func (s *server) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
+func (s *host) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
 	n, first := s.o.Evicted()
 	if n == 0 {
 		return
@@ -395,7 +401,7 @@ func advice(err error) string {
 
 // asReference answers as the reference server does if the SDK would not: the order of the tools and
 // their member execution, unknown tools, and methods of capabilities that are not offered.
-func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
+func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		takes(req.GetExtra())
 		s.warm(req)
@@ -444,7 +450,7 @@ type listed struct {
 	Tools []json.RawMessage `json:"tools"`
 }
 
-func (s *server) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed {
+func (s *host) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed {
 	l := &listed{ListToolsResult: of, Tools: []json.RawMessage{}}
 	for i := range s.tools {
 		if s.permitted(extra, &s.tools[i]) {

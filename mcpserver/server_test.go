@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/scratch"
+	"github.com/varve-db/varve/served"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(scratch.Around(m)) }
@@ -44,7 +45,7 @@ func connect(t *testing.T, st *varve.Store, o Options, co *mcp.ClientOptions) *c
 	}
 	o.Structured = true
 	a, b := mcp.NewInMemoryTransports()
-	ss, err := New(st, o).Connect(t.Context(), a, nil)
+	ss, err := New(served.Only(st), o).Connect(t.Context(), a, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/served"
 )
 
 // talk is a session by lines with any server. said gives the next line; a session that says
@@ -119,7 +120,7 @@ func TestServerAsks(t *testing.T) {
 func TestListenHasItsID(t *testing.T) {
 	t.Parallel()
 	st := openStore(t, t.TempDir(), nil)
-	say, said := talk(t, New(st, both))
+	say, said := talk(t, New(served.Only(st), both))
 	const (
 		meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 		id   = `"io.modelcontextprotocol/subscriptionId":90071992547409931`

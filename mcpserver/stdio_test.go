@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/proofs"
+	"github.com/varve-db/varve/served"
 )
 
 const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
@@ -26,7 +27,7 @@ const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocol
 func serve(t *testing.T, st *varve.Store, in io.Reader) map[float64]map[string]any {
 	t.Helper()
 	var out bytes.Buffer
-	if err := New(st, both).Run(t.Context(), Stdio(in, &out, nil)); err != nil {
+	if err := New(served.Only(st), both).Run(t.Context(), Stdio(in, &out, nil)); err != nil {
 		t.Fatal(err)
 	}
 	answers := map[float64]map[string]any{}
@@ -299,7 +300,7 @@ func TestEndByContext(t *testing.T) {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- New(openStore(t, t.TempDir(), nil), both).Run(ctx, Stdio(in, out, nil)) }()
+	go func() { ended <- New(served.Only(openStore(t, t.TempDir(), nil)), both).Run(ctx, Stdio(in, out, nil)) }()
 	if _, err := io.WriteString(send, hello); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 // warm starts to read the graph at the first message of the first client, which is rarely a query.
 // Reading stops when that client's session ends; a query that comes before waits for it, or, if it
 // is from another session, reads the graph itself.
-func (s *server) warm(first mcp.Request) {
+func (s *host) warm(first mcp.Request) {
 	session, ok := first.GetSession().(*mcp.ServerSession)
-	_, graph := s.store()
+	graph := s.on(s.served.Current()).view
 	if !ok || graph.limit < 0 || !slices.Contains(s.o.Groups, Graph) || s.warmed.Swap(true) {
 		return
 	}

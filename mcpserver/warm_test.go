@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/working"
 )
 
@@ -60,7 +61,7 @@ func TestGraphIsReadBeforeItIsAskedFor(t *testing.T) {
 	st := openStore(t, dir, storetest.In(&varve.Options{}, storetest.Environment{System: vfs.System{FS: fsys}}))
 	connected := func(groups ...string) (*mcp.ClientSession, *mcp.ServerSession) {
 		a, b := mcp.NewInMemoryTransports()
-		ss, err := New(st, Options{Groups: groups}).Connect(t.Context(), a, nil)
+		ss, err := New(served.Only(st), Options{Groups: groups}).Connect(t.Context(), a, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func TestGraphAfterAReadThatFailed(t *testing.T) {
 	})
 	st := openStore(t, dir, storetest.In(&varve.Options{NoBackground: true},
 		storetest.Environment{System: vfs.System{FS: fsys}}))
-	s := &server{st: st}
+	s := &server{host: &host{}, st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	if f, err := s.searchNodes(t.Context(), "e7"); !errors.Is(err, syscall.EIO) {
 		t.Errorf("%d, %v", len(f.entities), err)
@@ -130,7 +131,7 @@ func TestGraphAndWhoGivesUp(t *testing.T) {
 	})
 	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true},
 		storetest.Environment{System: vfs.System{FS: fsys}}))
-	s := &server{st: st}
+	s := &server{host: &host{}, st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	first := make(chan error)
 	go func() {
@@ -183,7 +184,7 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 	})
 	st := openStore(t, entities(t), storetest.In(&varve.Options{NoBackground: true},
 		storetest.Environment{System: vfs.System{FS: fsys}}))
-	s, told, now := &server{st: st}, 0, time.Now()
+	s, told, now := &server{host: &host{}, st: st}, 0, time.Now()
 	s.view = newView(st, defaultGraphBytes, func(err error) { told++; t.Log(err) }, func() time.Time { return now })
 	has := func(n int) {
 		t.Helper()
@@ -208,7 +209,7 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 func TestViewPassesWhatIsNotTheGraphs(t *testing.T) {
 	t.Parallel()
 	st, now := openStore(t, t.TempDir(), &varve.Options{NoBackground: true}), time.Now()
-	s := &server{st: st}
+	s := &server{host: &host{}, st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, func() time.Time { return now })
 	ask := func(n int) {
 		t.Helper()

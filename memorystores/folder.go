@@ -36,8 +36,11 @@ type found struct {
 	size   int64
 	file   os.FileInfo // of config.json
 	config settings.MemoryStoreConfig
-	err    error // config.json cannot be read
+	err    error // config.json cannot be read, or has no id: errUnnamed
 }
+
+// errUnnamed: a store has no id yet. It gets one when the stores are listed.
+var errUnnamed = errors.New("the store has no id yet")
 
 // DuplicateError is the error of a store of which there is a copy.
 type DuplicateError struct {
@@ -76,7 +79,7 @@ func (s *Stores) scan(ctx context.Context, force bool) error {
 			s.mu.Lock()
 			was := s.folders[name]
 			s.mu.Unlock()
-			if f := s.look(ctx, name, was); f != nil {
+			if f := s.look(name, was); f != nil {
 				next[name] = f
 			}
 		}
@@ -105,10 +108,11 @@ func (s *Stores) scan(ctx context.Context, force bool) error {
 	return nil
 }
 
-// look returns what a folder has, nil if it is no store. was is what it had before, or nil.
-func (s *Stores) look(ctx context.Context, name string, was *found) *found {
+// look returns what a folder has, nil if it is no store. was is what it had before, or nil. It opens no store.
+func (s *Stores) look(name string, was *found) *found {
 	dir := filepath.Join(s.dir, name)
-	info, err := os.Lstat(filepath.Join(dir, settings.Name))
+	file := filepath.Join(dir, settings.Name)
+	info, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -126,38 +130,79 @@ func (s *Stores) look(ctx context.Context, name string, was *found) *found {
 			f.config = *c.MemoryStore
 			return f // other members may be invalid
 		}
-		if err == nil {
-			f.config, err = s.name(ctx, name)
-			if err == nil {
-				return f // its config.json has changed, and is read again by the next scan
-			}
+		if c != nil && settings.Invalid(err, memberName) == nil {
+			f.err = errUnnamed // likewise
+			return f
 		}
 	}
 	if was == nil || was.err == nil {
-		s.o.Logger.Warn("a store is not served", "folder", name, "err", err)
+		s.o.Logger.Warn("a store is not served", "file", file, "err", err)
 	}
 	if was != nil {
 		f.config = was.config
 	}
-	f.err = err
+	f.err = fmt.Errorf("%s: %w", file, err)
 	return f
 }
+
+// memberName is the member of config.json that has how a store is described.
+const memberName = "memory_store"
 
 func (f *found) same(o *found) bool {
 	return f.mtime.Equal(o.mtime) && f.size == o.size && f.file != nil && os.SameFile(f.file, o.file)
 }
 
-// name gives the store in a folder, which has none, an id.
-func (s *Stores) name(ctx context.Context, folder string) (settings.MemoryStoreConfig, error) {
-	st, err := s.o.Open(ctx, filepath.Join(s.dir, folder), true)
-	if err != nil {
-		return settings.MemoryStoreConfig{}, err
+// nameAll gives each store that has no id one. Only one store is opened for that at a time, and no request but those
+// that list the stores waits for it.
+func (s *Stores) nameAll(ctx context.Context) error {
+	for _, folder := range s.unnamed() {
+		select {
+		case s.naming <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := s.name(ctx, folder)
+		<-s.naming
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil && !errors.Is(err, varve.ErrNoStore) { // or it was removed
+			s.o.Logger.Warn("a store is not served", "folder", folder, "err", err)
+		}
 	}
-	c, err := identify(ctx, st, folder, s.o.Clock())
-	return c, errors.Join(err, st.CloseWithin(closeWithin))
+	return nil
 }
 
-// identify returns how a store is described, and describes it if it is not.
+// unnamed returns the folders of stores without an id.
+func (s *Stores) unnamed() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for name, f := range s.folders {
+		if errors.Is(f.err, errUnnamed) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// name gives the store in a folder an id, if it has none.
+func (s *Stores) name(ctx context.Context, folder string) error {
+	dir := filepath.Join(s.dir, folder)
+	if c, _, _ := settings.Read(vfs.OS(), dir); c != nil && c.MemoryStore != nil {
+		return nil // another request was faster
+	}
+	st, err := s.o.Open(ctx, dir, true)
+	if err != nil {
+		return err
+	}
+	_, err = identify(ctx, st, folder, s.o.Clock())
+	return errors.Join(err, st.CloseWithin(closeWithin))
+}
+
+// identify returns how a store is described, and describes it if it is not. A description that is not valid is an
+// error: with another one its clients would lose it.
 func identify(ctx context.Context, st *varve.Store, name string, now time.Time) (settings.MemoryStoreConfig, error) {
 	if c := st.Admin().Config().MemoryStore; c != nil {
 		return settings.MemoryStoreConfig(*c), nil
@@ -165,6 +210,11 @@ func identify(ctx context.Context, st *varve.Store, name string, now time.Time) 
 	var is varve.MemoryStoreConfig
 	err := st.Admin().UpdateConfig(ctx, func(c *varve.Config) error {
 		if c.MemoryStore == nil {
+			dir := st.Admin().Stats().Dir
+			_, _, err := settings.Read(vfs.OS(), dir)
+			if err = settings.Invalid(err, memberName); err != nil {
+				return fmt.Errorf("%s: %w", filepath.Join(dir, settings.Name), err)
+			}
 			at := now.UTC().Truncate(time.Microsecond)
 			c.MemoryStore = &varve.MemoryStoreConfig{ID: newStoreID(), Name: fitted(name), CreatedAt: at, UpdatedAt: at}
 		}
@@ -211,7 +261,7 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 		case f.err != nil && !force:
 			continue // it may be right by now
 		case f.err != nil:
-			return nil, fmt.Errorf("the store in the folder %s cannot be read: %w", f.name, f.err)
+			return nil, fmt.Errorf("the store cannot be read: %w", f.err)
 		case force:
 			return f, nil // read just now, though config.json may have changed since
 		}
@@ -223,13 +273,25 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 	return nil, errNoStore
 }
 
+// rescan reads what stores there are now.
+func (s *Stores) rescan(ctx context.Context) error {
+	s.scanning.Lock()
+	defer s.scanning.Unlock()
+	return s.scan(ctx, true)
+}
+
 // all returns the stores that can be served, the newest first.
 func (s *Stores) all(ctx context.Context) ([]settings.MemoryStoreConfig, error) {
-	s.scanning.Lock()
-	err := s.scan(ctx, true)
-	s.scanning.Unlock()
-	if err != nil {
+	if err := s.rescan(ctx); err != nil {
 		return nil, err
+	}
+	if len(s.unnamed()) > 0 {
+		if err := s.nameAll(ctx); err != nil {
+			return nil, err
+		}
+		if err := s.rescan(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s.mu.Lock()
 	var list []settings.MemoryStoreConfig

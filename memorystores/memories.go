@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -184,7 +185,6 @@ func createMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 			}
 			return nil, err
 		}
-		h.view.put(memoryOf(i.ID, i.CreatedAt), path)
 		o := h.shown(&i)
 		if full {
 			o.Content = in.Content
@@ -301,9 +301,6 @@ func updateMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 				}
 				return nil, err
 			}
-			if i.Path != n.Path {
-				h.view.put(memoryOf(i.ID, i.CreatedAt), i.Path)
-			}
 			o := h.shown(&i)
 			if full {
 				if o.Content = in.Content; content == nil {
@@ -333,7 +330,6 @@ func deleteMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 			if err := ns.Delete(ctx, n.Path, varve.IfVersion(n.Version)); err != nil {
 				return nil, err
 			}
-			h.view.drop(memoryOf(n.ID, n.CreatedAt))
 			return deleted{id, "memory_deleted"}, nil
 		})
 	})
@@ -355,43 +351,41 @@ func listMemories(s *Stores, r *http.Request, _ Caller) (any, error) {
 			q.fail("path_prefix", "%s", strings.TrimPrefix(err.Error(), "path: "))
 		}
 	}
-	if place != "" && note.CheckPath(strings.TrimSuffix(place, "/")) != nil {
+	since, place, err := parsePlace(place)
+	if err != nil {
 		q.fail("page", "not the next_page of such a list")
 	}
 	if q.err != nil {
 		return nil, q.err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
-		out := listing{Data: []any{}}
-		last := ""
-		for e, err := range ns.ListAfter(ctx, folder, depth, place) {
-			if err != nil {
+	return s.with(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
+		if since == 0 {
+			var err error
+			if since, err = h.view.begin(ctx, h.store); err != nil {
 				return nil, err
 			}
-			if len(out.Data) == limit {
-				out.NextPage = page('m', last)
-				break
-			}
-			if e.Folder {
-				last = e.Path + "/"
-				out.Data = append(out.Data, prefixObject{"/" + last, "memory_prefix"})
-				continue
-			}
-			o := h.shown(&e.NoteInfo)
-			if full {
-				n, err := ns.Read(ctx, e.Path)
-				if errors.Is(err, varve.ErrNotFound) {
-					continue // deleted since
-				}
-				if err != nil {
-					return nil, err
-				}
-				o = h.shown(&n.NoteInfo)
-				o.Content = text(n.Content)
-			}
-			last = e.Path
-			out.Data = append(out.Data, o)
+		}
+		l := &memoryList{h: h, folder: folder, depth: depth, after: place, limit: limit, full: full}
+		if err := l.read(ctx, since); err != nil {
+			return nil, err
+		}
+		out := listing{Data: l.data}
+		if l.more {
+			out.NextPage = page('m', strconv.FormatUint(since, 10)+" "+l.last)
 		}
 		return out, nil
 	})
+}
+
+// parsePlace returns the parts of the place of a page of memories: the position of the log as of which the listing
+// began, and the key of the last entry of the page before it.
+func parsePlace(place string) (since uint64, after string, err error) {
+	if place == "" {
+		return 0, "", nil
+	}
+	number, after, _ := strings.Cut(place, " ")
+	if since, err = strconv.ParseUint(number, 10, 64); err == nil {
+		err = note.CheckPath(strings.TrimSuffix(strings.TrimSuffix(after, left), "/"))
+	}
+	return since, after, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/served"
 )
 
 // Caller is who makes a request.
@@ -40,8 +41,10 @@ const (
 	defaultMostOpen = 64
 	defaultIdle     = 5 * time.Minute
 	defaultTrash    = 30 * 24 * time.Hour
-	storeCache      = 4 << 20
 )
+
+// StoreCache is the size in bytes of the cache of a store that Options.Open does not open.
+const StoreCache = 4 << 20
 
 // closeWithin limits how long a store is closed.
 const closeWithin = 10 * time.Second
@@ -50,9 +53,10 @@ const closeWithin = 10 * time.Second
 type Stores struct {
 	o   Options
 	dir string
-	one func() *varve.Store // of Single
+	one *served.Store // of Single
 
-	scanning sync.Mutex // held to scan; taken before mu
+	naming   chan struct{} // has an element while a store gets an id
+	scanning sync.Mutex    // held to scan; taken before mu
 
 	mu      sync.Mutex
 	folders map[string]*found
@@ -61,7 +65,9 @@ type Stores struct {
 	dirTime time.Time // of the folder when it was scanned
 	open    map[string]*handle
 	leaving map[string]bool // stores that are being removed
+	wanted  map[string]int  // stores that wait until another one is closed, with the number of their requests
 	count   int             // handles that are open, being opened or being closed
+	closing int             // handles that are being closed, or are only listened to until they are
 	freed   chan struct{}   // closed when a handle has no use any more, or is closed
 	closed  bool
 }
@@ -75,11 +81,16 @@ type handle struct {
 	err     error
 	done    chan struct{} // closed when the store is closed
 	uses    int
-	last    time.Time    // when it was used last
-	checked time.Time    // when it was seen at its place
-	dropped bool         // no request gets it any more
-	writes  sync.RWMutex // held to write to notes, exclusively to archive
+	listens int           // uses that last until their clients end them, or the store is closed
+	leave   chan struct{} // closed when no request gets it any more
+	last    time.Time     // when it was used last
+	checked time.Time     // when it was seen at its place
+	dropped bool          // no request gets it any more
+	closing bool          // it is counted in Stores.closing
+	writes  sync.RWMutex  // held to write to notes, exclusively to archive
 	view    view
+	once    sync.Once
+	value   any // of Lease.Value
 }
 
 // Open returns the stores in a folder, which is created if it is missing. Close ends their use.
@@ -101,11 +112,11 @@ func Open(dir string, o Options) (*Stores, error) {
 	return s, nil
 }
 
-// Single returns one store, which the caller closes; store may return another one after it was replaced.
-func Single(store func() *varve.Store, o Options) (*Stores, error) {
+// Single returns the one store that is served, which the caller closes.
+func Single(st *served.Store, o Options) (*Stores, error) {
 	s, err := newStores(o)
 	if err == nil {
-		s.one = store
+		s.one = st
 	}
 	return s, err
 }
@@ -132,12 +143,13 @@ func newStores(o Options) (*Stores, error) {
 	if o.Open == nil {
 		logger, clock := o.Logger, o.Clock
 		o.Open = func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
-			return varve.Open(ctx, dir, &varve.Options{MustExist: mustExist, CacheBytes: storeCache, WatchFiles: true,
+			return varve.Open(ctx, dir, &varve.Options{MustExist: mustExist, CacheBytes: StoreCache, WatchFiles: true,
 				Clock: clock, Logger: logger, Writer: &varve.Writer{Program: "memorystores"}})
 		}
 	}
 	return &Stores{o: o, folders: map[string]*found{}, ids: map[string][]string{}, open: map[string]*handle{},
-		leaving: map[string]bool{}, freed: make(chan struct{})}, nil
+		leaving: map[string]bool{}, wanted: map[string]int{}, naming: make(chan struct{}, 1),
+		freed: make(chan struct{})}, nil
 }
 
 // errOverloaded: all stores that may be open have requests under way.
@@ -177,13 +189,17 @@ func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 
 // useOne is use of Single.
 func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
-	st := s.one()
-	c, err := identify(ctx, st, s.o.Name, s.o.Clock())
+	st, err := s.one.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if id != "" && c.ID != id {
-		return nil, errNoStore
+	c, err := identify(ctx, st, s.o.Name, s.o.Clock())
+	if err == nil && id != "" && c.ID != id {
+		err = errNoStore
+	}
+	if err != nil {
+		s.one.Release(st)
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +208,6 @@ func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 		h = &handle{id: c.ID, store: st}
 		s.open[""] = h
 	}
-	h.uses++
 	return h, nil
 }
 
@@ -224,25 +239,28 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 		if s.count < s.o.MostOpen {
 			break
 		}
-		var oldest *handle
-		for _, h := range s.open {
-			if h.uses == 0 && (oldest == nil || h.last.Before(oldest.last)) {
-				oldest = h
-			}
-		}
-		if oldest != nil {
-			s.dropLocked(oldest)
+		if s.wanted[id]++; s.closing < len(s.wanted) { // for each store that waits one is closed, however many requests wait
+			s.dropOldest()
 		}
 		freed := s.freed
 		s.mu.Unlock()
+		var err error
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return nil, errOverloaded
+			err = errOverloaded
 		}
 		s.mu.Lock()
+		if s.wanted[id]--; s.wanted[id] == 0 {
+			delete(s.wanted, id)
+		}
+		if err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
 	}
-	h := &handle{id: id, dir: dir, ready: make(chan struct{}), done: make(chan struct{}), uses: 1}
+	h := &handle{id: id, dir: dir, ready: make(chan struct{}), done: make(chan struct{}),
+		leave: make(chan struct{}), uses: 1}
 	s.open[id] = h
 	s.count++
 	s.mu.Unlock()
@@ -285,6 +303,20 @@ func (s *Stores) inPlace(h *handle) error {
 	return nil
 }
 
+// dropOldest closes the store that was not used for the longest time, if there is one that only listens, if anything.
+// The caller holds s.mu.
+func (s *Stores) dropOldest() {
+	var oldest *handle
+	for _, h := range s.open {
+		if h.uses == h.listens && (oldest == nil || h.last.Before(oldest.last)) {
+			oldest = h
+		}
+	}
+	if oldest != nil {
+		s.dropLocked(oldest)
+	}
+}
+
 // forget has no request get a handle any more.
 func (s *Stores) forget(h *handle) {
 	s.mu.Lock()
@@ -298,8 +330,13 @@ func (s *Stores) dropLocked(h *handle) {
 		return
 	}
 	h.dropped = true
+	close(h.leave)
 	if s.open[h.id] == h {
 		delete(s.open, h.id)
+	}
+	if h.uses == h.listens {
+		s.closing++
+		h.closing = true
 	}
 	if h.uses == 0 {
 		go s.close(h)
@@ -308,14 +345,21 @@ func (s *Stores) dropLocked(h *handle) {
 
 // release ends a use.
 func (s *Stores) release(h *handle) {
+	if s.one != nil {
+		s.one.Release(h.store)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.uses--
 	h.last = time.Now()
-	if h.uses > 0 || s.one != nil {
+	if h.uses > 0 {
 		return
 	}
 	if h.dropped {
+		if !h.closing {
+			s.closing++
+		}
 		go s.close(h)
 	} else {
 		s.wake()
@@ -337,6 +381,7 @@ func (s *Stores) close(h *handle) {
 	}
 	s.mu.Lock()
 	s.count--
+	s.closing--
 	s.wake()
 	s.mu.Unlock()
 	close(h.done)

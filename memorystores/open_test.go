@@ -3,9 +3,11 @@ package memorystores
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -88,4 +90,66 @@ func TestLeaving(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.dir, store[1:])); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the store was created again: %v", err)
 	}
+}
+
+// TestWaiters: requests that wait for one store have one other store closed, however many they are.
+func TestWaiters(t *testing.T) {
+	t.Parallel()
+	const most = 6
+	var opened atomic.Int64
+	s := newSite(t, t.TempDir(), Options{MostOpen: most, Open: func(ctx context.Context, dir string,
+		mustExist bool) (*varve.Store, error) {
+		opened.Add(1)
+		return small(ctx, dir, mustExist)
+	}})
+	var stores []string
+	for i := range most + 1 {
+		stores = append(stores, s.create(fmt.Sprint(i)))
+	}
+	for _, store := range stores[:most] {
+		s.want(200, "a", "GET", store+"/memories", nil)
+	}
+	before := opened.Load()
+	var all sync.WaitGroup
+	for range 24 {
+		all.Go(func() { s.want(200, "a", "GET", stores[most]+"/memories", nil) })
+	}
+	all.Wait()
+	for _, store := range stores[2:] {
+		s.want(200, "a", "GET", store+"/memories", nil)
+	}
+	if n := opened.Load() - before; n != 1 {
+		t.Errorf("%d stores were opened, want 1: others than the oldest were closed", n)
+	}
+	if n := s.stores.Opened(); n != most {
+		t.Errorf("%d stores are open", n)
+	}
+}
+
+// TestListeners: a use that listens ends when its store is deleted, or when another store needs its place.
+func TestListeners(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, t.TempDir(), Options{MostOpen: 1})
+	a, b := s.create("a"), s.create("b")
+	listen := func(store string) chan struct{} {
+		t.Helper()
+		l, err := s.stores.Lend(t.Context(), store[1:], true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			<-l.Ended()
+			l.Release()
+		}()
+		return done
+	}
+	first := listen(a)
+	s.want(200, "a", "GET", b+"/memories", nil)
+	<-first
+	second := listen(b)
+	s.want(200, "a", "DELETE", b, nil)
+	<-second
+	s.want(404, "a", "GET", b, nil)
 }

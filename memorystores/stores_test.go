@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/served"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -540,7 +541,7 @@ func TestSingle(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	single, err := Single(func() *varve.Store { return st }, Options{Name: "alone",
+	single, err := Single(served.Only(st), Options{Name: "alone",
 		Caller: func(context.Context) (Caller, bool) { return Caller{Name: "a"}, true }})
 	if err != nil {
 		t.Fatal(err)

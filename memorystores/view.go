@@ -16,8 +16,10 @@ const mostVersions = 1 << 20
 // view is what is made of a store to find memories and versions by their ids. It is lost when the store is closed.
 type view struct {
 	mu    sync.Mutex
+	log   *varve.NoteLog    // read to follow paths and moves; nil: nothing is followed yet
 	paths map[memory]string // nil: not made yet
-	asOf  uint64            // position of the log, as of which paths was made
+	moves []move            // in the order of the log
+	since uint64            // position of the log from which on moves is complete
 
 	versions struct {
 		sync.Mutex
@@ -28,6 +30,17 @@ type view struct {
 		numbers map[uint32]int32 // of writers
 	}
 }
+
+// move is a change of the path of a memory.
+type move struct {
+	lsn    uint64
+	memory memory
+	from   string
+	to     string
+}
+
+// mostMoves is the maximum number of moves that a view keeps; a listing that began before them is continued without.
+const mostMoves = 1 << 16
 
 // version is one version of a memory.
 type version struct {
@@ -41,60 +54,139 @@ type version struct {
 	what   string
 }
 
-// path returns where a memory is, or was: false if it is not known.
+// path returns where a memory is, or was: false if it does not exist at some moment of the call.
 func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if path, ok := v.paths[m]; ok {
-		return path, true, nil
+		return path, true, nil // its reader sees whether it is there
 	}
-	return v.again(ctx, st, m)
+	err := v.follow(ctx, st, true)
+	path, ok := v.paths[m]
+	return path, ok && err == nil, err
 }
 
 // moved is path for a memory that is not where path said.
 func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if path, ok := v.paths[m]; ok && path != from {
-		return path, true, nil
+	err := v.follow(ctx, st, true)
+	if err == nil && v.paths[m] == from { // it has expired, was purged, or is there again
+		v.paths = nil
+		err = v.follow(ctx, st, true)
 	}
-	delete(v.paths, m)
-	v.asOf = 0 // paths was wrong, also for the position of now
-	return v.again(ctx, st, m)
+	path, ok := v.paths[m]
+	return path, ok && err == nil, err
 }
 
-// again makes paths again, if the store has changed since. The caller holds v.mu.
-func (v *view) again(ctx context.Context, st *varve.Store, m memory) (string, bool, error) {
-	now := st.Admin().Stats().Durable
-	if v.paths != nil && now == v.asOf {
-		return "", false, nil
+// follow is catchUp, which begins again if the part of the log that follows is not kept any more.
+func (v *view) follow(ctx context.Context, st *varve.Store, paths bool) error {
+	err := v.catchUp(ctx, st, paths)
+	if errors.Is(err, varve.ErrTruncated) {
+		err = v.catchUp(ctx, st, paths)
 	}
-	paths := map[memory]string{}
-	for e, err := range st.Notes().List(ctx, "", 0) {
-		if err != nil {
-			return "", false, err
+	return err
+}
+
+// catchUp brings moves, and paths if it is wanted or made already, up to date. A listing is of no one moment: a memory
+// that is moved while paths is made may be missing in it, so the changes of that time are applied to it afterwards. The
+// caller holds v.mu.
+func (v *view) catchUp(ctx context.Context, st *varve.Store, paths bool) error {
+	if v.log == nil {
+		v.since = st.Admin().Stats().Durable
+		v.log, v.moves, v.paths = st.Notes().LogFrom(v.since), nil, nil
+	}
+	if paths && v.paths == nil {
+		if err := v.next(ctx); err != nil {
+			return err
 		}
-		paths[memoryOf(e.ID, e.CreatedAt)] = e.Path
+		list := map[memory]string{}
+		for e, err := range st.Notes().List(ctx, "", 0) {
+			if err != nil {
+				return err
+			}
+			list[memoryOf(e.ID, e.CreatedAt)] = e.Path
+		}
+		v.paths = list
 	}
-	v.paths, v.asOf = paths, now
-	path, ok := paths[m]
-	return path, ok, nil
+	return v.next(ctx)
 }
 
-// put notes where a memory is now.
-func (v *view) put(m memory, path string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.paths != nil {
-		v.paths[m] = path
+// next applies what the log has since it was read. The caller holds v.mu.
+func (v *view) next(ctx context.Context) error {
+	var failed error
+	for r, err := range v.log.Next(context.WithoutCancel(ctx)) { // to its end, also for a client that is gone
+		if err != nil {
+			failed = err
+			continue
+		}
+		m := memoryOf(r.NoteID, r.CreatedAt)
+		if r.From != "" {
+			v.moves = append(v.moves, move{r.LSN, m, r.From, r.Path})
+		}
+		switch {
+		case v.paths == nil:
+		case r.What == "deleted":
+			if v.paths[m] == r.Path {
+				delete(v.paths, m)
+			}
+		case r.From != "" || r.What == "created":
+			v.paths[m] = r.Path
+		}
 	}
+	if failed != nil {
+		v.log, v.paths = nil, nil // the next call begins again
+		return failed
+	}
+	if n := len(v.moves) - mostMoves; n > mostMoves/8 {
+		v.since = v.moves[n-1].lsn + 1
+		v.moves = slices.Clone(v.moves[n:])
+	}
+	return nil
 }
 
-// drop forgets where a memory was that was deleted.
-func (v *view) drop(m memory) {
+// begin returns the position of the log as of which a listing begins.
+func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.paths, m)
+	if err := v.follow(ctx, st, false); err != nil {
+		return 0, err
+	}
+	return v.log.Position(), nil
+}
+
+// trip is the way of a memory that was moved: where it was at first, and where it has come to.
+type trip struct{ from, to string }
+
+// movedSince returns the memories that were moved since a position of the log. None are known of a position before that
+// at which this process opened the store.
+func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64) (map[memory]trip, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.follow(ctx, st, false); err != nil {
+		return nil, err
+	}
+	all := map[memory]trip{}
+	if position < v.since {
+		return all, nil
+	}
+	first := map[string]memory{} // which memory was at a path then; another that leaves it was made since
+	at, _ := slices.BinarySearchFunc(v.moves, position, func(m move, p uint64) int { return cmp.Compare(m.lsn, p) })
+	for _, m := range v.moves[at:] {
+		if _, left := first[m.from]; !left {
+			first[m.from] = m.memory
+		}
+		t, known := all[m.memory]
+		if !known && first[m.from] != m.memory {
+			continue
+		}
+		if !known {
+			t.from = m.from
+		}
+		t.to = m.to
+		all[m.memory] = t
+	}
+	return all, nil
 }
 
 // all calls f with the versions up to now, by their positions; f must not keep the list.

@@ -105,10 +105,10 @@ func TestView(t *testing.T) {
 	s.want(200, "a", "GET", m, nil)
 	h.view.mu.Lock()
 	h.view.paths[id] = "elsewhere"
-	h.view.asOf = h.store.Admin().Stats().Durable
 	h.view.mu.Unlock()
 	s.want(200, "a", "GET", m, nil)
 	s.want(200, "a", "DELETE", m, nil)
+	s.want(404, "a", "GET", m, nil)
 	h.view.mu.Lock()
 	if _, ok := h.view.paths[id]; ok {
 		t.Error("a deleted memory has a path")
@@ -134,5 +134,32 @@ func TestView(t *testing.T) {
 	s.want(404, "a", "GET", fmt.Sprint(store, "/memory_versions/", versions[0]["id"], "?view=basic"), nil)
 	if o := s.want(200, "a", "GET", store+"/memory_versions?limit=1", nil); o["next_page"] == nil {
 		t.Errorf("%v", o)
+	}
+}
+
+// TestFreshView: a memory that is moved while its store is read for the first time is found.
+func TestFreshView(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, t.TempDir(), Options{})
+	store := s.create("a")
+	m := s.memory(store, "/m", "moves")
+	h, err := s.stores.use(t.Context(), store[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stores.release(h)
+	for i := range 300 {
+		if _, err := h.store.Notes().Write(t.Context(), fmt.Sprintf("n%03d", i), []byte("stays")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, _ := parseMemory(filepath.Base(m))
+	stop := s.moving(map[string][]string{m: {"/a", "/z"}})
+	defer stop()
+	for i := range 100 {
+		var v view
+		if path, ok, err := v.path(t.Context(), h.store, id); err != nil || !ok {
+			t.Fatalf("round %d: %q, %t, %v", i, path, ok, err)
+		}
 	}
 }

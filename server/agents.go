@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
+	"github.com/varve-db/varve/served"
 )
 
 // permits reports whether the holder of a token may use a tool.
@@ -34,8 +35,9 @@ func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error
 	return mcpserver.Project{ID: t.Project, Name: t.Project}, nil
 }
 
-// tokenOf returns the token of a request, nil if it has none.
-func tokenOf(ctx context.Context) *Token {
+// TokenOf returns the access token that a request has presented, from the context of the request; nil if there
+// is none.
+func TokenOf(ctx context.Context) *Token {
 	info := auth.TokenInfoFromContext(ctx)
 	if info == nil {
 		return nil
@@ -47,21 +49,78 @@ func tokenOf(ctx context.Context) *Token {
 // CallerOf returns the holder of the token of a request, for memorystores.Options. A token with a project, or with
 // groups of tools, is confined to what these reach, which notes are not.
 func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
-	t := tokenOf(ctx)
+	t := TokenOf(ctx)
 	if t == nil || t.Project != "" || t.Tools != nil {
 		return memorystores.Caller{}, false
 	}
 	return memorystores.Caller{Name: t.Name, ReadOnly: t.ReadOnly, Stores: t.Stores}, true
 }
 
+// agentsOfStores serves MCP of the stores of Options.MemoryStores: of the one in the path, or of the only one that the
+// token may use.
+func (s *Server) agentsOfStores() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t, id := TokenOf(r.Context()), r.PathValue("store")
+		switch {
+		case t == nil: // authenticated has seen to it
+			refuse(w, r, http.StatusForbidden, "the token may not use this path")
+			return
+		case id == "" && len(t.Stores) != 1:
+			refuse(w, r, http.StatusBadRequest, "the token may use more than one store: connect to /mcp/ID, where ID is the id "+
+				"of one, or make a token with memctl serve token add NAME --stores ID")
+			return
+		case id == "":
+			id = t.Stores[0]
+		case t.Stores != nil && !slices.Contains(t.Stores, id):
+			refuse(w, r, http.StatusNotFound, "there is no such memory store") // whether it exists is not told
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		lease, err := s.o.MemoryStores.Lend(ctx, id, listens(r))
+		if err != nil {
+			status, text := memorystores.Status(ctx, err)
+			if status >= http.StatusInternalServerError {
+				s.o.Logger.Error("a store cannot be used", "store", id, "err", err)
+			}
+			refuse(w, r, status, text)
+			return
+		}
+		defer lease.Release()
+		if listens(r) {
+			go func() {
+				select {
+				case <-lease.Ended():
+					cancel()
+				case <-ctx.Done():
+				}
+			}()
+		}
+		agents, _ := lease.Value(func(st *varve.Store) any {
+			return s.agents(served.Only(st), func() bool { return archived(st) })
+		}).(http.Handler)
+		agents.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// archived reports whether nothing may be written to a store.
+func archived(st *varve.Store) bool {
+	c := st.Admin().Config().MemoryStore
+	return c != nil && !c.ArchivedAt.IsZero()
+}
+
 // ofStore refuses tokens for other stores than the one that is served.
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if t := tokenOf(r.Context()); t != nil && t.Stores != nil {
-			var c *varve.MemoryStoreConfig
-			if st := s.Store(); st != nil {
-				c = st.Admin().Config().MemoryStore
+		if t := TokenOf(r.Context()); t != nil && t.Stores != nil {
+			st, err := s.store.Acquire(r.Context())
+			if err != nil {
+				s.o.Logger.Error("the store cannot be used", "err", err)
+				refuse(w, r, http.StatusServiceUnavailable, "the store cannot be used: see the log of the server")
+				return
 			}
+			c := st.Admin().Config().MemoryStore
+			s.store.Release(st)
 			if c == nil || !slices.Contains(t.Stores, c.ID) {
 				refuse(w, r, http.StatusForbidden, "the token is for other stores")
 				return

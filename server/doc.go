@@ -2,13 +2,15 @@
 // watches over the store.
 //
 //	tokens, err := server.OpenTokens("tokens.json")
-//	s, err := server.New(st, server.Options{Tokens: tokens})
+//	s, err := server.New(served.Only(st), server.Options{Tokens: tokens})
 //	err = s.Serve(ctx, listener)
 //
 // # Paths
 //
 //	POST /mcp   the Model Context Protocol: stateless, of 2026-07-28 and of the versions from 2025-03-26 on; with the
 //	            tools of package mcpserver. GET and DELETE are answered with 405, since there is no session.
+//	POST /mcp/ID   of a server of Options.MemoryStores alone: MCP of the memory store with this id; /mcp is that of the
+//	            only store that the token may use
 //	/v1/…       the Memory Stores API, see package memorystores, with Options.MemoryStores
 //	GET /healthz   200 while the server runs
 //	GET /readyz    200 while the store can be read and written, otherwise 503 with the reason

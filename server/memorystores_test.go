@@ -1,10 +1,14 @@
 package server
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/memorystores"
 	"github.com/varve-db/varve/memorystores/conformance"
+	"github.com/varve-db/varve/served"
 )
 
 // servingStores serves a folder of stores with the tokens "all" and "reader", whose names are their secrets.
@@ -54,7 +59,7 @@ func servingStores(t *testing.T, change func(*memorystores.Options)) (url, dir s
 // listening serves on a free port until stop is called.
 func listening(t *testing.T, s *Server) (url string, stop func()) {
 	t.Helper()
-	v := &served{t: t, s: s}
+	v := &site{t: t, s: s}
 	return v.start()
 }
 
@@ -80,7 +85,8 @@ func TestPageOfStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(st, Options{Tokens: tokens, Page: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	s, err := New(served.Only(st), Options{Tokens: tokens,
+		Page: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +100,87 @@ func TestPageOfStore(t *testing.T) {
 			}
 		}
 	}
+}
+
+// mcpTo calls a method of MCP at a path.
+func mcpTo(t *testing.T, url, token, method, params string) (status int, answer string) {
+	t.Helper()
+	v := &site{t: t, url: url}
+	status, _, answer = v.do("POST", "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`,
+		append([]string{"Authorization: Bearer " + token}, mcpHeaders...)...)
+	return status, answer
+}
+
+// TestMCPOfStores: agents use each store of a folder, as their tokens allow.
+func TestMCPOfStores(t *testing.T) {
+	t.Parallel()
+	url, dir := servingStores(t, nil)
+	v := &site{t: t, url: url}
+	beta := []string{"x-api-key: all", "anthropic-beta: " + memorystores.Betas()[0]}
+	create := func(name string) string {
+		t.Helper()
+		var o struct{ ID string }
+		status, _, answer := v.do("POST", memorystores.Base, `{"name":"`+name+`"}`, beta...)
+		if err := json.Unmarshal([]byte(answer), &o); err != nil || status != 200 {
+			t.Fatal(status, answer)
+		}
+		return o.ID
+	}
+	a, b := create("a"), create("b")
+	for _, k := range []Token{{Name: "one", Stores: []string{a}}, {Name: "two", Stores: []string{a, b}}} {
+		k.Sum = SumOf(k.Name)
+		if err := AddToken(t.Context(), filepath.Join(dir, "tokens.json"), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(status int, token, path, tool, args, says string) {
+		t.Helper()
+		got, answer := mcpTo(t, url+path, token, "tools/call", `{"name":"`+tool+`","arguments":`+args+`}`)
+		if got != status || !strings.Contains(answer, says) {
+			t.Errorf("%s %s %s %s: %d %s", token, path, tool, args, got, answer)
+		}
+	}
+	call(200, "all", "/mcp/"+a, "remember", `{"text":"the gate is of oak"}`, "remembered")
+	call(200, "one", "/mcp", "recall", `{"query":"gate"}`, "of oak")
+	call(200, "one", "/mcp/"+a, "recall", `{"query":"gate"}`, "of oak")
+	call(200, "reader", "/mcp/"+a, "recall", `{"query":"gate"}`, "of oak")
+	call(200, "two", "/mcp/"+b, "recall", `{"query":"gate"}`, "nothing found")
+	call(200, "reader", "/mcp/"+a, "remember", `{"text":"never"}`, "not found")
+	call(400, "all", "/mcp", "recall", `{"query":"gate"}`, "/mcp/ID")
+	call(400, "two", "/mcp", "recall", `{"query":"gate"}`, "/mcp/ID")
+	call(404, "one", "/mcp/"+b, "recall", `{"query":"gate"}`, "no such memory store")
+	call(404, "all", "/mcp/memstore_x", "recall", `{"query":"gate"}`, "no such memory store")
+	call(404, "all", "/mcp/..%2f"+a, "recall", `{"query":"gate"}`, "")
+	call(401, "none", "/mcp/"+a, "recall", `{"query":"gate"}`, "")
+	// Many calls at once, of both.
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			call(200, "all", "/mcp/"+[]string{a, b}[i%2], "remember", `{"text":"note `+fmt.Sprint(i)+`"}`, "")
+		})
+	}
+	all.Wait()
+	// Another store in its place.
+	at := filepath.Join(dir, "stores", a)
+	if err := os.Rename(at, filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	call(404, "one", "/mcp", "recall", `{"query":"gate"}`, "no such memory store")
+	if err := os.Rename(filepath.Join(dir, "away"), at); err != nil {
+		t.Fatal(err)
+	}
+	call(200, "one", "/mcp", "recall", `{"query":"gate"}`, "of oak")
+	// Archived, it is read only.
+	if status, _, answer := v.do("POST", memorystores.Base+"/"+a+"/archive", "", beta...); status != 200 {
+		t.Fatal(status, answer)
+	}
+	call(200, "all", "/mcp/"+a, "remember", `{"text":"never"}`, "not found")
+	call(200, "all", "/mcp/"+a, "recall", `{"query":"gate"}`, "of oak")
+	call(200, "all", "/mcp/"+b, "remember", `{"text":"the other one"}`, "remembered")
+	if status, _, answer := v.do("DELETE", memorystores.Base+"/"+b, "", beta...); status != 200 {
+		t.Fatal(status, answer)
+	}
+	call(404, "all", "/mcp/"+b, "recall", `{"query":"gate"}`, "no such memory store")
 }
 
 func TestMemoryStores(t *testing.T) {

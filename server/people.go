@@ -1,22 +1,6 @@
 package server
 
-import (
-	"context"
-	"net/http"
-
-	"github.com/modelcontextprotocol/go-sdk/auth"
-)
-
-// TokenOf returns the access token that a request has presented, from the context of the request; nil if there
-// is none.
-func TokenOf(ctx context.Context) *Token {
-	info := auth.TokenInfoFromContext(ctx)
-	if info == nil {
-		return nil
-	}
-	t, _ := info.Extra[tokenInfoKey].(*Token)
-	return t
-}
+import "net/http"
 
 // forPage returns a handler that passes on only requests whose token may use the page.
 func forPage(next http.Handler) http.Handler {

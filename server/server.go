@@ -9,21 +9,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
+	"github.com/varve-db/varve/served"
 )
 
 // Options are the settings of a server. The zero value of each field but Tokens has its default.
 type Options struct {
 	Tokens *Tokens // required
 	// Tools are the options of the tools that agents get; see package mcpserver. Permits and Project are set by the
-	// server. Of Reopen, the server takes over the store that it returns.
+	// server; so is Embed, if it is nil and there is an EmbedModel.
 	Tools mcpserver.Options
 	// Hosts are further names of the server, without a port: those under which a proxy, or a name server, makes it
 	// known. On a loopback address the names of loopback are always accepted. On another address every name
@@ -66,7 +67,7 @@ const checkEvery = time.Second
 // Server serves a store.
 type Server struct {
 	o         Options
-	store     atomic.Pointer[varve.Store] // the one that is served now
+	store     *served.Store // nil: there are only Options.MemoryStores
 	mux       *http.ServeMux
 	slots     chan struct{} // one for each request under way
 	listening chan struct{} // likewise, of those that listen for changes
@@ -75,8 +76,8 @@ type Server struct {
 }
 
 // New returns a server for a store, which must stay open as long as the server is used. st may be nil for a server of
-// Options.MemoryStores alone, which has no /mcp.
-func New(st *varve.Store, o Options) (*Server, error) {
+// Options.MemoryStores alone: its /mcp is that of the store that the path or the token names.
+func New(st *served.Store, o Options) (*Server, error) {
 	if o.Tokens == nil {
 		return nil, fmt.Errorf("%w: a server needs Options.Tokens", varve.ErrInvalid)
 	}
@@ -93,11 +94,10 @@ func New(st *varve.Store, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.Requests),
+	s := &Server{o: o, store: st, mux: http.NewServeMux(), slots: make(chan struct{}, o.Requests),
 		listening: make(chan struct{}, o.Requests), failing: make(chan struct{}, MostFailures)}
-	s.store.Store(st)
 	s.current.of = map[*request]context.CancelFunc{}
-	s.routes(st)
+	s.routes()
 	return s, nil
 }
 
@@ -108,9 +108,12 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 }
 
 // routes adds the handlers of all paths.
-func (s *Server) routes(st *varve.Store) {
-	if st != nil {
-		s.mux.Handle("/mcp", s.authenticated(s.ofStore(s.agents(st))))
+func (s *Server) routes() {
+	if s.store != nil {
+		s.mux.Handle("/mcp", s.authenticated(s.ofStore(s.agents(s.store, func() bool { return false }))))
+	} else {
+		s.mux.Handle("/mcp", s.authenticated(s.agentsOfStores()))
+		s.mux.Handle("/mcp/{store}", s.authenticated(s.agentsOfStores()))
 	}
 	if s.o.MemoryStores != nil {
 		for _, r := range s.o.MemoryStores.Routes() {
@@ -131,17 +134,16 @@ func (s *Server) routes(st *varve.Store) {
 	}
 }
 
-// agents returns the handler of MCP for a store.
-func (s *Server) agents(st *varve.Store) http.Handler {
+// agents returns the handler of MCP for a store, to which nothing may be written while frozen returns true.
+func (s *Server) agents(st *served.Store, frozen func() bool) http.Handler {
 	tools := s.o.Tools
-	tools.Permits, tools.Project = permits, projectOf
-	if reopen := tools.Reopen; reopen != nil {
-		tools.Reopen = func(ctx context.Context, replaced *varve.Store) (*varve.Store, error) {
-			next, err := reopen(ctx, replaced)
-			if err == nil {
-				s.store.Store(next)
-			}
-			return next, err
+	tools.Permits = func(info *auth.TokenInfo, tool mcpserver.Tool) bool {
+		return permits(info, tool) && (tool.ReadOnly || !frozen())
+	}
+	tools.Project = projectOf
+	if tools.Embed == nil && tools.EmbedModel != "" {
+		tools.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
+			return st.Current().Vectors().Embed(ctx, texts)
 		}
 	}
 	agents := mcpserver.New(st, tools)
@@ -156,9 +158,6 @@ func (s *Server) agents(st *varve.Store) http.Handler {
 // Handler returns the handler of all paths, for a host that has an http.Server of its own, and that runs Watch while
 // it serves. The http.Server should have limits for headers and time, as that of Serve has.
 func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
-
-// Store returns the store that is served now; nil if there is none.
-func (s *Server) Store() *varve.Store { return s.store.Load() }
 
 // Serve serves on a listener, which it closes, until ctx ends; then it returns nil. A listener that
 // fails is an error.
@@ -212,21 +211,28 @@ func (s *Server) Watch(ctx context.Context) {
 
 // ready answers whether the store can be read and written.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	st := s.store.Load()
-	var err error
-	if st == nil {
-		err = s.o.MemoryStores.Ready(r.Context())
-	} else if err = st.Admin().InPlace(); err == nil {
-		if h := st.Health(r.Context()); !h.Writable && h.ReadOnly == nil && len(h.Problems) > 0 {
-			err = h.Problems[0]
-		}
-	}
-	if err != nil {
+	if err := s.usable(r.Context()); err != nil {
 		s.o.Logger.Warn("not ready", "err", err)
 		plain(w, http.StatusServiceUnavailable, "the store cannot be used: see the log of the server, or memctl status")
 		return
 	}
 	plain(w, http.StatusOK, "ready")
+}
+
+// usable returns why the store cannot be read and written, nil if it can.
+func (s *Server) usable(ctx context.Context) error {
+	if s.store == nil {
+		return s.o.MemoryStores.Ready(ctx)
+	}
+	st, err := s.store.Acquire(ctx) // without it, a server that is only asked this would never serve a store again
+	if err != nil {
+		return err
+	}
+	defer s.store.Release(st)
+	if h := st.Health(ctx); !h.Writable && h.ReadOnly == nil && len(h.Problems) > 0 {
+		return h.Problems[0]
+	}
+	return nil
 }
 
 // refuse answers a request in the form that clients of its path know.

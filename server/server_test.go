@@ -21,13 +21,16 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/memorystores"
+	"github.com/varve-db/varve/served"
 )
 
-// served is a server that listens, for a test.
-type served struct {
+// site is a server that listens, for a test.
+type site struct {
 	t      *testing.T
 	s      *Server
 	st     *varve.Store
+	held   *served.Store
 	url    string
 	tokens string
 	log    *syncBuffer
@@ -52,14 +55,24 @@ func (b *syncBuffer) String() string {
 }
 
 // serving serves a new store with the tokens "all", "reader" and "graph", whose names are their secrets.
-func serving(t *testing.T, change func(*Options)) *served {
+func serving(t *testing.T, change func(*Options)) *site {
+	t.Helper()
+	return servingHeld(t, func(o *Options, _ *served.Store) {
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// servingHeld is serving with the holder of the store.
+func servingHeld(t *testing.T, change func(*Options, *served.Store)) *site {
 	t.Helper()
 	dir := t.TempDir()
 	st, err := varve.Open(t.Context(), filepath.Join(dir, "s"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &served{t: t, st: st, tokens: filepath.Join(dir, "tokens.json"), log: &syncBuffer{}}
+	v := &site{t: t, st: st, tokens: filepath.Join(dir, "tokens.json"), log: &syncBuffer{}}
 	for _, k := range []Token{{Name: "all"}, {Name: "reader", ReadOnly: true},
 		{Name: "graph", Tools: []string{mcpserver.Graph}}} {
 		k.Sum = SumOf(k.Name)
@@ -73,10 +86,11 @@ func serving(t *testing.T, change func(*Options)) *served {
 	}
 	o := Options{Tokens: tokens, Logger: slog.New(slog.NewTextHandler(v.log, nil)),
 		Tools: mcpserver.Options{Groups: []string{mcpserver.Graph, mcpserver.Memory}}}
-	if change != nil {
-		change(&o)
-	}
-	if v.s, err = New(st, o); err != nil {
+	v.held = served.New(st, served.Options{Open: func(ctx context.Context) (*varve.Store, error) {
+		return varve.Open(ctx, st.Admin().Stats().Dir, &varve.Options{MustExist: true})
+	}})
+	change(&o, v.held)
+	if v.s, err = New(v.held, o); err != nil {
 		t.Fatal(err)
 	}
 	v.start()
@@ -84,7 +98,8 @@ func serving(t *testing.T, change func(*Options)) *served {
 		if err := v.stop(); err != nil {
 			t.Error(err)
 		}
-		if err := v.s.Store().Close(); err != nil && !errors.Is(err, varve.ErrReplaced) {
+		v.held.End()
+		if err := v.st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
@@ -93,7 +108,7 @@ func serving(t *testing.T, change func(*Options)) *served {
 }
 
 // start serves on a free port.
-func (v *served) start() (url string, stop func()) {
+func (v *site) start() (url string, stop func()) {
 	v.t.Helper()
 	var config net.ListenConfig
 	l, err := config.Listen(v.t.Context(), "tcp", "127.0.0.1:0")
@@ -113,7 +128,7 @@ func (v *served) start() (url string, stop func()) {
 }
 
 // do sends a request with headers, "name: value" each.
-func (v *served) do(method, path, body string, headers ...string) (status int, h http.Header, answer string) {
+func (v *site) do(method, path, body string, headers ...string) (status int, h http.Header, answer string) {
 	v.t.Helper()
 	req, err := http.NewRequestWithContext(v.t.Context(), method, v.url+path, strings.NewReader(body))
 	if err != nil {
@@ -142,7 +157,7 @@ func (v *served) do(method, path, body string, headers ...string) (status int, h
 var mcpHeaders = []string{"Content-Type: application/json", "Accept: application/json, text/event-stream"}
 
 // call calls a method of MCP as the holder of a token.
-func (v *served) call(token, method, params string, headers ...string) (status int, answer string) {
+func (v *site) call(token, method, params string, headers ...string) (status int, answer string) {
 	v.t.Helper()
 	headers = append(append(headers, mcpHeaders...), "Authorization: Bearer "+token)
 	status, _, answer = v.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`,
@@ -150,7 +165,7 @@ func (v *served) call(token, method, params string, headers ...string) (status i
 	return status, answer
 }
 
-func (v *served) tool(token, name, args string) (status int, answer string) {
+func (v *site) tool(token, name, args string) (status int, answer string) {
 	v.t.Helper()
 	return v.call(token, "tools/call", `{"name":"`+name+`","arguments":`+args+`}`)
 }
@@ -316,7 +331,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // session connects the client of the SDK.
-func (v *served) session(ctx context.Context, token string, o *mcp.ClientOptions) *mcp.ClientSession {
+func (v *site) session(ctx context.Context, token string, o *mcp.ClientOptions) *mcp.ClientSession {
 	v.t.Helper()
 	transport := &http.Transport{}
 	c := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "7"}, o)
@@ -373,7 +388,7 @@ func TestRevoked(t *testing.T) {
 }
 
 // listen begins to listen for changes; the body ends with the request.
-func (v *served) listen(token string) (body io.Reader, status int) {
+func (v *site) listen(token string) (body io.Reader, status int) {
 	v.t.Helper()
 	const meta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}`
@@ -485,33 +500,81 @@ func TestGuessed(t *testing.T) {
 	}
 }
 
-// A store that was replaced is not ready until another is opened in its place.
+// A store that was removed is not ready. The one that is put in its place is served from the next request on, whatever
+// that asks for; only the agent is told.
 func TestReplacedStore(t *testing.T) {
 	t.Parallel()
-	v := serving(t, func(o *Options) {
-		o.Tools.Reopen = func(ctx context.Context, was *varve.Store) (*varve.Store, error) {
-			dir := was.Admin().Stats().Dir
-			_ = was.Close() // it says that its folder was replaced
-			return varve.Open(ctx, dir, nil)
+	single := func(o *Options, held *served.Store) {
+		var err error
+		if o.MemoryStores, err = memorystores.Single(held, memorystores.Options{Caller: CallerOf, Name: "s"}); err != nil {
+			t.Fatal(err)
 		}
-	})
-	dir := v.st.Admin().Stats().Dir
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
 	}
-	if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusServiceUnavailable || strings.Contains(answer,
-		dir) {
-		t.Error("removed:", status, answer)
-	}
-	if status, answer := v.tool("all", "remember", `{"text":"lost"}`); !strings.Contains(answer, "replaced") {
-		t.Error("the first call:", status, answer)
-	}
-	if status, answer := v.tool("all", "remember", `{"text":"kept"}`); status != 200 || strings.Contains(answer,
-		`"isError":true`) {
-		t.Error("the second call:", status, answer)
-	}
-	if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusOK {
-		t.Error("reopened:", status, answer)
+	for _, first := range []string{"API", "ready", "MCP", "all at once"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			v := servingHeld(t, single)
+			beta := []string{"x-api-key: all", "anthropic-beta: " + memorystores.Betas()[0]}
+			dir := v.st.Admin().Stats().Dir
+			if status, _, answer := v.do("GET", memorystores.Base, "", beta...); status != http.StatusOK {
+				t.Error("at first:", status, answer)
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusServiceUnavailable ||
+				strings.Contains(answer, dir) {
+				t.Error("removed, ready:", status, answer)
+			}
+			if status, _, answer := v.do("GET", memorystores.Base, "", beta...); status != 529 || strings.Contains(answer, dir) {
+				t.Error("removed, API:", status, answer)
+			}
+			if status, answer := v.tool("all", "remember", `{"text":"lost"}`); !strings.Contains(answer, "replaced") {
+				t.Error("removed, MCP:", status, answer)
+			}
+			other, err := varve.Open(t.Context(), dir, nil)
+			if err == nil {
+				err = other.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			api := func() {
+				if status, _, answer := v.do("GET", memorystores.Base, "", beta...); status != http.StatusOK {
+					t.Error("put back, API:", status, answer)
+				}
+			}
+			ready := func() {
+				if status, _, answer := v.do("GET", "/readyz", ""); status != http.StatusOK {
+					t.Error("put back, ready:", status, answer)
+				}
+			}
+			remember := func(told bool) {
+				status, answer := v.tool("all", "remember", `{"text":"kept"}`)
+				if bad := strings.Contains(answer, `"isError":true`); status != 200 || bad && !strings.Contains(answer,
+					"served from here on → repeat the call") || bad != told {
+					t.Error("put back, MCP:", status, answer)
+				}
+			}
+			switch first {
+			case "API":
+				api()
+			case "ready":
+				ready()
+			case "MCP":
+				remember(true)
+			default:
+				var all sync.WaitGroup
+				for range 8 {
+					all.Go(api)
+					all.Go(ready)
+				}
+				all.Wait()
+			}
+			remember(false)
+			api()
+			ready()
+		})
 	}
 }
 
@@ -526,7 +589,7 @@ func TestMetadata(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &m); err != nil || m.Resource != v.url+"/mcp" {
 		t.Error(text, err)
 	}
-	if _, err := New(v.st, Options{}); !errors.Is(err, varve.ErrInvalid) {
+	if _, err := New(v.held, Options{}); !errors.Is(err, varve.ErrInvalid) {
 		t.Error("without tokens:", err)
 	}
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/server"
 	"github.com/varve-db/varve/server/page"
 )
@@ -79,11 +80,12 @@ func (s *site) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p, err := page.New(page.Options{Store: func() *varve.Store { return s.st }})
+	held := served.Only(s.st)
+	p, err := page.New(page.Options{Store: held})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	web, err := server.New(s.st, server.Options{Tokens: tokens, Page: p, Drain: time.Millisecond,
+	web, err := server.New(held, server.Options{Tokens: tokens, Page: p, Drain: time.Millisecond,
 		Tools: mcpserver.Options{Groups: mcpserver.DefaultGroups()}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/server"
 )
 
@@ -34,8 +35,8 @@ const (
 
 // Options are the settings of a page.
 type Options struct {
-	Store func() *varve.Store // returns the store that is served now; required
-	Clock func() time.Time    // nil: time.Now
+	Store *served.Store    // required
+	Clock func() time.Time // nil: time.Now
 	// Writer describes who writes by the page; the name of the token is added. The zero Writer has Program "page".
 	Writer varve.Writer
 	// Embed returns the vectors of texts, by the model EmbedModel; nil: search is by words only.
@@ -160,7 +161,7 @@ type shown struct {
 // answer returns the http.HandlerFunc for a handler.
 func (p *Page) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
-		r := &request{Request: hr, st: p.o.Store()}
+		r := &request{Request: hr}
 		by := p.o.Writer
 		t := server.TokenOf(hr.Context())
 		if t == nil || !t.Page {
@@ -171,16 +172,19 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
 		r.ctx = varve.WithWriter(hr.Context(), by)
 		changes := hr.Method != http.MethodGet && hr.Method != http.MethodHead
-		v, err := (*view)(nil), r.st.Admin().InPlace()
-		if err == nil && changes {
-			err = r.mayWrite()
-		}
-		if err == nil {
-			err = parse(hr)
-		}
-		if err == nil {
-			v, err = h(r)
-		}
+		var v *view
+		err := p.use(r.ctx, changes, func(st *varve.Store) (err error) {
+			if r.st = st; changes {
+				err = r.mayWrite()
+			}
+			if err == nil {
+				err = parse(hr)
+			}
+			if err == nil {
+				v, err = h(r)
+			}
+			return err
+		})
 		if err != nil {
 			v = failed(err)
 			if f, ok := v.data.(failure); ok && changes { // the script shows it beside the form
@@ -189,6 +193,20 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		}
 		p.write(w, r, v)
 	}
+}
+
+// use calls f with the store. If it was replaced, a view is of the store that is there now, and a change is an error:
+// what the person saw was another store.
+func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) error) error {
+	if changes {
+		return p.o.Store.Use(ctx, f)
+	}
+	st, err := p.o.Store.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.o.Store.Release(st)
+	return f(st)
 }
 
 // mayWrite returns a refusal if the token may only read.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/server"
 	"github.com/varve-db/varve/working"
 )
@@ -42,7 +43,10 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, st: st}
-	o := Options{Store: func() *varve.Store { return st }, Clock: func() time.Time { return now }}
+	held := served.New(st, served.Options{Open: func(ctx context.Context) (*varve.Store, error) {
+		return varve.Open(ctx, st.Admin().Stats().Dir, &varve.Options{NoBackground: true, MustExist: true})
+	}})
+	o := Options{Store: held, Clock: func() time.Time { return now }}
 	if change != nil {
 		change(&o)
 	}
@@ -56,7 +60,7 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web, err := server.New(st, server.Options{Tokens: tokens, Page: p, Logger: slog.New(slog.DiscardHandler),
+	web, err := server.New(held, server.Options{Tokens: tokens, Page: p, Logger: slog.New(slog.DiscardHandler),
 		Tools: mcpserver.Options{Groups: mcpserver.DefaultGroups()}})
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +68,7 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 	s.web = httptest.NewServer(web.Handler())
 	t.Cleanup(func() {
 		s.web.Close()
+		held.End()
 		if err := st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) { // by TestReplaced
 			t.Error(err)
 		}
@@ -664,7 +669,7 @@ func TestNoToken(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	s.put(varve.Memory{ID: "a", Content: "the secret text"})
-	p, err := New(Options{Store: func() *varve.Store { return s.st }})
+	p, err := New(Options{Store: served.Only(s.st)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -688,7 +693,8 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// When the folder of the store is replaced, no view and no stream shows what it had.
+// When the folder of the store is removed, no view and no stream shows what it had. When another store is in its place,
+// views show that one, and a change that was begun on the first one is not made there.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -697,17 +703,35 @@ func TestReplaced(t *testing.T) {
 	s := newSite(t, nil)
 	s.put(varve.Memory{ID: "a", Content: "the text"})
 	dir := s.st.Admin().Stats().Dir
-	if err := os.Rename(dir, dir+"-away"); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := os.Rename(dir+"-away", dir); err != nil {
-			t.Error(err)
+	rename := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
 		}
-	}()
+	}
+	rename(dir, dir+"-away")
 	for _, path := range []string{"/page/list", "/page/memory?id=a", "/page/edit?id=a", "/stream"} {
 		if a := s.do("reader", http.MethodGet, path); a.status != http.StatusServiceUnavailable ||
-			!strings.Contains(a.body, "memctl ui") || strings.Contains(a.body, "the text") {
+			!strings.Contains(a.body, "backup") || strings.Contains(a.body, "the text") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	other, err := varve.Open(t.Context(), dir, nil)
+	if err == nil {
+		_, err = other.Put(t.Context(), varve.Memory{ID: "a", Content: "of the other store"})
+	}
+	if err == nil {
+		err = other.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := s.post("forget", "id", "a"); a.status != http.StatusServiceUnavailable {
+		t.Errorf("a change that was begun on the first store: %+v", a)
+	}
+	for _, path := range []string{"/page/list", "/page/memory?id=a"} {
+		if a := s.do("reader", http.MethodGet, path); a.status != http.StatusOK ||
+			!strings.Contains(a.body, "of the other store") {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}

@@ -30,12 +30,13 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a token for the page is required", http.StatusUnauthorized)
 		return
 	}
-	st := p.o.Store()
-	if err := st.Admin().InPlace(); err != nil { // of a read-only store, nothing else notices it
+	st, err := p.o.Store.Acquire(r.Context())
+	if err != nil {
 		_, next := remedyOf(err)
 		http.Error(w, err.Error()+" → "+next, http.StatusServiceUnavailable)
 		return
 	}
+	defer p.o.Store.Release(st)
 	c := http.NewResponseController(w)
 	h := w.Header()
 	h.Set("Content-Type", "application/x-ndjson")

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/locate"
 	"github.com/varve-db/varve/cmd/memctl/internal/projectcmd"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/served"
 )
 
 func Command(a *cli.App) *cobra.Command {
@@ -157,8 +158,8 @@ func serveStore(
 	if err := file.look(dir); err != nil {
 		return err
 	}
-	return Served(ctx, a, dir, o, again, func(st *varve.Store, o mcpserver.Options) error {
-		if err := takeOver(ctx, a, st, file); err != nil {
+	return Served(ctx, a, dir, o, again, func(st *served.Store, o mcpserver.Options) error {
+		if err := takeOver(ctx, a, st.Current(), file); err != nil {
 			return err
 		}
 		NoteServing(a, dir)
@@ -181,7 +182,7 @@ const (
 )
 
 // serveOn serves until the end of stdin or a signal, which are not errors.
-func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Options) error {
+func serveOn(ctx context.Context, a *cli.App, st *served.Store, o mcpserver.Options) error {
 	defer limitMemory(a.Getenv)()
 	ended := make(chan error, 1)
 	client := mcpserver.Stdio(a.In, answers(a), o.Logger)

@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
 	"github.com/varve-db/varve/metrics"
+	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/server"
 )
 
@@ -53,7 +54,8 @@ The store is the one that other commands use in the current folder, or else the 
 which is created if it is missing. Any number of servers, agents and commands may use it at once.
 
 With --stores DIR each store below a folder is a memory store of the API, which also creates and
-deletes them; /mcp is not served. A deleted store is kept in DIR/.trash for the time of --trash.
+deletes them. Agents connect to /mcp/ID, where ID is that of a store, or, with a token that may use
+one store only, to /mcp. A deleted store is kept in DIR/.trash for the time of --trash.
 
 Every request presents a token, as Authorization: Bearer … or x-api-key; memctl serve token add NAME
 makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback wants a
@@ -121,9 +123,8 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		return cli.Usagef(cmd.CommandPath(), "--trash must not be negative")
 	case s.stores == "" && (cmd.Flags().Changed("max-open") || cmd.Flags().Changed("trash")):
 		return cli.Usagef(cmd.CommandPath(), "--max-open and --trash belong to --stores")
-	case s.stores != "" && (cmd.Flags().Changed("store") || cmd.Flags().Changed("tools")):
-		return cli.Usagef(cmd.CommandPath(), "--stores serves a folder of stores by the Memory Stores API: omit --store "+
-			"and --tools")
+	case s.stores != "" && cmd.Flags().Changed("store"):
+		return cli.Usagef(cmd.CommandPath(), "--stores serves each store below a folder: omit --store")
 	case s.timeout <= 0 || s.drain <= 0:
 		return cli.Usagef(cmd.CommandPath(), "--timeout and --drain must be more than 0")
 	}
@@ -139,25 +140,26 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	o := server.Options{Tokens: tokens, Hosts: s.hosts, Requests: s.requests, Timeout: s.timeout, Drain: s.drain,
 		Logger: log}
 	if s.stores != "" {
+		o.Tools = tools
 		return serveStores(ctx, a, s, l, o)
 	}
 	dir, err := a.LocateOrDefault()
 	if err != nil {
 		return err
 	}
-	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *varve.Store, tools mcpserver.Options) error {
-		var web *server.Server
+	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *served.Store, tools mcpserver.Options) error {
 		registry, calls := prometheus.NewRegistry(), metrics.NewCalls()
 		tools.Observe = func(o mcpserver.Operation) { calls.Observe(o.Method, o.Tool, o.Error, o.Took) }
-		registry.MustRegister(calls, metrics.New(func() *varve.Store { return web.Store() }), collectors.NewGoCollector(),
+		registry.MustRegister(calls, metrics.New(st.Current), collectors.NewGoCollector(),
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		o.Tools, o.Metrics = tools, numbersOf(registry)
 		var err error
-		o.MemoryStores, err = memorystores.Single(func() *varve.Store { return web.Store() },
-			memorystores.Options{Caller: server.CallerOf, Clock: a.Clock, Logger: o.Logger, Name: nameOf(dir)})
-		if err == nil {
-			web, err = serverWithPage(a, st, o)
+		o.MemoryStores, err = memorystores.Single(st, memorystores.Options{Caller: server.CallerOf, Clock: a.Clock,
+			Logger: o.Logger, Name: nameOf(dir)})
+		if err != nil {
+			return err
 		}
+		web, err := serverWithPage(a, st, o)
 		if err != nil {
 			return err
 		}
@@ -174,13 +176,35 @@ func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o se
 	if keep == 0 {
 		keep = -1
 	}
-	stores, err := memorystores.Open(s.stores, memorystores.Options{Caller: server.CallerOf, Clock: a.Clock,
-		Logger: logger(a, slog.LevelWarn), MostOpen: s.open, Trash: keep})
+	e, err := a.Embedder()
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(),
+	warnings := logger(a, slog.LevelWarn)
+	more, err := a.Embedding(func(v *varve.Options) {
+		v.CacheBytes, v.WatchFiles = memorystores.StoreCache, true
+		v.Clock, v.Logger, v.Writer = a.Clock, warnings, &varve.Writer{Program: "memctl serve"}
+	})
+	if err != nil {
+		return err
+	}
+	stores, err := memorystores.Open(s.stores, memorystores.Options{Caller: server.CallerOf, Clock: a.Clock,
+		Logger: warnings, MostOpen: s.open, Trash: keep,
+		Open: func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
+			v := varve.Options{MustExist: mustExist}
+			more(&v)
+			return varve.Open(ctx, dir, &v)
+		}})
+	if err != nil {
+		return err
+	}
+	registry, calls := prometheus.NewRegistry(), metrics.NewCalls()
+	o.Tools.Evicted = nil // it does not know of which store
+	o.Tools.Observe = func(o mcpserver.Operation) { calls.Observe(o.Method, o.Tool, o.Error, o.Took) }
+	if e != nil {
+		o.Tools.EmbedModel = e.Model()
+	}
+	registry.MustRegister(calls, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	o.MemoryStores, o.Metrics = stores, numbersOf(registry)
 	web, err := server.New(nil, o)
@@ -195,6 +219,7 @@ func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o se
 	}()
 	a.Note("serving the stores in %s", stores.Folder())
 	a.Note("applications connect to %s", l.url)
+	a.Note("agents connect to %s/mcp/ID, where ID is that of a store", l.url)
 	warnWithoutTokens(a, o.Tokens)
 	err = web.Serve(ctx, l)
 	stop()

@@ -19,11 +19,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/server"
 	"github.com/varve-db/varve/server/page"
 )
@@ -88,7 +88,7 @@ func showPage(cmd *cobra.Command, a *cli.App, s *settings, noOpen, readOnly bool
 	}
 	tools := mcpserver.Options{Groups: mcpserver.DefaultGroups(), Logger: logger(a, slog.LevelWarn),
 		Version: cli.ThisBuild().Version, Clock: a.Clock, Evicted: a.Evicted}
-	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *varve.Store, tools mcpserver.Options) error {
+	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *served.Store, tools mcpserver.Options) error {
 		web, err := serverWithPage(a, st, server.Options{Tokens: tokens, Tools: tools, Requests: s.requests,
 			Timeout: s.timeout, Drain: s.drain, Logger: logger(a, slog.LevelWarn)})
 		if err != nil {
@@ -128,16 +128,13 @@ func person() string {
 }
 
 // serverWithPage returns a server that has the page.
-func serverWithPage(a *cli.App, st *varve.Store, o server.Options) (*server.Server, error) {
-	var web *server.Server
-	p, err := page.New(page.Options{Store: func() *varve.Store { return web.Store() }, Clock: a.Clock,
-		Embed: o.Tools.Embed, EmbedModel: o.Tools.EmbedModel})
+func serverWithPage(a *cli.App, st *served.Store, o server.Options) (*server.Server, error) {
+	p, err := page.New(page.Options{Store: st, Clock: a.Clock, Embed: o.Tools.Embed, EmbedModel: o.Tools.EmbedModel})
 	if err != nil {
 		return nil, err
 	}
 	o.Page = p
-	web, err = server.New(st, o)
-	return web, err
+	return server.New(st, o)
 }
 
 // openBrowser opens a link by a file that only the user can read: the arguments of a program are visible to every user

@@ -1,0 +1,70 @@
+package memorystores
+
+import (
+	"context"
+	"sync"
+
+	"github.com/varve-db/varve"
+)
+
+// Lease is a use of a store by another server than this API: the store stays open until Release is called.
+type Lease struct {
+	s       *Stores
+	h       *handle
+	listens bool
+	end     func()
+}
+
+// Lend returns the store with an id; Status tells what its error means for a client. A request that listens lasts until
+// its client ends it, and must end when Ended is closed; another one keeps the store from being archived meanwhile.
+func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, error) {
+	h, err := s.use(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lease{s: s, h: h, listens: listens, end: func() {}}
+	if listens {
+		s.listen(h, 1)
+	} else {
+		h.writes.RLock()
+		l.end = sync.OnceFunc(h.writes.RUnlock)
+	}
+	return l, nil
+}
+
+// listen changes the number of the uses of a handle that last until their clients end them.
+func (s *Stores) listen(h *handle, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.listens += by
+}
+
+// Store returns the store.
+func (l *Lease) Store() *varve.Store { return l.h.store }
+
+// Archived reports whether nothing may be written to the store.
+func (l *Lease) Archived() bool { return !l.h.config().ArchivedAt.IsZero() }
+
+// Ended is closed when the store is to be closed: it is deleted, was replaced, or another one needs its place.
+func (l *Lease) Ended() <-chan struct{} { return l.h.leave }
+
+// Value returns what the first call has made, as long as the store is open.
+func (l *Lease) Value(make func(st *varve.Store) any) any {
+	l.h.once.Do(func() { l.h.value = make(l.h.store) })
+	return l.h.value
+}
+
+// Release ends the use.
+func (l *Lease) Release() {
+	l.end()
+	if l.listens {
+		l.s.listen(l.h, -1)
+	}
+	l.s.release(l.h)
+}
+
+// Status returns the status and the text of the answer to a request that failed.
+func Status(ctx context.Context, err error) (status int, text string) {
+	e := told(ctx, err)
+	return e.status, e.text
+}

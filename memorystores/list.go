@@ -1,0 +1,162 @@
+package memorystores
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve"
+)
+
+// memoryList is a page of a listing of memories by path. A memory that is moved while a client pages would be in two
+// pages, or in none: it keeps the place that it had when the listing began, and is shown with the path that it has now.
+type memoryList struct {
+	h      *handle
+	folder string // "": all
+	depth  int    // see varve.Notes.List
+	after  string // the key of the entry before the page
+	limit  int
+	full   bool
+
+	data []any
+	last string // the key of the last entry of data
+	more bool
+}
+
+// mostListed is how often a page is read that memories are moved in meanwhile. The last time, it is answered as it is.
+const mostListed = 20
+
+// read reads the page of a listing that began as of a position of the log.
+func (l *memoryList) read(ctx context.Context, since uint64) error {
+	moved, err := l.h.view.movedSince(ctx, l.h.store, since)
+	for range mostListed {
+		if err == nil {
+			err = l.collect(ctx, moved)
+		}
+		if err != nil {
+			return err
+		}
+		var now map[memory]trip
+		if now, err = l.h.view.movedSince(ctx, l.h.store, since); err != nil {
+			return err
+		}
+		if maps.EqualFunc(moved, now, func(a, b trip) bool {
+			return a.from == b.from && l.direct(a.to) == l.direct(b.to)
+		}) {
+			return nil // each memory had one place all the time
+		}
+		moved = now
+	}
+	return nil
+}
+
+// left ends the key of a memory that has left its path, behind the one that may be there now.
+const left = "\x00"
+
+// keyed is a memory that was moved, with its place in the listing.
+type keyed struct {
+	key    string
+	memory memory
+}
+
+// collect reads the page. The memories in moved are where they were.
+func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
+	l.data, l.more = []any{}, false
+	var late []keyed
+	for m, t := range moved {
+		if l.direct(t.from) && l.direct(t.to) && l.behind(t.from) {
+			late = append(late, keyed{t.from + left, m})
+		}
+	}
+	slices.SortFunc(late, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+	pass := func(before string) error { // those before a key; "": all
+		for len(late) > 0 && (before == "" || late[0].key < before) && !l.more {
+			n, err := l.h.read(ctx, late[0].memory.String()) // wherever it is by now
+			if err == nil {
+				l.show(late[0].key, &n)
+			} else if !errors.Is(err, errNoMemory) {
+				return err
+			}
+			late = late[1:]
+		}
+		return nil
+	}
+	for e, err := range l.h.store.Notes().ListAfter(ctx, l.folder, l.depth, strings.TrimSuffix(l.after, left)) {
+		if err != nil {
+			return err
+		}
+		key := e.Path
+		if e.Folder {
+			key += "/"
+		}
+		if err := pass(key); err != nil || l.more {
+			return err
+		}
+		if e.Folder {
+			l.add(key, prefixObject{"/" + key, "memory_prefix"})
+		} else if m := memoryOf(e.ID, e.CreatedAt); l.elsewhere(moved, m) {
+			continue
+		} else if l.full {
+			var n varve.Note
+			n, err = l.h.store.Notes().Read(ctx, e.Path)
+			if err == nil && memoryOf(n.ID, n.CreatedAt) == m {
+				l.show(key, &n)
+			} else if errors.Is(err, varve.ErrNotFound) { // deleted, or moved: then the page is read again
+				err = nil
+			}
+		} else {
+			l.add(key, l.h.shown(&e.NoteInfo))
+		}
+		if err != nil || l.more {
+			return err
+		}
+	}
+	return pass("")
+}
+
+// elsewhere reports whether a memory has its place in the listing at another path than its own.
+func (l *memoryList) elsewhere(moved map[memory]trip, m memory) bool {
+	t, ok := moved[m]
+	return ok && l.direct(t.from) && l.direct(t.to)
+}
+
+// direct reports whether a memory at a path is listed by itself, and not as a part of a folder.
+func (l *memoryList) direct(path string) bool {
+	rest := path
+	if l.folder != "" {
+		var below bool
+		if rest, below = strings.CutPrefix(path, l.folder+"/"); !below {
+			return false
+		}
+	}
+	return l.depth == 0 || strings.Count(rest, "/") < l.depth
+}
+
+// behind reports whether a path is behind the page before.
+func (l *memoryList) behind(path string) bool {
+	if strings.HasSuffix(l.after, "/") && strings.HasPrefix(path, l.after) {
+		return false
+	}
+	return path+left > l.after
+}
+
+// show adds a memory.
+func (l *memoryList) show(key string, n *varve.Note) {
+	o := l.h.shown(&n.NoteInfo)
+	if l.full {
+		o.Content = text(n.Content)
+	}
+	l.add(key, o)
+}
+
+// add adds an entry, or notes that there are more than the page has.
+func (l *memoryList) add(key string, entry any) {
+	if len(l.data) == l.limit {
+		l.more = true
+		return
+	}
+	l.data, l.last = append(l.data, entry), key
+}

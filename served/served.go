@@ -1,0 +1,193 @@
+package served
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/varve-db/varve"
+)
+
+// Options are the settings of a Store.
+type Options struct {
+	// Open opens the store that is now at the path of one that was replaced. It must repeat all the checks with which the
+	// first store was opened, and must create nothing. nil: a replaced store is not exchanged.
+	Open func(ctx context.Context) (*varve.Store, error)
+	// Close closes a store that was replaced, when it has no use any more. nil: Store.Close, without its error.
+	Close func(st *varve.Store)
+}
+
+// Store holds the store that is served now. It is safe for concurrent use.
+type Store struct {
+	o       Options
+	first   *varve.Store
+	flight  singleflight.Group // opens the next store once for all that wait for it
+	opening sync.Mutex         // held to open the next store; taken before mu
+	ended   bool               // guarded by opening
+
+	mu  sync.Mutex
+	now *held
+	all map[*varve.Store]*held // those that are served or in use
+}
+
+// held is a store that is served now, or is in use.
+type held struct {
+	st       *varve.Store
+	uses     int
+	replaced bool // another one is served
+}
+
+// New returns a Store that serves st, which the caller closes.
+func New(st *varve.Store, o Options) *Store {
+	if o.Close == nil {
+		o.Close = func(st *varve.Store) { _ = st.Close() } // it returns that its folder was replaced
+	}
+	now := &held{st: st}
+	return &Store{o: o, first: st, now: now, all: map[*varve.Store]*held{st: now}}
+}
+
+// Only returns a Store that serves st and no other one.
+func Only(st *varve.Store) *Store { return New(st, Options{}) }
+
+// Current returns the store that is served now. It may be closed at any time after another one has taken its place.
+func (s *Store) Current() *varve.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.st
+}
+
+// Acquire returns the store that is at its path now, open until Release is called with it. If it was replaced, Acquire
+// exchanges it first.
+func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
+	for {
+		st := s.use()
+		err := st.Admin().InPlace()
+		if err == nil {
+			return st, nil
+		}
+		if errors.Is(err, varve.ErrReplaced) {
+			err = s.exchange(ctx, st, err)
+		}
+		s.Release(st)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Release ends a use of a store that Acquire has returned.
+func (s *Store) Release(st *varve.Store) {
+	s.mu.Lock()
+	h := s.all[st]
+	h.uses--
+	unused := h.uses == 0 && h.replaced
+	if unused {
+		delete(s.all, st)
+	}
+	s.mu.Unlock()
+	if unused {
+		s.o.Close(st)
+	}
+}
+
+// Use calls f with the store that is served now, which stays open meanwhile. If the store was replaced, before f or
+// while it ran, Use exchanges it and returns an error that matches varve.ErrReplaced, for the caller to decide whether
+// the call is repeated on the other store.
+func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
+	st := s.use()
+	defer s.Release(st)
+	err := st.Admin().InPlace()
+	if err == nil {
+		err = f(st)
+	}
+	if errors.Is(err, varve.ErrReplaced) {
+		return s.Replaced(ctx, st, err)
+	}
+	return err
+}
+
+// Replaced exchanges a store of which a call has returned err, which matches varve.ErrReplaced, unless that is done
+// already. It returns err with what follows from it.
+func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error {
+	if s.o.Open == nil {
+		return err
+	}
+	if failed := s.exchange(ctx, st, err); failed != nil {
+		return failed
+	}
+	return fmt.Errorf("%w; the store that is now at its path is served from here on", err)
+}
+
+// End waits until no store is being opened, and closes the store that is served now, if it is not the first one. No
+// store is opened after that.
+func (s *Store) End() {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if last := s.Current(); last != s.first {
+		s.o.Close(last)
+	}
+}
+
+// use returns the store that is served now, with one more use.
+func (s *Store) use() *varve.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.uses++
+	return s.now.st
+}
+
+// exchange serves the store that is at the path of one that was replaced, which was the reason why.
+func (s *Store) exchange(ctx context.Context, was *varve.Store, why error) error {
+	if s.o.Open == nil {
+		return why
+	}
+	opened := s.flight.DoChan("", func() (any, error) { // for all that wait: it does not end with this call
+		return nil, s.open(context.WithoutCancel(ctx), was)
+	})
+	select {
+	case r := <-opened:
+		if r.Err != nil {
+			return fmt.Errorf("%w; the store that is now at its path cannot be opened: %w", why, r.Err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", why, ctx.Err())
+	}
+}
+
+// open opens the store that is at the path of was, and serves it, unless that is done already.
+func (s *Store) open(ctx context.Context, was *varve.Store) error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.ended {
+		return varve.ErrClosed
+	}
+	if s.Current() != was {
+		return nil
+	}
+	next, err := s.o.Open(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	before := s.now
+	before.replaced = true
+	s.now = &held{st: next}
+	s.all[next] = s.now
+	unused := before.uses == 0
+	if unused {
+		delete(s.all, was)
+	}
+	s.mu.Unlock()
+	if unused {
+		s.o.Close(was)
+	}
+	return nil
+}
