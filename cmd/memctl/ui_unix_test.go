@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,4 +91,46 @@ func TestUI(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// Ctrl-C goes to all programs of the terminal, and closes the page, not the browser that memctl ui has started.
+func TestUIBrowserStays(t *testing.T) {
+	proofs.ManyProcesses(t, "memctl ui is a process")
+	t.Parallel()
+	dir := t.TempDir()
+	memctl := memctlBinary(t)
+	browser := filepath.Join(dir, "browser")
+	script := "#!/bin/sh\necho $$ > " + dir + "/pid.part\nmv " + dir + "/pid.part " + dir + "/pid\nexec sleep 120\n"
+	if err := os.WriteFile(browser, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(memctl, "ui", "--store", filepath.Join(dir, "s"))
+	cmd.Env = append(os.Environ(), "BROWSER="+browser, "HOME="+dir, "VARVE_STORE=", "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell starts it
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	var text []byte
+	for until := time.Now().Add(20 * time.Second); text == nil && time.Now().Before(until); {
+		text, _ = os.ReadFile(filepath.Join(dir, "pid"))
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	group, err := syscall.Getpgid(pid)
+	if err != nil || group == cmd.Process.Pid {
+		t.Errorf("the browser is in group %d, memctl in %d: %v", group, cmd.Process.Pid, err)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Errorf("the browser has ended: %v", err)
+	}
 }

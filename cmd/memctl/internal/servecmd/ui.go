@@ -165,6 +165,7 @@ func openBrowser(ctx context.Context, a *cli.App, link string) (remove func(), e
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:],
 		file)...) // it outlives this program
+	cmd.SysProcAttr = ownSession() // Ctrl-C and the end of the terminal are for this program
 	if err := cmd.Start(); err != nil {
 		return remove, err
 	}
