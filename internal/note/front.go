@@ -22,7 +22,7 @@ const (
 //
 // without the # before a tag, in their order, each once. What has another form has no tags.
 func Tags(data []byte) []string {
-	front := data[:frontMatter(data[:min(len(data), mostFront)])]
+	front := data[:FrontMatter(data[:min(len(data), mostFront)])]
 	if len(front) == 0 || !IsText(front) {
 		return nil
 	}

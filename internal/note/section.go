@@ -41,7 +41,7 @@ func Sections(data []byte) []Section {
 	if !IsText(data) {
 		return nil
 	}
-	c := cutter{data: data, front: frontMatter(data), free: true}
+	c := cutter{data: data, front: FrontMatter(data), free: true}
 	for at, line := 0, 1; at < len(data); line++ {
 		end := len(data)
 		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
@@ -213,8 +213,8 @@ func lineEnd(data []byte, at int) int {
 	return len(data)
 }
 
-// frontMatter returns where the front matter of a note ends, 0 for none.
-func frontMatter(data []byte) int {
+// FrontMatter returns where the front matter of a note ends, 0 for none.
+func FrontMatter(data []byte) int {
 	is := func(line []byte, text string) bool { return string(bytes.TrimRight(line, " \t\r\n")) == text }
 	at := lineEnd(data, 0)
 	if !is(bytes.TrimPrefix(data[:at], []byte(mark)), "---") {

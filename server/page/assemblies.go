@@ -3,8 +3,11 @@ package page
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/varve-db/varve"
@@ -14,10 +17,12 @@ import (
 
 // shownAssemblies is the data of the list of assemblies.
 type shownAssemblies struct {
-	Rows   []assemblyRow
-	Query  string
-	More   bool
-	Unread []string
+	Rows  []assemblyRow
+	Query string
+	// Filters are those of the list. One that is about members which assemblies do not have lets none pass.
+	Filters []chosen
+	More    bool
+	Unread  []string
 }
 
 type assemblyRow struct {
@@ -25,10 +30,12 @@ type assemblyRow struct {
 	Level float64
 }
 
-func (p *Page) assemblies(r *request) (*view, error) {
-	d := &shownAssemblies{Query: strings.TrimSpace(r.get("q"))}
+func (p *Page) allAssemblies(r *request) (*view, error) { return p.assemblies(r, nil, nil) }
+
+func (p *Page) assemblies(r *request, chosen []chosen, filters []varve.Filter) (*view, error) {
+	d := &shownAssemblies{Query: strings.TrimSpace(r.get("q")), Filters: chosen}
 	words := strings.ToLower(d.Query)
-	for a, err := range r.st.Assemblies().All(r.ctx) {
+	for a, err := range r.st.Assemblies().All(r.ctx, filters...) {
 		if err != nil {
 			if fatal(err) || len(d.Unread) > MostRows {
 				return nil, err
@@ -54,29 +61,55 @@ type shownAssembly struct {
 	Level   float64
 	Writer  varve.Writer
 	Members []row
-	Missing int // members that are not shown: deleted, expired or too many
+	Missing int // members that are not shown: deleted, expired, damaged or too many
 	Drawing *drawing
+	Deleted *version // the assembly is deleted
+	// Versions are its history, the newest first.
+	Versions []version
+	Older    bool // there were versions before
+	Unread   []string
 }
 
+// mostMembers is how many members of an assembly are read.
+const mostMembers = 1000
+
 func (p *Page) assembly(r *request) (*view, error) {
-	a, err := r.st.Assemblies().Get(r.ctx, r.get("id"))
-	if err != nil {
+	id := r.get("id")
+	a, err := r.st.Assemblies().Get(r.ctx, id)
+	if err != nil && fatal(err) {
 		return nil, err
 	}
-	d := &shownAssembly{Assembly: a, Level: r.st.Assemblies().Level(&a), Writer: r.st.Admin().WriterOf(a.By,
-		a.Version)}
+	missing := errors.Is(err, varve.ErrNotFound)
+	h := shownMemory{}
+	h.versions(r, r.st.Assemblies().History(r.ctx, id))
+	if missing && len(h.Versions) == 0 {
+		return nil, err
+	}
+	d := &shownAssembly{Assembly: a, Versions: h.Versions, Older: h.Older, Unread: h.Unread}
+	switch {
+	case missing:
+		d.ID, d.Deleted = id, &h.Versions[0]
+		return &view{template: "assembly", title: shortened(visible(id), 60), data: d}, nil
+	case err != nil: // damaged: the history is shown, with the reason
+		d.ID, d.Unread = id, append(d.Unread, err.Error())
+		return &view{template: "assembly", title: shortened(visible(id), 60), data: d}, nil
+	}
+	d.Level, d.Writer = r.st.Assemblies().Level(&a), r.st.Admin().WriterOf(a.By, a.Version)
 	g := &drawing{}
 	name := a.Name
 	if name == "" {
 		name = a.ID
 	}
-	g.node(name, link("assembly", "id", a.ID), "assembly")
-	for _, id := range a.MemoryIDs {
+	g.node(shortened(visible(name), 28), link("assembly", "id", a.ID), "assembly")
+	for _, id := range a.MemoryIDs[:min(len(a.MemoryIDs), mostMembers)] {
 		if len(d.Members) == 2*MostRows {
 			break
 		}
 		m, err := r.st.Get(r.ctx, id)
 		if err != nil {
+			if !errors.Is(err, varve.ErrNotFound) && len(d.Unread) < MostRows {
+				d.Unread = append(d.Unread, err.Error())
+			}
 			continue
 		}
 		d.Members = append(d.Members, p.row(r.st, &m))
@@ -93,6 +126,39 @@ func (p *Page) assembly(r *request) (*view, error) {
 	return &view{template: "assembly", title: shortened(visible(name), 60), data: d}, nil
 }
 
+// assemblyForget deletes an assembly, so that it can be brought back. Its members stay.
+func (p *Page) assemblyForget(r *request) (*view, error) {
+	n, err := strconv.ParseUint(r.get("version"), 10, 64)
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the assembly again"}
+	}
+	if err := r.st.Assemblies().Delete(r.ctx, r.get("id"), varve.IfVersion(n)); err != nil {
+		return nil, err
+	}
+	return &view{said: "Forgotten; Bring back undoes it", goTo: link("assembly", "id", r.get("id"))}, nil
+}
+
+func (p *Page) assemblyUndelete(r *request) (*view, error) {
+	if _, err := r.st.Assemblies().Undelete(r.ctx, r.get("id")); err != nil {
+		return nil, err
+	}
+	return &view{said: "Brought back", goTo: link("assembly", "id", r.get("id"))}, nil
+}
+
+// assemblyRestore puts a version of an assembly back, as a new version.
+func (p *Page) assemblyRestore(r *request) (*view, error) {
+	n, err := strconv.ParseUint(r.get("version"), 10, 64)
+	if err != nil {
+		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the assembly again"}
+	}
+	a, err := r.st.Assemblies().Revert(r.ctx, r.get("id"), n)
+	if err != nil {
+		return nil, err
+	}
+	return &view{said: fmt.Sprintf("Restored version %d as version %d", n, a.Version),
+		goTo: link("assembly", "id", a.ID)}, nil
+}
+
 // shownGraph is the data of the knowledge graph around an entity, or of all of it.
 type shownGraph struct {
 	Name     string
@@ -101,6 +167,18 @@ type shownGraph struct {
 	Edges    []graph.Relation
 	More     bool
 	Drawing  *drawing
+	Unread   []string
+}
+
+// unread notes an error, and returns those that end the view.
+func (d *shownGraph) unread(r *request, err error) error {
+	if fatal(err) || r.ctx.Err() != nil {
+		return err
+	}
+	if len(d.Unread) < MostRows {
+		d.Unread = append(d.Unread, err.Error())
+	}
+	return nil
 }
 
 // mostDrawn is how many nodes a drawing has, and mostScanned how many memories are read for the whole graph.
@@ -123,7 +201,7 @@ func (p *Page) graph(r *request) (*view, error) {
 	n := 0
 	for m, err := range r.st.Memories(r.ctx, varve.InCategory(graph.RelationCategory)) {
 		if err != nil {
-			if fatal(err) || r.ctx.Err() != nil {
+			if err := d.unread(r, err); err != nil {
 				return nil, err
 			}
 			continue
@@ -139,7 +217,7 @@ func (p *Page) graph(r *request) (*view, error) {
 	if d.Name == "" {
 		for m, err := range r.st.Memories(r.ctx, varve.InCategory(graph.EntityCategory)) {
 			if err != nil {
-				if fatal(err) || r.ctx.Err() != nil {
+				if err := d.unread(r, err); err != nil {
 					return nil, err
 				}
 				continue

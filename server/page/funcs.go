@@ -27,6 +27,15 @@ func (p *Page) funcs() template.FuncMap {
 		"short": func(s string) string { return shortened(visible(s), 80) },
 		"num":   func(n any) string { return fmt.Sprint(n) },
 		"score": func(f float64) string { return fmt.Sprintf("%.3g", f) },
+		"field": func(text string, rows int) any {
+			return struct {
+				fieldText
+				Rows int
+			}{fieldOf(text), rows}
+		},
+		"first":   func(list []string) []string { return list[:min(len(list), MostRows)] },
+		"escaped": escaped,
+		"params":  params,
 	}
 }
 
@@ -98,8 +107,9 @@ func writtenBy(w varve.Writer, cause string) string {
 }
 
 // visible makes characters visible that have no picture or change the direction of the text around them: a name must
-// not look like another one.
+// not look like another one. A line end CR LF is a line end.
 func visible(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
 	hidden := func(r rune) bool {
 		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && r != '\u200d' ||
 			r == unicode.ReplacementChar || r == '\u2028' || r == '\u2029')

@@ -1,7 +1,9 @@
 package page
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -60,6 +62,8 @@ func (p *Page) health(r *request) (*view, error) {
 	}
 	if h.ReadOnly != nil {
 		add("read-only", h.ReadOnly.Error())
+	} else if !h.Writable {
+		add("read-only", "nothing can be written now")
 	}
 	if h.SettingsUnknown {
 		add("settings",
@@ -170,6 +174,10 @@ func (p *Page) forgetSession(r *request) (*view, error) {
 		return nil, &refusal{http.StatusBadRequest, "the form names no session", "open the list of sessions again"}
 	}
 	n, err := r.st.Sessions().Delete(r.ctx, id)
+	if err != nil && n > 0 { // a large session is deleted in several commits
+		err = fmt.Errorf("%s of the session were forgotten, the others are still there: %w",
+			count(n, "memory", "memories"), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +220,8 @@ type shownFile struct {
 	Cut    bool
 	Binary bool
 	Drop   bool // the question before a drop is shown
+	// Restorable reports whether it may be a document: Restore says whether it is.
+	Restorable bool
 }
 
 func (p *Page) quarantined(r *request) (*view, error) {
@@ -228,6 +238,7 @@ func (p *Page) quarantined(r *request) (*view, error) {
 			return nil, err
 		}
 		d.Text, d.Cut, d.Binary = visible(string(w.b)), w.cut, strings.ContainsRune(string(w.b), 0)
+		d.Restorable = !d.Binary && (info.ID != "" || d.Cut || json.Valid(w.b))
 	}
 	return &view{template: "quarantined", title: shortened(visible(info.Name), 60), data: d}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/varve-db/varve"
@@ -25,6 +26,15 @@ type row struct {
 	Writer   varve.Writer
 	Score    float64
 	Why      []string // why a search has found it
+	Note     *placeInNote
+}
+
+// placeInNote is where in a note a search has found something.
+type placeInNote struct {
+	Path     string
+	Headings string // the path of headings
+	Lines    string // such as 3-9
+	Updated  time.Time
 }
 
 // piece is a part of a text; Mark: a word of the query.
@@ -38,6 +48,8 @@ type listed struct {
 	Query   string
 	Filters []chosen
 	Rows    []row
+	Search  bool
+	Export  string // the parameters of an export of the list
 	By      string // how it was searched: words, meaning or both; "": it was not
 	Notes   []string
 	Unread  []string // what cannot be read
@@ -55,15 +67,16 @@ type chosen struct{ Name, Value, Without string }
 var filterNames = []string{"session", "tag", "category", "by", "since", "until", "where"}
 
 // listParams are all parameters of a list but its place.
-var listParams = append([]string{"q", "typed", "mode", "sort", "like"}, filterNames...)
+var listParams = append([]string{"q", "typed", "kind", "mode", "sort", "like"}, filterNames...)
 
 // listLink returns a list with the parameters of this one, except those that pairs changes.
-func (r *request) listLink(pairs ...string) string {
-	all := []string{}
+func (r *request) listLink(pairs ...string) string { return link("list", r.listParams(pairs...)...) }
+
+func (r *request) listParams(pairs ...string) (all []string) {
 	for _, name := range listParams {
 		all = append(all, name, r.get(name))
 	}
-	return link("list", withoutEmpty(append(all, pairs...))...)
+	return withoutEmpty(append(all, pairs...))
 }
 
 // withoutEmpty keeps the last value of each name, if it is not empty.
@@ -113,12 +126,6 @@ func (p *Page) filters(r *request) ([]varve.Filter, error) {
 
 // list shows memories: all, those that pass the filters, or what a search finds.
 func (p *Page) list(r *request) (*view, error) {
-	switch r.get("kind") {
-	case "note":
-		return p.notes(r)
-	case "assembly":
-		return p.assemblies(r)
-	}
 	filters, err := p.filters(r)
 	if err != nil {
 		return nil, err
@@ -129,8 +136,15 @@ func (p *Page) list(r *request) (*view, error) {
 			l.Filters = append(l.Filters, chosen{name, value, r.listLink(name, "")})
 		}
 	}
+	l.Search, l.Export = searches(r), params(r.listParams("of", "list")...)
+	switch kind := r.get("kind"); {
+	case kind == "assembly":
+		return p.assemblies(r, l.Filters, filters)
+	case kind == "note" && !l.Search:
+		return p.folder(r, l.Filters)
+	}
 	title := "Memories"
-	if strings.TrimSpace(l.Query) != "" || l.Like != "" {
+	if l.Search {
 		title = "Search"
 		err = p.found(r, l, filters)
 	} else {
@@ -148,7 +162,7 @@ func (p *Page) list(r *request) (*view, error) {
 // nothing returns why a list is empty.
 func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 	switch {
-	case l.Total == 0:
+	case l.Total == 0 && !l.Search:
 		return "Nothing is stored yet. Let an agent remember something (memctl mcp), or write a memory with New memory above."
 	case len(filters) > 0:
 		if condition := r.get("where"); condition != "" {
@@ -161,7 +175,11 @@ func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 		return "No memory is similar: this one, or all others, have no embedding. memctl reindex --missing adds those that " +
 			"are missing."
 	}
-	return "No memory has these words: use fewer or other words, or the beginning of a word, such as rom*."
+	what := map[string]string{"memory": "No memory has", "note": "No note has"}[r.get("kind")]
+	if what == "" {
+		what = "No memory and no note has"
+	}
+	return what + " these words: use fewer or other words, or the beginning of a word, such as rom*."
 }
 
 // newestFirst is the order of a list that names none.
@@ -243,42 +261,53 @@ func tagsOf(m *varve.Memory) (tags []string) {
 	return tags
 }
 
-// found lists what a search finds.
-func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
-	l.From = r.number("from")
-	unfinished := r.get("typed") != ""
-	q := varve.Query{Text: typed(l.Query, unfinished), Limit: MostRows + 1, Offset: l.From, Explain: true,
-		Fragment: listText, Held: heldMost,
-		Note: func(note string) { l.Notes = append(l.Notes, note) }}
-	if l.Like != "" {
-		q.Text, q.Like, q.Fragment, q.Note = "", l.Like, 0, nil
+// searches reports whether a list is that of a search.
+func searches(r *request) bool { return strings.TrimSpace(r.get("q")) != "" || r.get("like") != "" }
+
+// query returns the search that the parameters name, by what it is, and why it is not by what was asked for.
+func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
+	if q.Like = r.get("like"); q.Like != "" {
+		return q, "similarity", nil
 	}
+	unfinished := r.get("typed") != ""
+	q.Text, q.Kinds = typed(r.get("q"), unfinished), kinds(r.get("kind"))
 	mode := r.get("mode")
-	l.By = "words"
 	switch {
-	case l.Like != "":
-		l.By = "similarity"
 	case unfinished: // what is typed does not go to the embedding service letter by letter
 	case p.o.Embed != nil && mode != "words":
-		list, err := p.o.Embed(r.ctx, []string{l.Query})
+		list, err := p.o.Embed(r.ctx, []string{r.get("q")})
 		if err == nil && len(list) != 1 {
 			err = fmt.Errorf("%w: the embedder returned %d vectors for 1 text", varve.ErrInvalid, len(list))
 		}
 		if err != nil {
-			l.Notes = append(l.Notes, "searched by words only, since searching by meaning failed: "+err.Error())
-			break
+			return q, "words", []string{byWordsOnly + err.Error()}
 		}
-		q.Vector, q.Model, l.By = list[0], p.o.EmbedModel, "words and meaning"
+		q.Vector, q.Model = list[0], p.o.EmbedModel
 		if mode == "meaning" {
-			q.Text, q.Fragment, q.Note, l.By = "", 0, nil, "meaning"
+			q.Text = ""
+			return q, "meaning", nil
 		}
+		return q, "words and meaning", nil
 	case mode == "meaning" || mode == "both":
-		l.Notes = append(l.Notes, "searched by words only: there is no embedding service (VARVE_EMBED_URL)")
+		return q, "words", []string{"searched by words only: there is no embedding service (VARVE_EMBED_URL)"}
+	}
+	return q, "words", nil
+}
+
+const byWordsOnly = "searched by words only, since searching by meaning failed: "
+
+// found lists what a search finds.
+func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
+	l.From = r.number("from")
+	q, by, notes := p.query(r)
+	l.By, l.Notes = by, notes
+	q.Limit, q.Offset, q.Explain, q.Held = MostRows+1, l.From, true, heldMost
+	if q.Text != "" {
+		q.Fragment, q.Note = listText, func(note string) { l.Notes = append(l.Notes, note) }
 	}
 	hits, err := r.st.Search(r.ctx, q, filters...)
-	if err != nil && hits == nil && q.Vector != nil && mode != "meaning" {
-		l.Notes, l.By = append(l.Notes, "searched by words only, since searching by meaning failed: "+err.Error()),
-			"words"
+	if err != nil && hits == nil && q.Vector != nil && q.Text != "" {
+		l.Notes, l.By = append(l.Notes, byWordsOnly+err.Error()), "words"
 		q.Vector, q.Model = nil, ""
 		hits, err = r.st.Search(r.ctx, q, filters...)
 	}
@@ -294,10 +323,18 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	}
 	for i := range hits[:min(len(hits), MostRows)] {
 		h := &hits[i]
+		if h.Note != nil {
+			l.Rows = append(l.Rows, noteRow(h, l.Query))
+			continue
+		}
 		if h.Trimmed {
 			whole, err := r.st.Get(r.ctx, h.ID)
-			if err != nil {
+			if errors.Is(err, varve.ErrNotFound) {
 				continue // deleted meanwhile
+			}
+			if err != nil {
+				l.Unread = append(l.Unread, err.Error())
+				continue
 			}
 			h.Memory = whole
 		}
@@ -312,6 +349,30 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 		l.Next = r.listLink("from", strconv.Itoa(l.From+MostRows))
 	}
 	return nil
+}
+
+// kinds returns the kinds of documents to find; none: all.
+func kinds(kind string) []varve.Kind {
+	if kind == string(varve.KindMemory) || kind == string(varve.KindNote) {
+		return []varve.Kind{varve.Kind(kind)}
+	}
+	return nil
+}
+
+// noteRow is a place in a note in a list.
+func noteRow(h *varve.Hit, query string) row {
+	n := h.Note
+	at := &placeInNote{Path: n.Path, Lines: strconv.Itoa(n.From), Updated: n.UpdatedAt}
+	if n.To > n.From {
+		at.Lines += "-" + strconv.Itoa(n.To)
+	}
+	at.Headings = shortened(visible(strings.Join(n.Headings, " › ")), listText)
+	x := row{ID: n.Path, Note: at, Score: h.Score, Why: why(h, query),
+		Text: []piece{{Text: shortened(visible(human.Head(n.Text, 4*listText)), listText)}}}
+	if h.Fragment != nil && len(h.Fragment.Marks) > 0 {
+		x.Text = marked(h.Fragment)
+	}
+	return x
 }
 
 // typed returns a query of which the last word may be unfinished: words that begin with it are found too.

@@ -103,6 +103,10 @@ type plannedUndo struct {
 	Changes []varve.UndoChange // the first of them
 	More    int
 	Unread  []string
+	Done    string // what was taken back; "": it is a plan
+	// Interrupted: an error has ended the undo between two commits; the same undo continues it.
+	Interrupted bool
+	unsaved
 }
 
 func undoOptions(r *request) (o varve.UndoOptions, err error) {
@@ -116,7 +120,7 @@ func undoOptions(r *request) (o varve.UndoOptions, err error) {
 	return o, nil
 }
 
-func planView(plan *varve.UndoPlan) *view {
+func plannedOf(plan *varve.UndoPlan) *plannedUndo {
 	d := &plannedUndo{Plan: plan, By: plan.Run, Changes: plan.Changes}
 	if n := len(plan.Changes); n > 2*MostRows {
 		d.Changes, d.More = plan.Changes[:2*MostRows], n-2*MostRows
@@ -124,7 +128,11 @@ func planView(plan *varve.UndoPlan) *view {
 	for _, err := range plan.Unread {
 		d.Unread = append(d.Unread, err.Error())
 	}
-	return &view{template: "undo", title: "Undo", data: d}
+	return d
+}
+
+func planView(plan *varve.UndoPlan) *view {
+	return &view{template: "undo", title: "Undo", data: plannedOf(plan)}
 }
 
 // undoPlan shows what an undo would do. It changes nothing.
@@ -146,7 +154,7 @@ func (p *Page) undo(r *request) (*view, error) {
 		return nil, err
 	}
 	plan, err := r.st.Undo(r.ctx, o)
-	if in := (*varve.UndoError)(nil); errors.As(err, &in) && !o.Partial {
+	if in := (*varve.UndoError)(nil); errors.As(err, &in) && in.Plan.Done == 0 && !o.Partial {
 		v := planView(&in.Plan)
 		v.status = http.StatusConflict
 		return v, nil
@@ -154,5 +162,20 @@ func (p *Page) undo(r *request) (*view, error) {
 	if err != nil && (plan == nil || plan.Done == 0) {
 		return nil, err
 	}
-	return &view{said: "Took back " + count(plan.Done, "change", "changes"), goTo: link("log")}, nil
+	said := "Took back " + count(plan.Done, "change", "changes")
+	if err == nil {
+		return &view{said: said, goTo: link("log")}, nil
+	}
+	return undoneInPart(plan, err, said), nil
+}
+
+// undoneInPart shows what an undo has taken back, and what it has left and why.
+func undoneInPart(plan *varve.UndoPlan, err error, said string) *view {
+	d := plannedOf(plan)
+	v := &view{template: "undo", title: "Undone in part", said: said, data: d}
+	d.Done, d.Interrupted = said, !errors.As(err, new(*varve.UndoError))
+	if d.Interrupted {
+		d.unsaved, v.status = because(err)
+	}
+	return v
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
 
@@ -22,11 +23,11 @@ const (
 )
 
 // renderable reports whether a text is within the limits of Markdown.
-func renderable(text string) bool {
-	if len(text) > mostMarkdown {
+func renderable(shown string) bool {
+	if len(shown) > mostMarkdown {
 		return false
 	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(shown) {
 		if nested(line) > mostNested {
 			return false
 		}
@@ -56,19 +57,70 @@ func nested(line string) (n int) {
 	}
 }
 
-// markdown renders Markdown in the folder of a note. Goldmark omits HTML in the text; links and images are those of
-// inert.
-func markdown(text, folder string) (template.HTML, error) {
+// markdown renders Markdown in the folder of a note, and marks the blocks of a place. Goldmark omits HTML in the text;
+// links and images are those of inert.
+func markdown(shown, folder string, place lines) (template.HTML, error) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough,
 			extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(&inert{folder: folder}, 100))),
 	)
 	var b bytes.Buffer
-	if err := md.Convert([]byte(visible(text)), &b); err != nil {
+	source := []byte(visible(shown))
+	tree := md.Parser().Parse(text.NewReader(source))
+	if place.from > 0 || place.to > 0 {
+		markPlace(tree, source, place)
+	}
+	_ = ast.Walk(tree, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if h, ok := n.(*ast.Heading); ok && entering {
+			h.Level = min(6, h.Level+1) // below the heading of the view
+		}
+		return ast.WalkContinue, nil
+	})
+	if err := md.Renderer().Render(&b, source, tree); err != nil {
 		return "", err
 	}
 	return template.HTML(b.String()), nil //nolint:gosec // all text is escaped by goldmark and by inert
+}
+
+// markPlace gives the blocks that begin in a place the class here, and the first one, or the last one before the place,
+// the id place.
+func markPlace(tree ast.Node, source []byte, place lines) {
+	var first, before ast.Node
+	line, at := 1, 0
+	for n := tree.FirstChild(); n != nil; n = n.NextSibling() {
+		start := startOf(n)
+		if start < at {
+			continue
+		}
+		line, at = line+bytes.Count(source[at:start], []byte("\n")), start
+		switch {
+		case line < place.from:
+			before = n
+		case line <= place.to:
+			n.SetAttributeString("class", []byte("here"))
+			if first == nil {
+				first = n
+			}
+		}
+	}
+	if first == nil {
+		first = before
+	}
+	if first != nil {
+		first.SetAttributeString("id", []byte("place"))
+		first.SetAttributeString("tabindex", []byte("-1"))
+	}
+}
+
+// startOf returns where a block begins in the source; -1: it is not known.
+func startOf(n ast.Node) int {
+	for ; n != nil && n.Type() == ast.TypeBlock; n = n.FirstChild() {
+		if l := n.Lines(); l != nil && l.Len() > 0 {
+			return l.At(0).Start
+		}
+	}
+	return -1
 }
 
 // inert renders links that lead nowhere by themselves: one to another note opens it on the page, of any other the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/memstore"
 )
 
 // shownMemory is the data of one memory.
@@ -77,7 +78,11 @@ func (p *Page) memory(r *request) (*view, error) {
 		d.Memory = m
 		d.Writer = r.st.Admin().WriterOf(m.By, m.Version)
 		for a, err := range r.st.Assemblies().Containing(r.ctx, id) {
-			if err != nil || len(d.Assemblies) == MostRows {
+			if err != nil {
+				d.Unread = append(d.Unread, err.Error())
+				break
+			}
+			if len(d.Assemblies) == MostRows {
 				break
 			}
 			d.Assemblies = append(d.Assemblies, a)
@@ -128,7 +133,7 @@ func (d *shownMemory) describe(all bool) {
 		text = human.Head(text, MostShown)
 	}
 	d.Text, d.Cut = visible(text), len(text) < len(m.Content)
-	d.MayEdit = len(m.Content) <= MostEdited
+	d.MayEdit = len(m.Content) <= MostEdited && len(metadataText(m.Metadata)) <= MostEdited
 	d.Tags, d.Embedded = tagsOf(m), len(m.Embedding) > 0
 	add := func(name, value, to string) {
 		if value != "" {
@@ -161,15 +166,29 @@ func (d *shownMemory) describe(all bool) {
 	if m.Version != 0 {
 		add("version", strconv.FormatUint(m.Version, 10), "")
 	}
-	for _, name := range sortedNames(m.Metadata) {
+	shown := map[string]any{}
+	for name, value := range m.Metadata {
 		switch name {
 		case "session_id", "tags", "category", "key":
-			continue
+		default:
+			shown[name] = value
 		}
-		d.Metadata = append(d.Metadata, fact{Name: visible(name),
-			Value: visible(human.Head(valueText(m.Metadata[name]),
-				MostShown))})
 	}
+	d.Metadata = facts(shown)
+}
+
+// facts returns the members of metadata, of at most MostRows of them and MostShown bytes together.
+func facts(metadata map[string]any) (list []fact) {
+	left := MostShown
+	for i, name := range sortedNames(metadata) {
+		if len(list) == MostRows || left <= 0 {
+			return append(list, fact{Name: "…", Value: "and " + strconv.Itoa(len(metadata)-i) + " more"})
+		}
+		value := human.Head(valueText(metadata[name]), left)
+		left -= len(value) + len(name)
+		list = append(list, fact{Name: visible(human.Head(name, listText)), Value: visible(value)})
+	}
+	return list
 }
 
 func sortedNames(m map[string]any) []string {
@@ -208,7 +227,9 @@ type edited struct {
 	Expires  string
 	// Conflict is what has changed since the version that was read; nil: nothing has.
 	Conflict *conflict
-	Problem  string // why it was not saved
+	Fresh    string // the id that a new memory gets
+	Back     bool   // Save brings the memory back, which is deleted
+	unsaved
 }
 
 // conflict is a change by another writer during an edit.
@@ -221,20 +242,24 @@ type conflict struct {
 }
 
 func (p *Page) editForm(r *request) (*view, error) {
-	if err := r.mayWrite(); err != nil {
+	if err := r.mayEdit(); err != nil {
 		return nil, err
 	}
 	id := r.get("id")
 	if id == "" {
-		return &view{template: "edit", title: "New memory", data: &edited{Metadata: "{}"}}, nil
+		fresh, err := memstore.NewID(p.o.Clock(), nil)
+		if err != nil {
+			return nil, err
+		}
+		return &view{template: "edit", title: "New memory", data: &edited{Metadata: "{}", Fresh: fresh}}, nil
 	}
 	m, err := r.st.Get(r.ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Content) > MostEdited {
+	if size := max(len(m.Content), len(metadataText(m.Metadata))); size > MostEdited {
 		return nil, &refusal{http.StatusRequestEntityTooLarge,
-			fmt.Sprintf("the text has %s, and the page edits at most %s", human.Bytes(int64(len(m.Content))),
+			fmt.Sprintf("the memory has %s, and the page edits at most %s", human.Bytes(int64(size)),
 				human.Bytes(MostEdited)), "edit the file, or use memctl edit"}
 	}
 	e := &edited{ID: id, Version: m.Version, Content: m.Content, Metadata: metadataText(m.Metadata)}
@@ -258,85 +283,124 @@ func metadataText(m map[string]any) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// entered reads the form of an edit.
-func entered(r *request) (*edited, map[string]any, time.Time, error) {
-	e := &edited{ID: r.get("id"), Content: lines(r.get("content")), Metadata: r.get("metadata"),
+// entered reads the form of an edit. With an error, what was entered is returned too, unless it cannot be read.
+func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
+	content, err := r.content()
+	if err != nil {
+		return nil, nil, err
+	}
+	e := &edited{ID: r.get("id"), Fresh: r.get("fresh"), Content: content, Metadata: r.get("metadata"),
 		Expires: strings.TrimSpace(r.get("expires"))}
-	version, err := strconv.ParseUint(r.get("version"), 10, 64)
-	if err != nil && e.ID != "" {
-		return e, nil, time.Time{}, &refusal{http.StatusBadRequest, "the form names no version",
-			"open the memory again"}
-	}
-	e.Version = version
-	var metadata map[string]any
-	d := json.NewDecoder(strings.NewReader(e.Metadata))
-	d.UseNumber()
-	if err := d.Decode(&metadata); err != nil {
-		return e, nil, time.Time{}, fmt.Errorf("metadata is not a JSON object: %w", err)
-	}
-	if d.More() {
-		return e, nil, time.Time{}, errors.New("metadata: something follows the JSON object")
-	}
-	var expires time.Time
-	if e.Expires != "" {
-		if expires, err = time.Parse(time.RFC3339Nano, e.Expires); err != nil {
-			return e, nil, time.Time{},
-				errors.New("expires: write a time such as 2027-01-31T12:00:00Z, or leave it empty")
+	if e.ID != "" {
+		if e.Version, err = strconv.ParseUint(r.get("version"), 10, 64); err != nil {
+			return nil, nil, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
 		}
 	}
-	return e, metadata, expires, nil
+	m := &varve.Memory{ID: e.ID, Content: content}
+	d := json.NewDecoder(strings.NewReader(e.Metadata))
+	d.UseNumber()
+	if err := d.Decode(&m.Metadata); err != nil {
+		return e, m, &refusal{http.StatusBadRequest, "metadata is not a JSON object: " + err.Error(),
+			`write an object such as {"session_id": "trip", "tags": ["travel"]}, or {}`}
+	}
+	if d.More() {
+		return e, m, &refusal{http.StatusBadRequest, "metadata: something follows the JSON object",
+			"remove what is behind the last brace"}
+	}
+	if e.Expires != "" {
+		if m.ExpiresAt, err = time.Parse(time.RFC3339Nano, e.Expires); err != nil {
+			return e, m, &refusal{http.StatusBadRequest, "expires is not a time",
+				"write a time such as 2027-01-31T12:00:00Z, or leave it empty"}
+		}
+	}
+	return e, m, nil
 }
 
-// lines has the line ends that a form changes to CR LF as the store keeps them.
-func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+// unsaved is why a form was not saved, and what to do.
+type unsaved struct {
+	Problem, Next string
+	Unknown       bool // it may have been saved
+}
+
+// because returns an error as it is shown above the form, and the status of the answer.
+func because(err error) (unsaved, int) {
+	status, next := remedyOf(err)
+	return unsaved{err.Error(), next, errors.Is(err, varve.ErrOutcomeUnknown)}, status
+}
 
 // again shows the form once more, with what was entered and why it was not saved.
-func again(e *edited, status int, problem string) *view {
-	e.Problem = problem
-	return &view{template: "edit", title: "Not saved", status: status, data: e}
+func again(e *edited, err error) *view {
+	v := &view{template: "edit", title: "Not saved", data: e}
+	e.unsaved, v.status = because(err)
+	return v
+}
+
+// sameAs reports whether a memory has what the form has.
+func (e *edited) sameAs(m, entered *varve.Memory) bool {
+	return m.Content == entered.Content && m.ExpiresAt.Equal(entered.ExpiresAt) &&
+		metadataText(m.Metadata) == metadataText(entered.Metadata)
+}
+
+func saved(m *varve.Memory) *view {
+	return &view{said: "Saved as version " + strconv.FormatUint(m.Version, 10), goTo: link("memory", "id", m.ID)}
 }
 
 func (p *Page) edit(r *request) (*view, error) {
-	e, metadata, expires, err := entered(r)
-	if refused := (*refusal)(nil); errors.As(err, &refused) {
-		return nil, err
-	}
+	e, entered, err := p.entered(r)
 	if err != nil {
-		return again(e, http.StatusBadRequest, err.Error()), nil
+		if e == nil {
+			return nil, err
+		}
+		return again(e, err), nil
+	}
+	if r.get("back") != "" { // it was deleted while the form was open, and the person has seen that
+		back, err := r.st.Undelete(r.ctx, e.ID)
+		if err != nil && !errors.Is(err, varve.ErrInvalid) && !errors.Is(err, varve.ErrConflict) { // it is there
+			if fatal(err) {
+				return nil, err
+			}
+			e.Back = true
+			return again(e, err), nil
+		}
+		e.Version = back.Version
 	}
 	m, err := r.st.Update(r.ctx, e.ID, func(m *varve.Memory) error {
 		m.Content = e.Content
-		if metadataText(m.Metadata) != metadataText(metadata) {
-			m.Metadata = metadata
+		if metadataText(m.Metadata) != metadataText(entered.Metadata) {
+			m.Metadata = entered.Metadata
 		}
-		m.ExpiresAt = expires
+		m.ExpiresAt = entered.ExpiresAt
 		return nil
 	}, varve.IfVersion(e.Version))
 	switch {
 	case errors.Is(err, varve.ErrConflict), errors.Is(err, varve.ErrNotFound):
-		return p.conflicting(r, e), nil
+		return p.conflicting(r, e, entered)
 	case err != nil && fatal(err):
 		return nil, err
 	case err != nil:
-		status, _ := remedyOf(err)
-		return again(e, status, err.Error()), nil
+		return again(e, err), nil
 	}
-	return &view{said: "Saved as version " + strconv.FormatUint(m.Version, 10), goTo: link("memory", "id", e.ID)}, nil
+	return saved(&m), nil
 }
 
 // conflicting shows an edit of a memory that another writer has changed meanwhile. Saving again writes over that
-// version, and no later one.
-func (p *Page) conflicting(r *request, e *edited) *view {
+// version, and no later one. If the memory has what was entered, the form was sent twice: the answer to the first time
+// was lost.
+func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view, error) {
 	c := &conflict{}
-	e.Conflict = c
 	m, err := r.st.Get(r.ctx, e.ID)
 	if err != nil {
-		if c.Deleted = errors.Is(err, varve.ErrNotFound); !c.Deleted {
-			e.Conflict = nil
-			status, _ := remedyOf(err)
-			return again(e, status, err.Error())
+		if fatal(err) {
+			return nil, err
 		}
-		return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}
+		if c.Deleted = errors.Is(err, varve.ErrNotFound); !c.Deleted {
+			return again(e, err), nil
+		}
+		e.Conflict, e.Back = c, true
+		return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}, nil
+	}
+	if e.sameAs(&m, entered) {
+		return saved(&m), nil
 	}
 	c.Now, c.Writer = m, r.st.Admin().WriterOf(m.By, m.Version)
 	if before, err := r.st.GetAt(r.ctx, e.ID, e.Version); err == nil {
@@ -347,26 +411,33 @@ func (p *Page) conflicting(r *request, e *edited) *view {
 	if c.Changes == nil {
 		c.Text = visible(human.Head(m.Content, MostShown))
 	}
-	e.Version = m.Version
-	return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}
+	e.Conflict, e.Version = c, m.Version
+	return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}, nil
 }
 
+// create stores a new memory under the id that the form has: a form that is sent twice makes one memory.
 func (p *Page) create(r *request) (*view, error) {
 	r.Form.Set("id", "")
-	e, metadata, expires, err := entered(r)
+	e, entered, err := p.entered(r)
 	if err == nil && strings.TrimSpace(e.Content) == "" {
-		err = errors.New("the text is empty: write what is to be remembered")
+		err = &refusal{http.StatusBadRequest, "the text is empty", "write what is to be remembered"}
 	}
 	if err != nil {
-		return again(e, http.StatusBadRequest, err.Error()), nil
-	}
-	m, err := r.st.Put(r.ctx, varve.Memory{Content: e.Content, Metadata: metadata, ExpiresAt: expires})
-	if err != nil {
-		if fatal(err) {
+		if e == nil {
 			return nil, err
 		}
-		status, _ := remedyOf(err)
-		return again(e, status, err.Error()), nil
+		return again(e, err), nil
+	}
+	entered.ID = e.Fresh
+	m, err := r.st.Put(r.ctx, *entered, varve.IfAbsent())
+	switch {
+	case errors.Is(err, varve.ErrConflict):
+		e.ID = e.Fresh
+		return p.conflicting(r, e, entered)
+	case err != nil && fatal(err):
+		return nil, err
+	case err != nil:
+		return again(e, err), nil
 	}
 	return &view{said: "Remembered", goTo: link("memory", "id", m.ID)}, nil
 }
@@ -404,7 +475,11 @@ func (p *Page) forget(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: "Forgot " + count(n, "memory", "memories") + "; the log can undo it", goTo: link("log")}, nil
+	said := "Forgot " + count(n, "memory", "memories")
+	if gone := len(ids) - n; gone > 0 {
+		said += "; " + count(gone, "was", "were") + " deleted before"
+	}
+	return &view{said: said + "; the log can undo it", goTo: link("log")}, nil
 }
 
 func (p *Page) undelete(r *request) (*view, error) {

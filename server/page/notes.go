@@ -5,24 +5,23 @@ import (
 	"html/template"
 	"net/http"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/note"
 )
 
-// shownNotes is the data of a folder of notes, or of what a search found in them.
+// shownNotes is the data of a folder of notes.
 type shownNotes struct {
-	Folder string
-	Up     []crumb // the folders above
-	Rows   []varve.NoteEntry
-	Found  []varve.NoteMatch
-	Query  string
-	More   bool
-	Unread []string
+	Folder  string
+	Up      []crumb // the folders above
+	Rows    []varve.NoteEntry
+	Filters []chosen // which do not select here
+	More    bool
+	Unread  []string
 }
 
 type crumb struct{ Name, Path string }
@@ -39,36 +38,15 @@ func crumbs(folder string) (up []crumb) {
 	return up
 }
 
-func (p *Page) notes(r *request) (*view, error) {
-	d := &shownNotes{Folder: r.get("folder"), Query: strings.TrimSpace(r.get("q"))}
+func (p *Page) notes(r *request) (*view, error) { return p.folder(r, nil) }
+
+// folder lists a folder of notes. The filters of the list select notes that a search finds, and are shown with that.
+func (p *Page) folder(r *request, filters []chosen) (*view, error) {
+	d := &shownNotes{Folder: r.get("folder"), Filters: filters}
 	d.Up = crumbs(d.Folder)
-	note := func(err error) bool {
-		d.Unread = append(d.Unread, err.Error())
-		return len(d.Unread) > MostRows
-	}
-	if d.Query != "" {
-		words, err := regexp.Compile("(?i)" + regexp.QuoteMeta(d.Query))
-		if err != nil {
-			return nil, err
-		}
-		for m, err := range r.st.Notes().Grep(r.ctx, d.Folder, words) {
-			if err != nil {
-				if fatal(err) || note(err) {
-					return nil, err
-				}
-				continue
-			}
-			if d.More = len(d.Found) == 4*MostRows; d.More {
-				break
-			}
-			m.Text = shortened(visible(m.Text), listText)
-			d.Found = append(d.Found, m)
-		}
-		return &view{template: "notes", title: "Notes", data: d}, nil
-	}
 	for e, err := range r.st.Notes().List(r.ctx, d.Folder, 1) {
 		if err != nil {
-			if fatal(err) || note(err) {
+			if d.Unread = append(d.Unread, err.Error()); fatal(err) || len(d.Unread) > MostRows {
 				return nil, err
 			}
 			continue
@@ -88,7 +66,8 @@ type shownNote struct {
 	Name     string
 	Front    string        // front matter, as it is
 	Rendered template.HTML // of Markdown
-	Text     string        // of anything else that is text
+	Text     [3]string     // of anything else that is text: before the place, the place, and behind it
+	First    int           // the first line that is shown
 	Binary   bool
 	Cut      bool
 	Deleted  bool
@@ -97,6 +76,8 @@ type shownNote struct {
 	Versions []version
 	Older    bool
 	Unread   []string
+	// Restorable is the newest version that has a text, of a note that is deleted; 0: none.
+	Restorable uint64
 }
 
 func (p *Page) note(r *request) (*view, error) {
@@ -115,55 +96,102 @@ func (p *Page) note(r *request) (*view, error) {
 	}
 	d.NoteInfo, d.Deleted = n.NoteInfo, missing
 	if missing {
-		d.Path = at
-		n.Content, n.Text = h.last.Document, isText(h.last.Document)
+		d.Path, d.Restorable = at, h.last.LSN
+		n.Content, n.Text = h.last.Document, note.IsText(h.last.Document)
 	}
 	up := crumbs(d.Path)
 	d.Up, d.Name = up[:len(up)-1], up[len(up)-1].Name
 	d.MayEdit = n.Text && len(n.Content) <= MostEdited
-	text := human.Head(string(n.Content), MostShown)
-	if r.get("all") != "" {
-		text = string(n.Content)
-	}
-	d.Cut = len(text) < len(n.Content)
 	switch {
 	case !n.Text:
 		d.Binary = true
-	case isMarkdown(d.Path) && renderable(text):
-		front, body := frontMatter(text)
-		d.Front = visible(front)
-		if d.Rendered, err = markdown(body, path.Dir(d.Path)); err != nil {
+	default:
+		if err := d.fill(string(n.Content), linesOf(r.get("lines")), r.get("all") != ""); err != nil {
 			return nil, err
 		}
-	default:
-		d.Text = visible(text)
 	}
-	for _, name := range sortedNames(n.Properties.Metadata) {
-		d.Metadata = append(d.Metadata, fact{Name: visible(name),
-			Value: visible(valueText(n.Properties.Metadata[name]))})
-	}
+	d.Metadata = facts(n.Properties.Metadata)
 	return &view{template: "note", title: shortened(d.Name, 60), data: d}, nil
+}
+
+// lines are the first and the last line of a place in a text, from 1; 0: none.
+type lines struct{ from, to int }
+
+// linesOf reads lines as a link has them: 3 or 3-9.
+func linesOf(s string) (l lines) {
+	from, to, ok := strings.Cut(s, "-")
+	l.from, _ = strconv.Atoi(from)
+	if l.to = l.from; ok {
+		l.to, _ = strconv.Atoi(to)
+	}
+	if l.from < 1 || l.to < l.from {
+		return lines{}
+	}
+	return l
+}
+
+// beforePlace is how many lines are shown before a place in a text that is too long to be shown from its beginning.
+const beforePlace = 20
+
+// lineStart returns where a line begins, from 1, or the length of a text that has fewer lines.
+func lineStart(text string, line int) (at int) {
+	for ; line > 1; line-- {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		at += i + 1
+	}
+	return at
+}
+
+// fill sets what is shown of a text: its beginning, unless the place is behind that.
+func (d *shownNote) fill(content string, place lines, all bool) (err error) {
+	text, first := content, 1
+	if lineStart(content, place.from) == len(content) { // the note has become shorter
+		place = lines{}
+	}
+	if !all {
+		text = human.Head(content, MostShown)
+		if place.to > 0 && lineStart(content, place.to+1) > len(text) {
+			first = max(1, place.from-beforePlace)
+			text = human.Head(content[lineStart(content, first):], MostShown)
+		}
+	}
+	d.Cut, d.First = len(text) < len(content), first
+	if place.from > 0 {
+		place.from, place.to = place.from-first+1, place.to-first+1
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if !isMarkdown(d.Path) || !renderable(text) {
+		from := lineStart(text, place.from)
+		to := max(from, lineStart(text, place.to+1))
+		if place.from == 0 {
+			from, to = 0, 0
+		}
+		d.Text = [3]string{visible(text[:from]), visible(text[from:to]), visible(text[to:])}
+		return nil
+	}
+	n := 0
+	if first == 1 {
+		n = note.FrontMatter([]byte(text))
+	}
+	d.Front = visible(withoutFence(text[:n]))
+	if skipped := strings.Count(text[:n], "\n"); place.from > 0 {
+		place.from, place.to = place.from-skipped, place.to-skipped
+	}
+	d.Rendered, err = markdown(text[n:], path.Dir(d.Path), place)
+	return err
+}
+
+// withoutFence returns front matter without its first and last line.
+func withoutFence(front string) string {
+	_, front, _ = strings.Cut(front, "\n")
+	return front[:strings.LastIndexByte(strings.TrimRight(front, "\n"), '\n')+1]
 }
 
 func isMarkdown(name string) bool {
 	return slices.Contains([]string{".md", ".markdown", ".mdown"}, strings.ToLower(path.Ext(name)))
-}
-
-func isText(b []byte) bool {
-	return !strings.ContainsRune(string(b), 0) && strings.ToValidUTF8(string(b), "\uFFFD") == string(b)
-}
-
-// frontMatter cuts a text into the front matter, without its lines of dashes, and the rest.
-func frontMatter(s string) (front, body string) {
-	rest, ok := strings.CutPrefix(s, "---\n")
-	if !ok {
-		return "", s
-	}
-	front, body, ok = strings.Cut(rest, "\n---\n")
-	if !ok {
-		return "", s
-	}
-	return front, body
 }
 
 // editedNote is the data of a form that edits a note.
@@ -172,7 +200,7 @@ type editedNote struct {
 	New     bool
 	Version uint64
 	Content string
-	Problem string
+	unsaved
 	// Conflict is what has changed since the version that was read.
 	Conflict []span
 	Newest   string // the newest text, if the version that was read cannot be read
@@ -180,7 +208,7 @@ type editedNote struct {
 }
 
 func (p *Page) noteEditForm(r *request) (*view, error) {
-	if err := r.mayWrite(); err != nil {
+	if err := r.mayEdit(); err != nil {
 		return nil, err
 	}
 	at := r.get("path")
@@ -204,42 +232,65 @@ func (p *Page) noteEditForm(r *request) (*view, error) {
 }
 
 func (p *Page) noteEdit(r *request) (*view, error) {
-	e := &editedNote{Path: strings.TrimSpace(r.get("path")), Content: lines(r.get("content")),
-		New: r.get("new") != ""}
+	content, err := r.content()
+	if err != nil {
+		return nil, err
+	}
+	e := &editedNote{Path: r.get("path"), Content: content, New: r.get("new") != ""}
+	if e.New {
+		e.Path = strings.TrimSpace(e.Path)
+	}
 	e.Version, _ = strconv.ParseUint(r.get("version"), 10, 64) // 0: there is none
 	i, err := r.st.Notes().Write(r.ctx, e.Path, []byte(e.Content), varve.IfVersion(e.Version))
+	v := &view{template: "note-edit", title: "Not saved", data: e}
 	switch {
-	case errors.Is(err, varve.ErrConflict) && e.New:
-		e.Problem = "there is a note at this path: choose another one"
 	case errors.Is(err, varve.ErrConflict):
-		now, rerr := r.st.Notes().Read(r.ctx, e.Path)
-		if e.Deleted = errors.Is(rerr, varve.ErrNotFound); rerr != nil && !e.Deleted {
-			if fatal(rerr) {
-				return nil, rerr
-			}
-			e.Problem = rerr.Error()
-			break
-		}
-		if e.Deleted {
-			e.Version = 0
-		} else {
-			if v, err := r.st.Notes().GetAt(r.ctx, e.Path, e.Version); err == nil {
-				e.Conflict = compareText(string(v.Document), string(now.Content))
-			} else {
-				e.Newest = visible(human.Head(string(now.Content), MostShown))
-			}
-			e.Version = now.Version
-		}
-		e.Problem = "the note was changed by another writer meanwhile"
+		return p.noteConflict(r, e, v)
 	case err != nil && fatal(err):
 		return nil, err
 	case err != nil:
-		e.Problem = err.Error()
-	default:
-		return &view{said: "Saved as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path",
-			i.Path)}, nil
+		e.unsaved, v.status = because(err)
+		return v, nil
 	}
-	return &view{template: "note-edit", title: "Not saved", status: http.StatusConflict, data: e}, nil
+	return savedNote(i), nil
+}
+
+func savedNote(i varve.NoteInfo) *view {
+	return &view{said: "Saved as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path", i.Path)}
+}
+
+// noteConflict shows an edit of a note that another writer has changed meanwhile, or a new note at the path of another
+// one. If the note has what was entered, the form was sent twice: the answer to the first time was lost.
+func (p *Page) noteConflict(r *request, e *editedNote, v *view) (*view, error) {
+	v.status = http.StatusConflict
+	now, err := r.st.Notes().Read(r.ctx, e.Path)
+	switch {
+	case err == nil && string(now.Content) == e.Content:
+		return savedNote(now.NoteInfo), nil
+	case err == nil && e.New:
+		e.Problem, e.Next = "there is a note at this path", "choose another path, or edit that note"
+		return v, nil
+	case err == nil:
+		if before, err := r.st.Notes().GetAt(r.ctx, e.Path, e.Version); err == nil {
+			e.Conflict = compareText(string(before.Document), string(now.Content))
+		} else {
+			e.Newest = visible(human.Head(string(now.Content), MostShown))
+		}
+		e.Version = now.Version
+	case errors.Is(err, varve.ErrNotFound):
+		e.Deleted, e.Version = true, 0
+	case fatal(err):
+		return nil, err
+	default:
+		e.unsaved, v.status = because(err)
+		return v, nil
+	}
+	e.Problem, e.Next = "another writer has changed the note since you began to edit",
+		"your text is below: take over what you want to keep; Save then writes it over that version"
+	if e.Deleted {
+		e.Problem, e.Next = "the note was deleted since you began to edit", "Save writes it again"
+	}
+	return v, nil
 }
 
 func (p *Page) noteForget(r *request) (*view, error) {
@@ -290,7 +341,7 @@ func (p *Page) noteDiff(r *request) (*view, error) {
 		return nil, err
 	}
 	d := &compared{ID: at, From: a, To: b, Note: true, Difference: &difference{}}
-	if isText(a.Document) && isText(b.Document) {
+	if note.IsText(a.Document) && note.IsText(b.Document) {
 		d.Difference.Text = compareText(string(a.Document), string(b.Document))
 	} else if string(a.Document) != string(b.Document) {
 		d.Difference.Text = []span{{"the bytes differ, and are no text", "cut"}}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -50,6 +51,28 @@ type Page struct {
 	mux       *http.ServeMux
 	templates *template.Template
 	verifying sync.Mutex // one verification at a time
+	writable  atomic.Pointer[writable]
+}
+
+// writable is whether a store could be written to at a time.
+type writable struct {
+	st  *varve.Store
+	yes bool
+	at  time.Time
+}
+
+// writableFor is how long the answer of a store to whether it can be written to is kept.
+const writableFor = 5 * time.Second
+
+// mayBeWritten reports whether a store can be written to, as it was at most writableFor ago.
+func (p *Page) mayBeWritten(ctx context.Context, st *varve.Store) bool {
+	now := p.o.Clock()
+	w := p.writable.Load()
+	if w == nil || w.st != st || now.Sub(w.at).Abs() > writableFor {
+		w = &writable{st, st.Health(ctx).Writable, now}
+		p.writable.Store(w)
+	}
+	return w.yes
 }
 
 //go:embed templates/*.html
@@ -84,12 +107,13 @@ func New(o Options) (*Page, error) {
 	})
 	p.mux.Handle("GET /static/", http.StripPrefix("/static/", files))
 	p.mux.HandleFunc("GET /stream", p.stream)
+	p.mux.HandleFunc("GET /page/export", p.export)
 	for path, h := range map[string]handler{
 		"list": p.list, "memory": p.memory, "text": p.text, "edit": p.editForm, "diff": p.diff, "purge": p.purgePlan,
 		"health": p.health, "verify": p.verify, "sessions": p.sessions, "log": p.log, "undo": p.undoPlan,
 		"writers": p.writers, "quarantine": p.quarantine, "quarantined": p.quarantined, "working": p.working,
 		"scope": p.scope, "checkpoint": p.checkpoint, "notes": p.notes, "note": p.note, "note-edit": p.noteEditForm,
-		"note-diff": p.noteDiff, "assemblies": p.assemblies, "assembly": p.assembly, "graph": p.graph,
+		"note-diff": p.noteDiff, "assemblies": p.allAssemblies, "assembly": p.assembly, "graph": p.graph,
 		"choices": p.choices,
 	} {
 		p.mux.HandleFunc("GET /page/"+path, p.answer(h))
@@ -99,7 +123,8 @@ func New(o Options) (*Page, error) {
 		"select": p.selected, "purge": p.purge, "undo": p.undo, "forget-session": p.forgetSession,
 		"quarantine-restore": p.quarantineRestore, "quarantine-drop": p.quarantineDrop,
 		"checkpoint-restore": p.checkpointRestore, "note-edit": p.noteEdit, "note-restore": p.noteRestore,
-		"note-forget": p.noteForget,
+		"note-forget": p.noteForget, "assembly-forget": p.assemblyForget, "assembly-undelete": p.assemblyUndelete,
+		"assembly-restore": p.assemblyRestore,
 	} {
 		p.mux.HandleFunc("POST /page/"+path, p.answer(h))
 	}
@@ -130,9 +155,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // request is a request of a person.
 type request struct {
 	*http.Request
-	ctx      context.Context // of the writer
-	st       *varve.Store
-	readOnly bool
+	ctx       context.Context // of the writer
+	st        *varve.Store
+	readOnly  bool // by the token
+	noButtons bool // by the token or the state of the store
 }
 
 // get returns a parameter of the URL, or of the form that was posted.
@@ -154,28 +180,41 @@ type handler func(r *request) (*view, error)
 // shown is what a template gets.
 type shown struct {
 	Title    string
-	ReadOnly bool // the person may not change anything
+	ReadOnly bool // nothing can be changed: no buttons are shown
 	Data     any
+}
+
+// request returns a request with the writer that it stands for. Without a token for the page it is refused, and ok is
+// false.
+func (p *Page) request(w http.ResponseWriter, hr *http.Request) (r *request, ok bool) {
+	t := server.TokenOf(hr.Context())
+	if t == nil || !t.Page {
+		http.Error(w, "a token for the page is required", http.StatusUnauthorized)
+		return nil, false
+	}
+	by := p.o.Writer
+	by.Token = t.Name
+	by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
+	return &request{Request: hr, ctx: varve.WithWriter(hr.Context(), by), readOnly: t.ReadOnly,
+		noButtons: t.ReadOnly}, true
 }
 
 // answer returns the http.HandlerFunc for a handler.
 func (p *Page) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
-		r := &request{Request: hr}
-		by := p.o.Writer
-		t := server.TokenOf(hr.Context())
-		if t == nil || !t.Page {
-			http.Error(w, "a token for the page is required", http.StatusUnauthorized)
+		r, ok := p.request(w, hr)
+		if !ok {
 			return
 		}
-		r.readOnly, by.Token = t.ReadOnly, t.Name
-		by.Agent = t.Name // a person writes, not the agent of the environment in which the server was started
-		r.ctx = varve.WithWriter(hr.Context(), by)
 		changes := hr.Method != http.MethodGet && hr.Method != http.MethodHead
 		var v *view
 		err := p.use(r.ctx, changes, func(st *varve.Store) (err error) {
 			if r.st = st; changes {
 				err = r.mayWrite()
+			}
+			if err == nil && !r.readOnly && !p.mayBeWritten(r.ctx, st) {
+				r.noButtons = true
+				w.Header().Set("Varve-Read-Only", "1")
 			}
 			if err == nil {
 				err = parse(hr)
@@ -186,9 +225,8 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 			return err
 		})
 		if err != nil {
-			v = failed(err)
-			if f, ok := v.data.(failure); ok && changes { // the script shows it beside the form
-				w.Header().Set("Varve-Error", url.PathEscape(human.Head(visible(f.Message), mostError)+" → "+f.Next))
+			if v = failed(err); changes { // the script shows it beside the form
+				w.Header().Set("Varve-Error", errorHeader(v))
 			}
 		}
 		p.write(w, r, v)
@@ -209,6 +247,12 @@ func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) er
 	return f(st)
 }
 
+// errorHeader returns the view of an error for a header.
+func errorHeader(v *view) string {
+	f, _ := v.data.(failure)
+	return url.PathEscape(human.Head(visible(f.Message), mostError) + " → " + f.Next)
+}
+
 // mayWrite returns a refusal if the token may only read.
 func (r *request) mayWrite() error {
 	if !r.readOnly {
@@ -218,8 +262,19 @@ func (r *request) mayWrite() error {
 		"make one that may write: memctl serve token add NAME --page"}
 }
 
+// mayEdit returns a refusal of a form that could not be saved.
+func (r *request) mayEdit() error {
+	if err := r.mayWrite(); err != nil || !r.noButtons {
+		return err
+	}
+	return varve.ErrReadOnly
+}
+
 func parse(r *http.Request) error {
 	err := r.ParseForm()
+	if err == nil {
+		err = unescape(r.Form)
+	}
 	if err == nil {
 		return nil
 	}
@@ -242,7 +297,7 @@ func (p *Page) write(w http.ResponseWriter, r *request, v *view) {
 		return
 	}
 	var b bytes.Buffer
-	if err := p.templates.ExecuteTemplate(&b, v.template, shown{v.title, r.readOnly, v.data}); err != nil {
+	if err := p.templates.ExecuteTemplate(&b, v.template, shown{v.title, r.noButtons, v.data}); err != nil {
 		b.Reset()
 		v = &view{template: "error", title: "Error", status: http.StatusInternalServerError,
 			data: failure{Message: err.Error(), Next: "this is a fault of the page: please report it"}}
@@ -255,16 +310,21 @@ func (p *Page) write(w http.ResponseWriter, r *request, v *view) {
 	_, _ = w.Write(b.Bytes()) // a client that is gone reads nothing
 }
 
-// link returns the fragment of a URL that names a view; pairs are the names and values of its parameters.
-func link(path string, pairs ...string) string {
+// params returns the parameters of a URL; pairs are their names and values.
+func params(pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			q.Set(pairs[i], pairs[i+1])
 		}
 	}
-	if len(q) == 0 {
-		return "#/" + path
+	return q.Encode()
+}
+
+// link returns the fragment of a URL that names a view; pairs are the names and values of its parameters.
+func link(path string, pairs ...string) string {
+	if q := params(pairs...); q != "" {
+		return "#/" + path + "?" + q
 	}
-	return "#/" + path + "?" + q.Encode()
+	return "#/" + path
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"html"
 	"io"
@@ -27,9 +28,10 @@ import (
 // site is a store whose server has the page, with the tokens "anna" and "reader", whose names are their secrets, and
 // "agent", which may not use the page.
 type site struct {
-	t   *testing.T
-	st  *varve.Store
-	web *httptest.Server
+	t    *testing.T
+	st   *varve.Store
+	held *served.Store
+	web  *httptest.Server
 }
 
 var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -43,12 +45,33 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 		t.Fatal(err)
 	}
 	s := &site{t: t, st: st}
-	held := served.New(st, served.Options{Open: func(ctx context.Context) (*varve.Store, error) {
+	s.serve(st, change)
+	t.Cleanup(func() {
+		s.web.Close()
+		s.held.End()
+		if err := st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) { // by TestReplaced
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// serve serves a store, instead of the one that was served before.
+func (s *site) serve(st *varve.Store, changes ...func(o *Options)) {
+	t := s.t
+	t.Helper()
+	if s.web != nil {
+		s.web.Close()
+		s.held.End()
+	}
+	s.held = served.New(st, served.Options{Open: func(ctx context.Context) (*varve.Store, error) {
 		return varve.Open(ctx, st.Admin().Stats().Dir, &varve.Options{NoBackground: true, MustExist: true})
 	}})
-	o := Options{Store: held, Clock: func() time.Time { return now }}
-	if change != nil {
-		change(&o)
+	o := Options{Store: s.held, Clock: func() time.Time { return now }}
+	for _, change := range changes {
+		if change != nil {
+			change(&o)
+		}
 	}
 	p, err := New(o)
 	if err != nil {
@@ -60,20 +83,12 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web, err := server.New(held, server.Options{Tokens: tokens, Page: p, Logger: slog.New(slog.DiscardHandler),
+	web, err := server.New(s.held, server.Options{Tokens: tokens, Page: p, Logger: slog.New(slog.DiscardHandler),
 		Tools: mcpserver.Options{Groups: mcpserver.DefaultGroups()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.web = httptest.NewServer(web.Handler())
-	t.Cleanup(func() {
-		s.web.Close()
-		held.End()
-		if err := st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) { // by TestReplaced
-			t.Error(err)
-		}
-	})
-	return s
 }
 
 // answer is what the server has answered.
@@ -170,7 +185,7 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	changes := []string{"edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session",
+	changes := []string{"assembly-forget", "assembly-undelete", "assembly-restore", "edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session",
 		"quarantine-restore",
 		"quarantine-drop", "checkpoint-restore", "note-edit", "note-restore", "note-forget"}
 	for _, c := range changes {
@@ -195,7 +210,7 @@ func TestRights(t *testing.T) {
 	for _, v := range []string{"list", "memory?id=a", "purge?id=a", "log", "sessions"} {
 		a := s.do("reader", http.MethodGet, "/page/"+v)
 		if a.status != http.StatusOK ||
-			regexp.MustCompile(`<button|action="/page/[^s]|checkbox`).MatchString(a.body) {
+			regexp.MustCompile(`<button[^>]*>[^E]|action="/page/[^s]|checkbox`).MatchString(a.body) {
 			t.Errorf("%s shows buttons to a reader: %d %s", v, a.status, a.body)
 		}
 	}
@@ -506,7 +521,7 @@ func TestNotes(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	a := s.get("note", "path", "d/a.md")
-	for _, want := range []string{"<h1>T</h1>", "&lt;script&gt;", `href="#/note?path=d%2Fother.md"`,
+	for _, want := range []string{"<h2>T</h2>", "&lt;script&gt;", `href="#/note?path=d%2Fother.md"`,
 		`data-out="https://e.example/?a=&quot;b"`,
 		`<a class="dead">j</a>`, `<a class="dead">p</a>`, `href="#/note?path=up.png">image: i</a>`,
 		`data-out="https://auto.example"`, "&lt;div onclick"} {
@@ -557,7 +572,9 @@ func TestUndo(t *testing.T) {
 	if a := s.post("undo", "run", "coder"); a.status != http.StatusConflict {
 		t.Errorf("%+v", a)
 	}
-	if a := s.post("undo", "run", "coder", "partial", "1"); a.said() != "Took back 1 change" {
+	if a := s.post("undo", "run", "coder", "partial", "1"); a.said() != "Took back 1 change" ||
+		!strings.Contains(a.body, "Undone in part") || !strings.Contains(a.body, "1 change stays") ||
+		strings.Contains(a.body, ">Undo the rest<") {
 		t.Errorf("%+v", a)
 	}
 	if a := s.get("undo"); a.status != http.StatusBadRequest {
@@ -630,7 +647,7 @@ func TestNested(t *testing.T) {
 		if !renderable(text) {
 			t.Errorf("not rendered: %.50q", text)
 		}
-		if _, err := markdown(text, ""); err != nil {
+		if _, err := markdown(text, "", lines{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -760,6 +777,318 @@ func TestDrop(t *testing.T) {
 	}
 	if a := s.post("quarantine-drop", "name", "none", "confirm", "drop"); a.status == http.StatusOK ||
 		strings.Contains(a.body, "the word was not repeated") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// An undo that is interrupted between two of its commits is not reported as done, and can be continued.
+func TestUndoInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	plan := &varve.UndoPlan{UndoOptions: varve.UndoOptions{Run: "coder", Before: 7}, Commits: 2, Done: 1,
+		Changes: []varve.UndoChange{{Kind: "memory", ID: "a"}, {Kind: "note", ID: "n.md"}}}
+	p, err := New(Options{Store: func() *varve.Store { return s.st }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	p.write(w, &request{st: s.st}, undoneInPart(plan, varve.ErrDiskFull, "Took back 1 change"))
+	for _, want := range []string{"The undo was interrupted", "make room on the disk", ">Continue<", `value="coder"`,
+		`name="before" value="7"`, `href="#/note?path=n.md"`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("no %q in %s", want, w.Body)
+		}
+	}
+	if w.Code != http.StatusInsufficientStorage {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+// One search finds memories and places in notes, and leads to the place.
+func TestFoundInNotes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "a", Content: "took the ferry to Como", Metadata: map[string]any{"tags": []any{"x"}}})
+	text := "---\ntags: [y]\n---\n# Lake <b>\n\nfirst\n\n## Boats\n\nThe ferry leaves at nine.\n\n" +
+		"## Rest\n\n" + strings.Repeat("filler\n\n", 20_000) + "## Far\r\n\r\nThe zeppelin is far.\r\n"
+	for _, path := range []string{"trips/lake.md", "lake.txt"} {
+		if _, err := s.st.Notes().Write(t.Context(), path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := s.get("list", "q", "ferry")
+	for _, want := range []string{`data-id="a"`, "trips/lake.md:8-11", "Lake &lt;b&gt; › Boats",
+		`href="#/note?lines=8-11&amp;path=trips%2Flake.md"`, "<mark>ferry</mark>"} {
+		if !strings.Contains(a.body, want) {
+			t.Errorf("no %q in %s", want, a.body)
+		}
+	}
+	if n := strings.Count(a.body, `type="checkbox" name="id`); n != 1 {
+		t.Errorf("%d rows can be marked", n)
+	}
+	for kind, want := range map[string][2]bool{"memory": {true, false}, "note": {false, true}} {
+		a := s.get("list", "q", "ferry", "kind", kind)
+		if got := [2]bool{strings.Contains(a.body, `data-id="a"`), strings.Contains(a.body, "lake.md:")}; got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+	if a := s.get("list", "q", "ferry", "tag", "x"); strings.Contains(a.body, "lake.md") ||
+		!strings.Contains(a.body, `data-id="a"`) {
+		t.Errorf("%s", a.body)
+	}
+	a = s.get("note", "path", "trips/lake.md", "lines", "8-11")
+	if !strings.Contains(a.body, `class="here" id="place" tabindex="-1">Boats</h3>`) ||
+		!strings.Contains(a.body, `<p class="here">The ferry leaves at nine.</p>`) ||
+		strings.Contains(a.body, `<p class="here">first`) || !strings.Contains(a.body, "tags: [y]") {
+		t.Errorf("%.2000s", a.body)
+	}
+	a = s.get("list", "q", "zeppelin")
+	at := regexp.MustCompile(`href="#/(note\?[^"]*)"`).FindAllStringSubmatch(a.body, -1)
+	if len(at) != 2 {
+		t.Fatalf("%s", a.body)
+	}
+	for _, m := range at {
+		a := s.do("anna", http.MethodGet, "/page/"+html.UnescapeString(m[1]))
+		if !strings.Contains(a.body, "The zeppelin is far.") || !strings.Contains(a.body, `id="place"`) ||
+			len(a.body) > 4*MostShown || !strings.Contains(a.body, "Show the beginning") ||
+			strings.Contains(a.body, `\u000d`) {
+			t.Errorf("%s: %d, %d bytes, %.3000s", m[1], a.status, len(a.body), a.body)
+		}
+	}
+	for _, bad := range []string{"0", "-1", "9-3", "x", "99999999999999999999", "5-x", "1000000-1000001"} {
+		if a := s.get("note", "path", "trips/lake.md", "lines", bad); a.status != http.StatusOK {
+			t.Errorf("lines %s: %d", bad, a.status)
+		}
+	}
+}
+
+// exportedLines returns the lines of an export, and the last line, which counts.
+func exportedLines(t *testing.T, a answer) (lines []string, end exported) {
+	t.Helper()
+	lines = strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil || a.header.Get("Varve-File") == "" {
+		t.Fatalf("%v: %+v", err, a)
+	}
+	return lines[:len(lines)-1], end
+}
+
+// What is shown is exported: one document as it is, and all of a list, not only its first page.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	const n = 2*MostRows + 7
+	for i := range n {
+		s.put(varve.Memory{ID: "m" + strconv.Itoa(i), Content: "text\nof two lines",
+			Metadata: map[string]any{"session_id": "s" + strconv.Itoa(i%2), "big": json.Number("12345678901234567890")}})
+	}
+	if _, err := s.st.Notes().Write(t.Context(), "d/ü.md", []byte("text\r\n\x00")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.st.Notes().Write(t.Context(), "d/a.md", []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.st.Assemblies().Put(t.Context(), varve.Assembly{ID: "g", Name: "G",
+		MemoryIDs: []string{"m1"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		params []string
+		want   int
+	}{{nil, n}, {[]string{"session", "s1"}, n / 2}, {[]string{"q", "text"}, n}, {[]string{"kind", "assembly"}, 1}} {
+		lines, end := exportedLines(t, s.do("reader", http.MethodGet, "/page/export",
+			append([]string{"of", "list"}, x.params...)...))
+		if len(lines) != x.want || end.Exported != x.want || end.Missing != 0 || end.More {
+			t.Errorf("%q: %d lines, %+v", x.params, len(lines), end)
+		}
+		for _, l := range lines {
+			if !json.Valid([]byte(l)) || x.want == n && !strings.Contains(l, "12345678901234567890") {
+				t.Fatalf("%q: %s", x.params, l)
+			}
+		}
+		if x.params != nil && x.params[0] == "q" && end.Notes != 1 {
+			t.Errorf("%+v", end)
+		}
+	}
+	if a := s.get("export", "of", "note", "path", "d/ü.md"); a.body != "text\r\n\x00" ||
+		a.header.Get("Varve-File") != "%C3%BC.md" {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("export", "of", "memory", "id", "m1"); !json.Valid([]byte(a.body)) ||
+		strings.Count(a.body, "\n") != 1 || a.header.Get("Content-Length") == "" {
+		t.Errorf("%+v", a)
+	}
+	if a := s.get("export", "of", "assembly", "id", "g"); !strings.Contains(a.body, `"G"`) {
+		t.Errorf("%+v", a)
+	}
+	for _, of := range []string{"memory", "note", "assembly"} {
+		if a := s.get("export", "of", of, "id", "none", "path", "none"); a.status != http.StatusNotFound ||
+			a.header.Get("Varve-File") != "" || a.header.Get("Varve-Error") == "" {
+			t.Errorf("%s: %+v", of, a)
+		}
+	}
+	if a := s.get("export", "of", "list", "where", "="); a.status != http.StatusBadRequest ||
+		a.header.Get("Varve-Error") == "" {
+		t.Errorf("%+v", a)
+	}
+	for token, want := range map[string]int{"": 401, "agent": 403} {
+		if a := s.do(token, http.MethodGet, "/page/export", "of", "list"); a.status != want {
+			t.Errorf("%q: %d", token, a.status)
+		}
+	}
+}
+
+// A note and an assembly are forgotten, brought back and purged as a memory is.
+func TestPurgeOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "m", Content: "member"})
+	if _, err := s.st.Notes().Write(t.Context(), "d/a.md", []byte("note text")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.st.Assemblies().Put(t.Context(), varve.Assembly{ID: "g", Name: "group text",
+			MemoryIDs: []string{"m"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do := func(view []string, action string, more ...string) answer {
+		t.Helper()
+		a := s.post(action, append(form(t, s.get(view[0], view[1:]...).body, "/page/"+action), more...)...)
+		if a.status != http.StatusOK {
+			t.Fatalf("%s: %+v", action, a)
+		}
+		return a
+	}
+	group, note := []string{"assembly", "id", "g"}, []string{"note", "path", "d/a.md"}
+	do(group, "assembly-forget")
+	if _, err := s.st.Assemblies().Get(t.Context(), "g"); !errors.Is(err, varve.ErrNotFound) {
+		t.Error(err)
+	}
+	do(group, "assembly-undelete")
+	a, err := s.st.Assemblies().Update(t.Context(), "g", func(a *varve.Assembly) error { a.Name = "other"; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(group, "assembly-restore")
+	if a, err = s.st.Assemblies().Get(t.Context(), "g"); err != nil || a.Name != "group text" {
+		t.Errorf("%q, %v", a.Name, err)
+	}
+	do(note, "note-forget")
+	do(note, "note-restore") // Bring back
+	if n, err := s.st.Notes().Read(t.Context(), "d/a.md"); err != nil || string(n.Content) != "note text" {
+		t.Errorf("%q, %v", n.Content, err)
+	}
+	for _, x := range []struct{ kind, id, text string }{{"note", "d/a.md", "note text"},
+		{"assembly", "g", "group text"}} {
+		plan := s.get("purge", "kind", x.kind, "id", x.id)
+		if !strings.Contains(plan.body, x.text) || !strings.Contains(plan.body, "Purge 1 "+x.kind+"?") {
+			t.Errorf("%s", plan.body)
+		}
+		fields := form(t, plan.body, "/page/purge")
+		if a := s.post("purge", fields...); a.status != http.StatusBadRequest {
+			t.Errorf("purged without the word: %+v", a)
+		}
+		if a := s.post("purge", "kind", x.kind, "id", x.id, "version", "1", "confirm",
+			"purge"); a.status != http.StatusConflict {
+			t.Errorf("purged what was not shown: %+v", a)
+		}
+		if a := s.post("purge", append(fields, "confirm", "purge")...); !strings.Contains(a.body,
+			"1 "+x.kind+" was deleted") {
+			t.Errorf("%+v", a)
+		}
+	}
+	for _, v := range [][]string{group, note} {
+		if a := s.get(v[0], v[1:]...); a.status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", v, a.status, a.body)
+		}
+	}
+	if _, err := s.st.Get(t.Context(), "m"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A form that is sent again, since the answer was lost, writes once; one of a memory that was deleted brings it back if
+// the person wants that.
+func TestSentAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	fields := append(form(t, s.get("edit").body, "/page/new"), "content", "new text")
+	for i := range fields {
+		if fields[i] == "content" && i+2 < len(fields) {
+			fields[i+1] = "new text"
+		}
+	}
+	for range 2 {
+		if a := s.post("new", fields...); a.status != http.StatusOK {
+			t.Errorf("%+v", a)
+		}
+	}
+	if n := s.st.Admin().Stats().Memories; n != 1 {
+		t.Errorf("%d memories", n)
+	}
+	m := s.put(varve.Memory{ID: "a", Content: "one"})
+	edit := []string{"id", "a", "version", number(m.Version), "content", "two", "metadata", "{}"}
+	for range 2 {
+		if a := s.post("edit", edit...); a.status != http.StatusOK || !strings.HasPrefix(a.said(), "Saved") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if err := s.st.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	edit[5] = "three"
+	a := s.post("edit", edit...)
+	if a.status != http.StatusConflict || !strings.Contains(a.body, "Bring back and save") {
+		t.Fatalf("%+v", a)
+	}
+	back := form(t, a.body, "/page/edit")
+	if a := s.post("edit", back...); a.status != http.StatusOK {
+		t.Errorf("%+v", a)
+	}
+	if m, err := s.st.Get(t.Context(), "a"); err != nil || m.Content != "three" {
+		t.Errorf("%q, %v", m.Content, err)
+	}
+	for range 2 {
+		if a := s.post("note-edit", "new", "1", "path", " n.md ", "version", "0", "content",
+			"text"); a.status != http.StatusOK {
+			t.Errorf("%+v", a)
+		}
+	}
+	if a := s.post("note-edit", "new", "1", "path", "n.md", "version", "0", "content",
+		"other"); a.status != http.StatusConflict || !strings.Contains(a.body, "choose another path") {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A store that may only be read has no buttons and no forms, whatever the token may do.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "a", Content: "text"})
+	if err := s.st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st, err := varve.Open(t.Context(), s.st.Admin().Stats().Dir, &varve.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+	s.serve(st)
+	a := s.get("memory", "id", "a")
+	if a.header.Get("Varve-Read-Only") == "" || strings.Contains(a.body, ">Forget<") ||
+		!strings.Contains(a.body, "text") {
+		t.Errorf("%+v", a)
+	}
+	for _, path := range []string{"edit?id=a", "edit", "note-edit"} {
+		if a := s.do("anna", http.MethodGet, "/page/"+path); a.status != http.StatusForbidden ||
+			!strings.Contains(a.body, "health shows why") {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	if a := s.get("health"); !strings.Contains(a.body, "nothing can be written now") {
+		t.Errorf("%s", a.body)
+	}
+	if a := s.post("forget", "id", "a"); a.status != http.StatusForbidden {
 		t.Errorf("%+v", a)
 	}
 }

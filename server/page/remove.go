@@ -1,7 +1,9 @@
 package page
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,20 +26,58 @@ func (p *Page) selected(r *request) (*view, error) {
 	return nil, &refusal{http.StatusBadRequest, "the form names neither forget nor purge", "press one of the buttons"}
 }
 
+// removable is a kind of documents that the page purges.
+type removable struct {
+	kind, one, more string
+	view, param     string // its view, and the parameter of that with the id
+	// newest returns the version of a document and the beginning of its text.
+	newest  func(ctx context.Context, id string) (version uint64, text string, err error)
+	history func(ctx context.Context, id string) iter.Seq2[varve.Version, error]
+	purge   func(ctx context.Context, ids ...string) (*varve.PurgeReport, error)
+}
+
+// removable returns the kind that a form or a link names: memories if it names none.
+func (r *request) removable() removable {
+	st := r.st
+	switch r.get("kind") {
+	case "note":
+		return removable{"note", "note", "notes", "note", "path",
+			func(ctx context.Context, id string) (uint64, string, error) {
+				n, err := st.Notes().Read(ctx, id)
+				if !n.Text {
+					n.Content = nil
+				}
+				return n.Version, human.Head(string(n.Content), listText), err
+			}, st.Notes().History, st.Notes().Purge}
+	case "assembly":
+		return removable{"assembly", "assembly", "assemblies", "assembly", "id",
+			func(ctx context.Context, id string) (uint64, string, error) {
+				a, err := st.Assemblies().Get(ctx, id)
+				return a.Version, human.Head(a.Name+" "+a.Description, listText), err
+			}, st.Assemblies().History, st.Assemblies().Purge}
+	}
+	return removable{"", "memory", "memories", "memory", "id",
+		func(ctx context.Context, id string) (uint64, string, error) {
+			m, err := st.Get(ctx, id)
+			return m.Version, human.Head(m.Content, listText), err
+		}, st.History, st.Admin().Purge}
+}
+
 // plannedPurge is the data of the question before a purge.
 type plannedPurge struct {
-	Rows       []plannedRow
-	Versions   int
-	Assemblies []varve.Assembly
-	Processes  int
-	Changed    bool     // a memory has changed since a plan was shown
-	Unread     []string // what cannot be read
+	Kind, One, More string // the kind of documents
+	Rows            []plannedRow
+	Versions        int
+	Assemblies      []varve.Assembly
+	Processes       int
+	Changed         bool     // a document has changed since a plan was shown
+	Unread          []string // what cannot be read
 }
 
 type plannedRow struct {
-	ID, Text string
-	Version  uint64 // 0: the memory is deleted
-	Versions int
+	ID, Text, Link string
+	Version        uint64 // 0: the document is deleted
+	Versions       int
 }
 
 // purgePlan shows what a purge removes. It changes nothing.
@@ -46,7 +86,8 @@ func (p *Page) purgePlan(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &plannedPurge{}
+	k := r.removable()
+	d := &plannedPurge{Kind: k.kind, One: k.one, More: k.more}
 	note := func(err error) {
 		if len(d.Unread) < MostRows {
 			d.Unread = append(d.Unread, err.Error())
@@ -54,20 +95,26 @@ func (p *Page) purgePlan(r *request) (*view, error) {
 	}
 	in := map[string]bool{}
 	for _, id := range ids {
-		x := plannedRow{ID: id}
-		if m, err := r.st.Get(r.ctx, id); err == nil {
-			x.Version, x.Text = m.Version, shortened(visible(human.Head(m.Content, listText)), listText/2)
+		x := plannedRow{ID: id, Link: link(k.view, k.param, id)}
+		var text string
+		if x.Version, text, err = k.newest(r.ctx, id); err == nil {
+			x.Text = shortened(visible(text), listText/2)
 		} else if fatal(err) {
 			return nil, err
 		} else if !errors.Is(err, varve.ErrNotFound) {
 			note(err)
 		}
-		for v, err := range r.st.History(r.ctx, id) {
+		for v, err := range k.history(r.ctx, id) {
 			if err == nil && !v.Deleted {
 				x.Versions++
 			} else if err != nil && !errors.Is(err, varve.ErrNotFound) {
 				note(err)
 			}
+		}
+		d.Versions += x.Versions
+		d.Rows = append(d.Rows, x)
+		if k.kind != "" {
+			continue
 		}
 		for a, err := range r.st.Assemblies().Containing(r.ctx, id) {
 			if err != nil {
@@ -79,14 +126,12 @@ func (p *Page) purgePlan(r *request) (*view, error) {
 				d.Assemblies = append(d.Assemblies, a)
 			}
 		}
-		d.Versions += x.Versions
-		d.Rows = append(d.Rows, x)
 	}
 	d.Processes = max(0, len(r.st.Admin().Stats().Processes)-1)
 	return &view{template: "purge", title: "Purge", data: d}, nil
 }
 
-// ids returns the memories that a form or a link names.
+// ids returns the documents that a form or a link names.
 func (r *request) ids() ([]string, error) {
 	ids := r.Form["id"]
 	if len(ids) == 0 || len(ids) > mostSelected {
@@ -96,18 +141,19 @@ func (r *request) ids() ([]string, error) {
 	return ids, nil
 }
 
-// asPlanned reports whether each memory still has the version that the plan has shown.
+// asPlanned reports whether each document still has the version that the plan has shown.
 func (r *request) asPlanned(ids []string) bool {
 	versions := r.Form["version"]
 	if len(versions) != len(ids) {
 		return false
 	}
+	k := r.removable()
 	for i, id := range ids {
-		m, err := r.st.Get(r.ctx, id)
+		version, _, err := k.newest(r.ctx, id)
 		if err != nil {
-			m.Version = 0
+			version = 0
 		}
-		if versions[i] != strconv.FormatUint(m.Version, 10) {
+		if versions[i] != strconv.FormatUint(version, 10) {
 			return false
 		}
 	}
@@ -116,12 +162,14 @@ func (r *request) asPlanned(ids []string) bool {
 
 // purged is the data of the report of a purge.
 type purged struct {
-	Report *varve.PurgeReport
-	Left   []string // where traces may remain
-	Notes  []string
+	Report    *varve.PurgeReport
+	One, More string   // the kind of documents
+	List      string   // the view with the others
+	Left      []string // where traces may remain
+	Notes     []string
 }
 
-// purge removes memories with all their traces. The form has to repeat the word, so that a click alone does not.
+// purge removes documents with all their traces. The form has to repeat the word, so that a click alone does not.
 func (p *Page) purge(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -142,11 +190,15 @@ func (p *Page) purge(r *request) (*view, error) {
 		v.status = http.StatusConflict
 		return v, nil
 	}
-	report, err := r.st.Admin().Purge(r.ctx, ids...)
+	k := r.removable()
+	report, err := k.purge(r.ctx, ids...)
 	if report == nil {
 		return nil, err
 	}
-	d := &purged{Report: report}
+	d := &purged{Report: report, One: k.one, More: k.more, List: link("list")}
+	if k.kind != "" {
+		d.List = link(k.more)
+	}
 	for _, e := range report.Left {
 		d.Left = append(d.Left, e.Error())
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,14 +41,29 @@ func (p *Page) working(r *request) (*view, error) {
 	}
 	slices.SortFunc(d.Rows, func(a, b shownScope) int { return cmp.Compare(a.Key, b.Key) })
 	for i := range d.Rows[:min(len(d.Rows), MostRows)] {
-		if m, err := p.open(r, d.Rows[i].Key); err == nil {
-			if s, err := m.Stats(r.ctx); err == nil {
-				d.Rows[i].Stats = &s
+		if err := p.count(r, &d.Rows[i]); err != nil && !errors.Is(err, varve.ErrNotFound) {
+			if fatal(err) {
+				return nil, err
 			}
-			_ = m.Close() // nothing was written
+			d.Unread = append(d.Unread, d.Rows[i].Name+": "+err.Error())
 		}
 	}
 	return &view{template: "working", title: "Working memory", data: d}, nil
+}
+
+// count fills in how much a scope has.
+func (p *Page) count(r *request, row *shownScope) error {
+	m, err := p.open(r, row.Key)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }() // nothing was written
+	s, err := m.Stats(r.ctx)
+	if err != nil {
+		return err
+	}
+	row.Stats = &s
+	return nil
 }
 
 // open attaches to a scope that exists. Attaching to any other scope would create it.

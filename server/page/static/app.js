@@ -38,7 +38,9 @@
     $('#sign-in-why').textContent = why
     if (!$('#sign-in').open) $('#sign-in').showModal()
   }
-  const down = 'The server does not answer. What you entered is still here: send it again when the server runs.'
+  const restarted = 'The server does not know this token: it may have been started again.'
+  const down = () => 'The server does not answer. ' + (dirty() ? 'What you entered is still here: send it again when the server runs. ' : '') +
+    'To start it at this address: memctl ui --addr ' + location.host + ', or memctl serve as before.'
 
   // ---- views
 
@@ -54,6 +56,12 @@
     document.title = (title ? title + ' · ' : '') + 'Varve'
     for (const t of $$('time', main)) localTime(t)
   }
+  // heading is what a screen reader begins with when a view was loaded.
+  const heading = () => {
+    const h = $('h1', main)
+    h?.setAttribute('tabindex', '-1')
+    return h || main
+  }
 
   // load shows the view that the fragment names. quiet leaves the focus and the place where they are.
   const load = async (quiet) => {
@@ -62,6 +70,7 @@
     here = next
     loading?.abort()
     clearTimeout(refreshing) // it was about what is not shown any more
+    refreshing = 0
     const mine = loading = new AbortController()
     main.setAttribute('aria-busy', 'true')
     mark()
@@ -70,20 +79,27 @@
       const html = await r.text()
       if (mine !== loading) return
       if (r.status === 401) return signIn(sessionStorage.getItem(KEY) ?
-        'The server does not know this token: it may have been started again.' : 'This page was opened without one.')
+        restarted : 'This page was opened without one.')
       if (!r.headers.has('Varve-Title')) return warn(html.trim() || 'The server refused: ' + r.status)
       calm()
+      $('#read-only').hidden = !r.headers.has('Varve-Read-Only')
       answered = false
-      const at = quiet && document.activeElement?.closest?.('[data-id]')?.dataset.id
+      const inside = quiet && main.contains(document.activeElement)
+      const at = inside && document.activeElement.closest('[data-id]')?.dataset.id
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       if (at) $$('[data-id]', main).find(x => x.dataset.id === at)?.querySelector('a')?.focus({preventScroll: true})
+      if (inside && !main.contains(document.activeElement)) heading().focus({preventScroll: true})
       if (changed && !quiet) {
         window.scrollTo(0, 0)
-        if (!search.contains(document.activeElement)) ($('[data-focus]', main) || main).focus({preventScroll: true})
+        const place = $('#place', main)
+        place?.scrollIntoView({block: 'center'})
+        if (!search.contains(document.activeElement)) ($('[data-focus]', main) || place || heading()).focus({preventScroll: true})
       }
       news(0)
+      const hits = $('[data-hits]', main)
+      $('#heard').textContent = hits ? hits.dataset.hits : ''
     } catch (e) {
-      if (e.name !== 'AbortError') warn(down, 'Try again', () => load())
+      if (e.name !== 'AbortError') warn(down(), 'Try again', () => load())
     } finally {
       if (mine === loading) main.removeAttribute('aria-busy')
     }
@@ -110,7 +126,11 @@
     }
     if (name() !== 'list') return
     const p = params()
-    for (const f of search.elements) if (f.name && f !== document.activeElement) f.value = p.get(f.name) || ''
+    for (const f of search.elements) {
+      if (!f.name || f === document.activeElement) continue
+      f.value = f.dataset.exact = p.get(f.name) || ''
+      f.dataset.shown = f.value // a field has no line ends
+    }
     const set = $$('.filters [name]').filter(f => f.value).length
     $('#filters summary').textContent = set ? `Filters (${set})` : 'Filters'
   }
@@ -119,7 +139,10 @@
 
   const query = typed => {
     const p = new URLSearchParams()
-    for (const f of search.elements) if (f.name && f.value.trim()) p.set(f.name, f.value.trim())
+    for (const f of search.elements) {
+      const value = f.value === f.dataset.shown ? f.dataset.exact : f.value.trim()
+      if (f.name && value) p.set(f.name, value)
+    }
     if (typed && p.has('q')) p.set('typed', '1')
     const s = p.toString()
     return '#/list' + (s && '?' + s)
@@ -157,7 +180,7 @@
     try {
       const r = await ask(to, {method: 'POST', body})
       const html = await r.text()
-      if (r.status === 401) return signIn('The server does not know this token: it may have been started again. What you entered is still here.')
+      if (r.status === 401) return signIn(restarted + ' What you entered is still here.')
       if (r.headers.has('Varve-Said')) say(decodeURIComponent(r.headers.get('Varve-Said')))
       if (r.headers.has('Varve-Error')) return warn(decodeURIComponent(r.headers.get('Varve-Error'))) // the form stays
       if (r.headers.has('Varve-Go')) {
@@ -172,9 +195,9 @@
       answered = true
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       window.scrollTo(0, 0)
-      main.focus({preventScroll: true})
+      heading().focus({preventScroll: true})
     } catch {
-      warn(down)
+      warn(down())
     } finally {
       sending--
       for (const b of $$('button', form)) b.disabled = false
@@ -205,12 +228,43 @@
     else if (a.getAttribute('href') === location.hash) { e.preventDefault(); load() } // no change of the hash
   }, true)
 
+  // ---- export: a file of what is shown, which the browser saves
+
+  const exportFile = async path => {
+    try {
+      const r = await ask('/page/export?' + path)
+      if (r.status === 401) return signIn(restarted)
+      if (!r.headers.has('Varve-File')) return warn(r.headers.has('Varve-Error') ? decodeURIComponent(r.headers.get('Varve-Error')) : await r.text())
+      let file = await r.blob(), done = 'Exported'
+      if (!r.headers.has('Content-Length')) { // the last line counts
+        const tail = new Uint8Array(await file.slice(-0x20000).arrayBuffer())
+        const last = tail.lastIndexOf(10, -2) + 1
+        const end = JSON.parse(new TextDecoder().decode(tail.subarray(last)))
+        file = file.slice(0, file.size - (tail.length - last))
+        done = end.exported === 1 ? 'Exported 1 document' : `Exported ${end.exported.toLocaleString('en')} documents`
+        if (end.notes) done += `; ${end.notes} of the hits are notes, which are not in the file: export each from its view`
+        if (end.more) done += '; there are more hits: memctl search --limit'
+        if (end.missing) warn(`${end.missing} documents could not be read and are not in the file: ${end.unread[0]}`)
+      }
+      const a = document.createElement('a')
+      a.href = URL.createObjectURL(file)
+      a.download = decodeURIComponent(r.headers.get('Varve-File'))
+      a.click()
+      setTimeout(() => URL.revokeObjectURL(a.href), 60000)
+      say(done)
+    } catch {
+      warn('The export ended before its end, and nothing was saved.', 'Try again', () => { calm(); exportFile(path) })
+    }
+  }
+
   main.addEventListener('click', e => {
+    const file = e.target.closest('[data-export]')
+    if (file) exportFile(file.dataset.export)
     const out = e.target.closest('[data-out]')
     if (out && confirm('Open ' + out.dataset.out + ' in another tab? It leaves this machine.')) window.open(out.dataset.out, '_blank', 'noopener,noreferrer')
     const all = e.target.closest('#all')
-    if (all) for (const c of $$('input[name=id][type=checkbox]', main)) c.checked = all.checked
-    const n = $$('.rows input[name=id]:checked', main).length
+    if (all) for (const c of $$('.rows input[type=checkbox]', main)) c.checked = all.checked
+    const n = $$('.rows input[type=checkbox]:checked', main).length
     const bar = $('#marked', main)
     if (bar) { bar.hidden = n === 0; const c = $('#marked-count', main); if (c) c.textContent = n === 1 ? '1 memory marked' : n + ' memories marked' }
   })
@@ -229,30 +283,45 @@
     x.addEventListener('click', () => load(true))
     live.before(x)
   }
+  // kindsOf returns the kinds of documents that a view shows.
+  const kindsOf = (view, p) => ({list: p.get('kind') ? [p.get('kind')] : p.get('q') ? ['memory', 'note'] : ['memory'],
+    memory: ['memory'], note: ['note'], notes: ['note'], assemblies: ['assembly'], assembly: ['assembly']})[view]
   const heard = c => {
     const p = params(), v = name()
-    const mine = {list: 'memory', memory: 'memory', edit: 'memory', note: 'note', notes: 'note', 'note-edit': 'note', assemblies: 'assembly', assembly: 'assembly'}[v]
     if (v === 'edit' || v === 'note-edit') {
-      if (c.kind === mine && c.id === (p.get('id') || p.get('path'))) warn('Changed by ' + c.by + ' since you began to edit. Saving shows both texts, and overwrites nothing unseen.')
+      if (c.kind === (v === 'edit' ? 'memory' : 'note') && c.id === (p.get('id') || p.get('path'))) warn('Changed by ' + c.by + ' since you began to edit. Saving shows both texts, and overwrites nothing unseen.')
       return
     }
     if (v === 'memory' && (c.kind !== 'memory' || c.id !== p.get('id'))) return
-    if (mine && c.kind !== mine || !mine && !['log', 'sessions', 'writers'].includes(v)) return
+    const kinds = kindsOf(v, p)
+    if (kinds ? !kinds.includes(c.kind) : !['log', 'sessions', 'writers'].includes(v)) return
     const busy = () => main.contains(document.activeElement) && ['INPUT', 'TEXTAREA', 'SELECT'].includes(document.activeElement.tagName) ||
       $$('input:checked', main).length || window.scrollY > 200 || dirty() || answered || sending || p.get('place') || p.get('before')
     if (busy()) return news(missed + 1)
-    clearTimeout(refreshing)
-    refreshing = setTimeout(() => busy() ? news(missed + 1) : load(true), 250)
+    const refresh = () => {
+      refreshing = 0
+      if (main.hasAttribute('aria-busy')) later()
+      else if (busy()) news(missed + 1)
+      else load(true)
+    }
+    const later = () => { refreshing ||= setTimeout(refresh, 250) } // changes without end do not put it off
+    later()
   }
   const connected = on => { live.textContent = on ? 'live' : 'not connected'; live.className = on ? 'on' : 'off' }
+  let wake = null // ends the wait for the next attempt
   const follow = async () => {
-    let wait = 500, again = false
+    let wait = 500, again = false, unknown = false
     for (;;) {
       let began = Infinity
       try {
         const r = await ask('/stream')
         if (r.status === 503) { lost = true; warn(await r.text()) }
+        if (r.status === 401 && !unknown) { // no dialog: a person may be writing
+          unknown = true
+          warn(restarted, 'Enter the new one', () => signIn(restarted))
+        }
         if (!r.ok) throw new Error(r.status)
+        unknown = false
         const read = r.body.pipeThrough(new TextDecoderStream()).getReader()
         let rest = '', first = true
         for (;;) {
@@ -279,7 +348,7 @@
       connected(false)
       again = true
       if (Date.now() - began > 5000) wait = 500 // it has lasted
-      await new Promise(done => { setTimeout(done, wait) })
+      await new Promise(done => { wake = done; setTimeout(done, wait) })
       wait = Math.min(wait * 2, 10000)
     }
   }
@@ -349,6 +418,7 @@
     sessionStorage.setItem(KEY, (/#token=([\w.~-]+)$/.exec(given) || [])[1] || given)
     $('#token').value = ''
     $('#sign-in').close()
+    wake?.()
     if (dirty()) calm()
     else load()
   })
