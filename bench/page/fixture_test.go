@@ -48,6 +48,8 @@ type site struct {
 	st   *varve.Store
 	addr string
 	stop func()
+	// embed is the embedder of the page; nil: there is none.
+	embed func(context.Context, []string) ([][]float32, error)
 }
 
 const secret = "browser-secret-of-the-test"
@@ -55,9 +57,14 @@ const secret = "browser-secret-of-the-test"
 // newSite opens a store and serves it.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	st, err := varve.Open(t.Context(), filepath.Join(t.TempDir(), "s"),
-		&varve.Options{Writer: &varve.Writer{Program: "test",
-			Agent: "coder"}})
+	return newSiteIn(t, filepath.Join(t.TempDir(), "s"), varve.Options{})
+}
+
+// newSiteIn is newSite with a folder and options.
+func newSiteIn(t *testing.T, dir string, o varve.Options) *site {
+	t.Helper()
+	o.Writer = &varve.Writer{Program: "test", Agent: "coder"}
+	st, err := varve.Open(t.Context(), dir, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +72,7 @@ func newSite(t *testing.T) *site {
 	s.start()
 	t.Cleanup(func() {
 		s.stop()
-		if err := st.Close(); err != nil {
+		if err := s.st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) {
 			t.Error(err)
 		}
 	})
@@ -81,7 +88,7 @@ func (s *site) start() {
 		s.t.Fatal(err)
 	}
 	held := served.Only(s.st)
-	p, err := page.New(page.Options{Store: held})
+	p, err := page.New(page.Options{Store: held, Embed: s.embed, EmbedModel: "m"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -122,6 +129,8 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 	s   *site
+
+	step string // what is being done, for the message of a failure
 
 	mu     sync.Mutex
 	wrong  []string // exceptions, messages of the console, dialogs
@@ -207,7 +216,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 				_ = chromedp.Run(late, chromedp.Text("body", &html, chromedp.ByQuery))
 				cancel()
 			}
-			b.t.Fatalf("action %d: %v; the page has:\n%s\nwrong: %q", i+1, err, html, b.faults())
+			b.t.Fatalf("%s: action %d: %v; the page has:\n%s\nwrong: %q", b.step, i+1, err, html, b.faults())
 		}
 	}
 }

@@ -1,7 +1,11 @@
 package page
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/working"
 )
 
 func session(id string) map[string]any {
@@ -240,43 +245,88 @@ var hostile = []string{
 	"\u202ereversed\u2066", `]]><!--`, `http://evil.example/x.png`,
 }
 
-// Hostile text in every place is shown, runs nothing and asks nothing of another host.
-func TestHostile(t *testing.T) {
-	s, ctx := newSite(t), t.Context()
-	var views []string
+// putHostile puts hostile texts into every place of a store, and returns the views that show them.
+func (s *site) putHostile() (views []string) {
+	t, ctx := s.t, s.t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	all := strings.Join(hostile, "\n")
 	for i, h := range hostile {
-		m := s.put(varve.Memory{ID: h, Content: all, Metadata: map[string]any{"session_id": h, "tags": []any{h},
-			"category": h, "key": h, h: h}})
-		s.put(varve.Memory{ID: h, Content: all + "again", Metadata: m.Metadata})
+		by := varve.WithWriter(ctx, varve.Writer{Program: h, Agent: h, Client: h, Session: h})
+		m := varve.Memory{ID: h, Content: all, Metadata: map[string]any{"session_id": h, "tags": []any{h},
+			"category": h, "key": h, h: h, "nested": map[string]any{h: []any{h}}}}
+		_, err := s.st.Put(by, m)
+		must(err)
+		m.Content += "again"
+		_, err = s.st.Put(by, m)
+		must(err)
 		views = append(views, view("memory", "id", h), view("edit", "id", h), view("purge", "id", h),
-			view("list", "session", h), view("list", "tag", h), view("list", "q", h), view("log", "by", h),
-			view("graph", "name", h))
-		if _, err := s.st.Assemblies().Put(ctx, varve.Assembly{ID: h, Name: h, Description: h, MemoryIDs: []string{h},
-			Tags: []string{h}, Keywords: []string{h}}); err != nil {
-			t.Fatal(err)
-		}
-		views = append(views, view("assembly", "id", h))
+			view("list", "session", h), view("list", "tag", h), view("list", "q", h), view("list", "category", h),
+			view("list", "by", h), view("list", "where", h+"="+h), view("list", "since", h), view("list", "sort", h),
+			view("log", "by", h), view("log", "id", h), view("undo", "run", h), view("graph", "name", h),
+			view("note", "path", h), view("scope", "key", h), view("quarantined", "name", h), view("diff", "id", h),
+			view("list", "like", h))
+		_, err = s.st.Assemblies().Put(by, varve.Assembly{ID: h, Name: h, Description: h, MemoryIDs: []string{h},
+			Tags: []string{h}, Keywords: []string{h}})
+		must(err)
+		views = append(views, view("assembly", "id", h), view("purge", "kind", "assembly", "id", h))
 		path := fmt.Sprintf("n%d.md", i)
-		text := "---\nname: " + h + "\n---\n# " + h + "\n\n" + all + "\n\n[" + h + "](" + h +
-			") ![x](http://evil.example/" + h +
-			") <" + h + "> [a]: " + h + "\n\n```" + h + "\n" + h + "\n```\n"
-		if _, err := s.st.Notes().Write(ctx, path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		views = append(views, view("note", "path", path), view("note-edit", "path", path))
+		text := "---\nname: " + h + "\ntags: [" + h + "]\n---\n# " + h + "\n\n" + all + "\n\n[" + h + "](" + h +
+			") ![x](http://evil.example/" + h + ") <" + h + "> [a]: " + h + "\n\n```" + h + "\n" + h + "\n```\n"
+		_, err = s.st.Notes().Write(by, path, []byte(text))
+		must(err)
+		info, err := s.st.Notes().SetProperties(by, path, varve.NoteProperties{SessionID: h, Tags: []string{h},
+			Metadata: map[string]any{h: h}})
+		must(err)
+		views = append(views, view("note", "path", path), view("note", "path", path, "lines", "5-6"),
+			view("note-edit", "path", path), view("purge", "kind", "note", "id", path),
+			view("note-diff", "path", path, "from", fmt.Sprint(info.Version), "to", fmt.Sprint(info.Version)))
+		other := fmt.Sprintf("n%d %s.txt", i, strings.NewReplacer("/", "", "\u202e", "", "\u2066", "").Replace(h))
+		_, err = s.st.Notes().Write(by, other, []byte(text))
+		must(err)
+		views = append(views, view("note", "path", other))
+
+		e := varve.Memory{ID: "entity:" + h, Content: h, Metadata: map[string]any{"category": "entity", "key": h,
+			"entityType": h, "observations": []any{h}}}
+		_, err = s.st.Put(by, e)
+		must(err)
+		_, err = s.st.Put(by, relation(h, h, hostile[(i+1)%len(hostile)]))
+		must(err)
+
+		w, err := s.st.Working().Open(ctx, working.Scope{Session: h, Agent: h}, nil)
+		must(err)
+		must(w.Set(ctx, fmt.Sprint("v", i), map[string]any{h: h}))
+		_, err = w.Append(ctx, h)
+		must(err)
+		_, err = w.Checkpoint(ctx, h)
+		must(err)
+		views = append(views, view("scope", "key", w.Scope().Key()))
+		must(w.Close())
+
+		name := strings.ReplaceAll(h, "/", "") + ".json"
+		must(os.WriteFile(filepath.Join(s.st.Admin().Stats().Dir, "quarantine", name), []byte(all), 0o600))
+		views = append(views, view("quarantined", "name", name))
 	}
-	views = append(views, "list", "notes", "assemblies", "graph", "sessions", "log", "writers", "working",
-		"quarantine", "health",
-		"choices")
+	return append(views, "list", "notes", "assemblies", "graph", "sessions", "log", "writers", "working", "quarantine",
+		"health", "verify", "list?q=script", "list?q=script&mode=meaning")
+}
+
+// Hostile text in every place is shown, runs nothing and asks nothing of another host.
+func TestHostile(t *testing.T) {
+	s := newSite(t)
+	views := s.putHostile()
+	s.stop()
+	s.embed = func(context.Context, []string) ([][]float32, error) {
+		return nil, errors.New(strings.Join(hostile, " "))
+	}
+	s.start()
 	b := s.newTab()
 	for _, v := range views {
-		if v == "choices" {
-			b.open("list")
-			b.click("#filters summary")
-			b.until(`document.querySelectorAll('#sessions option').length > 0`)
-			continue
-		}
+		b.step = v
 		b.open(v)
 		b.eval(`document.querySelectorAll('main a.dead, main .md a:not([data-out])').forEach(a =>
 			a.dispatchEvent(new MouseEvent('click', {bubbles: true})))`)
@@ -284,5 +334,29 @@ func TestHostile(t *testing.T) {
 		b.until(`document.querySelectorAll('main script, main iframe, main object, main img,' +
 			'main [onerror], main [onload], main [style]').length === 0`)
 	}
-	b.sound("status of 404")
+	b.open("list")
+	b.click("#filters summary")
+	b.until(`document.querySelectorAll('#sessions option').length > 0 && window.harm === undefined`)
+	b.sound("status of 404", "status of 400", "status of 409", "status of 403")
+}
+
+// A memory of 16 MiB is found, shown in part, and not edited here; the page stays as fast as it is.
+func TestHugeMemory(t *testing.T) {
+	s := newSite(t)
+	s.put(varve.Memory{ID: "huge", Content: strings.Repeat("<b>wordy</b> \u202e\n", 1<<20)[:14<<20]})
+	s.put(varve.Memory{ID: "meta", Content: "text", Metadata: map[string]any{"all": strings.Repeat("x", 4<<20)}})
+	b := s.newTab()
+	b.text("wordy")
+	b.until(`document.body.innerText.length < 20000`)
+	b.do(chromedp.SendKeys("#q", "wordy", chromedp.ByQuery))
+	b.until(`document.querySelectorAll('.rows li').length === 1`)
+	b.until(`document.body.innerText.length < 20000`)
+	for id, size := range map[string]string{"huge": "Show all of the 14 MiB", "meta": "text"} {
+		b.open(view("memory", "id", id))
+		b.text(size)
+		b.until(`document.body.innerText.length < 500000 && !document.querySelector('[data-key=e]')`)
+		b.open(view("edit", "id", id))
+		b.text("use memctl edit")
+	}
+	b.sound("status of 413")
 }

@@ -1,6 +1,9 @@
 package page
 
-import "net/url"
+import (
+	"net/url"
+	"strconv"
+)
 
 // view returns the fragment that names a view.
 func view(path string, pairs ...string) string {
@@ -10,3 +13,5 @@ func view(path string, pairs ...string) string {
 	}
 	return path + "?" + q.Encode()
 }
+
+func number(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,133 @@
+package page
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
+)
+
+// fillIn puts a text of some size into a field, as a person who pastes it.
+func (b *tab) fillIn(selector, text string, times int) {
+	b.t.Helper()
+	b.do(chromedp.WaitVisible(selector, chromedp.ByQuery))
+	b.eval(`{ const f = document.querySelector(` + quote(selector) + `)
+		f.value = ` + quote(text) + `.repeat(` + number(times) + `)
+		f.dispatchEvent(new Event('input', {bubbles: true})) }`)
+}
+
+// What cannot be saved on a full disk stays in its form, with what to do, and is saved when there is room.
+func TestFullDisk(t *testing.T) {
+	fixture.OnSmallDisks(t, func(t *testing.T, d *fixture.SmallDisk) {
+		s := newSiteIn(t, d.Dir, d.O)
+		s.put(varve.Memory{ID: "a", Content: "before"})
+		if _, err := s.st.Notes().Write(t.Context(), "a.md", []byte("before")); err != nil {
+			t.Fatal(err)
+		}
+		b := s.newTab()
+		for _, x := range []struct{ form, shown string }{{"edit?id=a", "History"}, {"edit", "History"},
+			{"note-edit?path=a.md", "History"}} {
+			b.open(x.form)
+			d.Fill(0)
+			b.fillIn("textarea[name=content]", "much text ", 60_000)
+			b.press("Save")
+			b.text("Not saved")
+			b.text("make room on the disk")
+			b.until(`document.querySelector('textarea').value.length === 600000`)
+			d.Empty()
+			b.press("Save")
+			b.text(x.shown)
+			b.text("Show all of the 586 KiB")
+		}
+		d.Fill(0)
+		b.open("health")
+		b.text("free of 8.0 MiB")
+		b.open("list")
+		b.text("much text")
+		d.Empty()
+		b.sound("status of 507")
+	})
+}
+
+// The page of a store that may only be read has no buttons, and says why.
+func TestReadOnlyStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "s")
+	st, err := varve.Open(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "a", Content: "the text"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := newSiteIn(t, dir, varve.Options{ReadOnly: true})
+	b := s.newTab()
+	for _, v := range []string{"list", "memory?id=a", "log", "sessions", "notes"} {
+		b.open(v)
+		b.until(`document.querySelectorAll('main form[method=post] button, main input[type=checkbox]').length === 0`)
+	}
+	b.open("edit?id=a")
+	b.text("health shows why nothing can be written")
+	b.open("health")
+	b.text("read-only")
+	b.sound("status of 403")
+}
+
+// A store whose files are damaged while it is looked at: what is left is shown, with what cannot be read and what to
+// do.
+func TestDamagedStore(t *testing.T) {
+	s := newSite(t)
+	for i := range 3 {
+		s.put(varve.Memory{ID: "a", Content: "version " + number(i)})
+	}
+	s.put(varve.Memory{ID: "b", Content: "sound"})
+	if err := s.st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir := s.st.Admin().Stats().Dir
+	b := s.newTab()
+	b.open("memory?id=a")
+	b.text("version 2")
+	if err := os.WriteFile(filepath.Join(dir, "memories", "a.json"), []byte("\x00\x00garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.open("list")
+	b.text("sound")
+	b.open("memory?id=a") // the damaged file was set aside, and the memory is what it was
+	b.text("version 2")
+	b.open("quarantine")
+	b.click("main a.open")
+	b.text("garbage")
+	logs, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range logs {
+		if info, err := os.Stat(log); err != nil || info.Size() < 64<<10 || !strings.Contains(filepath.Base(log), ".") {
+			continue
+		}
+		f, err := os.OpenFile(log, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte(strings.Repeat("garbage ", 40)), 200); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.open("memory?id=a")
+	b.text("cannot be read")
+	b.press("Verify")
+	b.text("finding")
+	b.text("Next:")
+	b.sound()
+}
