@@ -163,17 +163,18 @@ func (p *Page) undo(r *request) (*view, error) {
 		return nil, err
 	}
 	said := "Took back " + count(plan.Done, "change", "changes")
-	if err == nil {
+	if err == nil && len(plan.Conflicts) == 0 && len(plan.Unread) == 0 {
 		return &view{said: said, goTo: link("log")}, nil
 	}
 	return undoneInPart(plan, err, said), nil
 }
 
-// undoneInPart shows what an undo has taken back, and what it has left and why.
+// undoneInPart shows what an undo has taken back, and what it has left and why. err is nil if only changes with conflicts
+// are left.
 func undoneInPart(plan *varve.UndoPlan, err error, said string) *view {
 	d := plannedOf(plan)
 	v := &view{template: "undo", title: "Undone in part", said: said, data: d}
-	d.Done, d.Interrupted = said, !errors.As(err, new(*varve.UndoError))
+	d.Done, d.Interrupted = said, err != nil && !errors.As(err, new(*varve.UndoError))
 	if d.Interrupted {
 		d.unsaved, v.status = because(err)
 	}

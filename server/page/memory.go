@@ -365,6 +365,9 @@ func (p *Page) edit(r *request) (*view, error) {
 		e.Version = back.Version
 	}
 	m, err := r.st.Update(r.ctx, e.ID, func(m *varve.Memory) error {
+		if e.sameAs(m, entered) {
+			return varve.ErrSkip
+		}
 		m.Content = e.Content
 		if metadataText(m.Metadata) != metadataText(entered.Metadata) {
 			m.Metadata = entered.Metadata
