@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/varve-db/varve"
@@ -69,7 +70,7 @@ func TestAwkwardNames(t *testing.T) {
 		b.step = quote(id)
 		b.open(view("list", "session", "s"+id))
 		b.until(`document.querySelectorAll('.rows li').length === 1`)
-		b.do(chromedp.SendKeys("#q", "text", chromedp.ByQuery)) // the filter stays
+		b.do(chromedp.Evaluate(`document.querySelector('#q').select()`, nil), chromedp.KeyEvent("text")) // the filter stays
 		b.until(`new URLSearchParams(location.hash.split('?')[1]).get('q') === 'text' &&
 			!document.querySelector('main').hasAttribute('aria-busy')`)
 		b.until(`document.querySelectorAll('.rows li').length === 1`)
@@ -83,7 +84,6 @@ func TestAwkwardNames(t *testing.T) {
 		if _, err := s.st.Get(t.Context(), id); err == nil {
 			t.Fatalf("%q is still there", id)
 		}
-		b.do(chromedp.SetValue("#q", "", chromedp.ByQuery))
 	}
 	b.sound()
 }
@@ -100,7 +100,7 @@ func TestDeletedInAnotherTab(t *testing.T) {
 	c.press("Forget")
 	c.text("deleted")
 	b.text("Changed by anna since you began to edit")
-	b.do(chromedp.SetValue("textarea[name=content]", "two", chromedp.ByQuery))
+	b.do(cdppage.BringToFront(), chromedp.SetValue("textarea[name=content]", "two", chromedp.ByQuery))
 	b.press("Save")
 	b.text("the memory was deleted since you began to edit")
 	b.press("Bring back and save")

@@ -213,7 +213,9 @@ func (b *tab) do(actions ...chromedp.Action) {
 			var html string
 			if !errors.Is(err, context.Canceled) {
 				late, cancel := context.WithTimeout(b.ctx, 5*time.Second)
-				_ = chromedp.Run(late, chromedp.Text("body", &html, chromedp.ByQuery))
+				_ = chromedp.Run(late, chromedp.Evaluate(`document.body.innerText + '\n' + location.hash + '\nfocus: ' +
+					document.activeElement.outerHTML.slice(0, 200) + '\n' + document.querySelector('main').outerHTML.slice(0, 100)`,
+					&html))
 				cancel()
 			}
 			b.t.Fatalf("%s: action %d: %v; the page has:\n%s\nwrong: %q", b.step, i+1, err, html, b.faults())

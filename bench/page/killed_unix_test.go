@@ -76,6 +76,7 @@ func TestKilled(t *testing.T) {
 	b.press("Save")
 	b.text("memctl ui --addr " + first.addr)
 	second := startUI(t, memctl, store, first.addr)
+	b.text("The server does not know this token")
 	b.press("Save")
 	b.do(chromedp.WaitVisible("#sign-in"))
 	b.do(chromedp.SendKeys("#token", "http://"+second.addr+"/#token="+second.token, chromedp.ByQuery))

@@ -63,7 +63,9 @@ func (p *person) save() {
 // search goes to the search by its key and types words.
 func (p *person) search(words string) {
 	p.t.Helper()
-	p.key("/")
+	p.keys++ // with its text in the event of the key, as of a keyboard: the page keeps the text out of the field
+	p.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithCode("Slash").WithText("/"),
+		input.DispatchKeyEvent(input.KeyUp).WithKey("/").WithCode("Slash"))
 	p.until(`document.activeElement.id === 'q'`)
 	p.write(words)
 	p.until(`new URLSearchParams(location.hash.split('?')[1]).get('q') === ` + quote(words) +
@@ -75,6 +77,14 @@ func (p *person) view(heading string) {
 	p.t.Helper()
 	p.until(`document.querySelector('main h1').innerText.includes(` + quote(heading) +
 		`) && !document.querySelector('main').hasAttribute('aria-busy')`)
+}
+
+// to goes to a view by its link in the head of the page.
+func (p *person) to(fragment, heading string) {
+	p.t.Helper()
+	p.clickOn("nav a[href=" + quote(fragment) + "]")
+	p.until(`document.querySelector('main h1').innerText.trim() === ` + quote(heading) +
+		` && !document.querySelector('main').hasAttribute('aria-busy')`)
 }
 
 // task is something that a person wants of the page.
@@ -163,8 +173,7 @@ var tasks = []task{
 		p.text("Took back 1 change")
 	}, content("said-coat", "Ada packs a coat")},
 	{"undo all that an agent did in one run", func(p *person) {
-		p.clickOn(`nav a[href="#/writers"]`)
-		p.view("Writers")
+		p.to("#/writers", "Writers")
 		p.clicks++
 		row := `//main//tr[contains(., "robot")]//a[starts-with(@href, "#/undo")]`
 		p.do(chromedp.WaitVisible(row, chromedp.BySearch), chromedp.Click(row, chromedp.BySearch))
@@ -220,16 +229,14 @@ var tasks = []task{
 			return r.top >= 0 && r.bottom <= innerHeight })()`)
 	}, nothing},
 	{"restore yesterday's note", func(p *person) {
-		p.clickOn(`nav a[href="#/notes"]`)
-		p.view("Notes")
+		p.to("#/notes", "Notes")
 		p.pressOn("today.md")
 		p.view("today.md")
 		p.pressOn("restore")
 		p.text("Restored as version")
 	}, noteText("today.md", "# Yesterday")},
 	{"write a new note", func(p *person) {
-		p.clickOn(`nav a[href="#/notes"]`)
-		p.view("Notes")
+		p.to("#/notes", "Notes")
 		p.key("n")
 		p.view("New note")
 		p.until(`document.activeElement.name === 'path'`)
@@ -271,30 +278,26 @@ var tasks = []task{
 		p.text("Exported ")
 	}, nothing},
 	{"see what is damaged", func(p *person) {
-		p.clickOn(`nav a[href="#/health"]`)
-		p.view("Health")
+		p.to("#/health", "Health")
 		p.pressOn("Verify")
 		p.view("Verify")
 		p.text("No damage found")
 	}, nothing},
 	{"take back a file that was set aside", func(p *person) {
-		p.clickOn(`nav a[href="#/quarantine"]`)
-		p.view("Quarantine")
+		p.to("#/quarantine", "Quarantine")
 		p.clickOn("main a.open")
 		p.view("said-tea")
 		p.pressOn("Restore")
 		p.text("Restored as a new version")
 	}, content("said-tea", "Ada drinks tea")},
 	{"see how a person is connected", func(p *person) {
-		p.clickOn(`nav a[href="#/graph"]`)
-		p.view("Graph")
+		p.to("#/graph", "Graph")
 		p.pressOn("Eve")
 		p.view("Eve")
 		p.text("lives in")
 	}, nothing},
 	{"put an agent's working memory back to a checkpoint", func(p *person) {
-		p.clickOn(`nav a[href="#/working"]`)
-		p.view("Working memory")
+		p.to("#/working", "Working memory")
 		p.clickOn("main a.open")
 		p.view("trip")
 		p.pressOn("before the trip")

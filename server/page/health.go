@@ -43,8 +43,8 @@ func (p *Page) health(r *request) (*view, error) {
 	if u.Expired > 0 {
 		expired = ", " + count(u.Expired, "of them expired", "of them expired")
 	}
-	add("memories", grouped(human.Count(int(n.Memories), "memory", "memories"))+", "+human.Bytes(u.Bytes)+expired)
-	add("assemblies", grouped(human.Count(int(n.Assemblies), "assembly", "assemblies")))
+	add("memories", count(n.Memories, "memory", "memories")+", "+human.Bytes(u.Bytes)+expired)
+	add("assemblies", count(n.Assemblies, "assembly", "assemblies"))
 	if n.Vectors > 0 {
 		model := n.Model
 		if model == "" {

@@ -1085,7 +1085,8 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}
-	if a := s.get("health"); !strings.Contains(a.body, "nothing can be written now") {
+	if a := s.get("health"); !strings.Contains(a.body, "nothing can be written now") ||
+		!strings.Contains(a.body, "1 memory, ") || !strings.Contains(a.body, "0 assemblies") {
 		t.Errorf("%s", a.body)
 	}
 	if a := s.post("forget", "id", "a"); a.status != http.StatusForbidden {

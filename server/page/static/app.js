@@ -73,7 +73,7 @@
     refreshing = 0
     const mine = loading = new AbortController()
     main.setAttribute('aria-busy', 'true')
-    mark()
+    mark(changed)
     try {
       const r = await ask('/page/' + here, {signal: mine.signal})
       const html = await r.text()
@@ -112,8 +112,9 @@
     return load(quiet)
   }
 
-  // mark shows in the frame which view is shown, with its filters.
-  const mark = () => {
+  // mark shows in the frame which view is shown, with its filters. They end with the list: a search that begins in
+  // another view finds everything.
+  const mark = changed => {
     const of = {memory: 'list', edit: 'list', diff: 'list', purge: 'list', note: 'notes', 'note-edit': 'notes',
       assembly: 'assemblies', scope: 'working', checkpoint: 'working', undo: 'log', quarantined: 'quarantine', verify: 'health'}
     const now = of[name()] || name()
@@ -124,8 +125,8 @@
       }
       else a.removeAttribute('aria-current')
     }
-    if (name() !== 'list') return
-    const p = params()
+    if (name() !== 'list' && !changed) return // a filter may be entered
+    const p = name() === 'list' ? params() : new URLSearchParams()
     for (const f of search.elements) {
       if (!f.name || f === document.activeElement) continue
       f.value = f.dataset.exact = p.get(f.name) || ''
@@ -195,7 +196,7 @@
       answered = true
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       window.scrollTo(0, 0)
-      heading().focus({preventScroll: true})
+      ;($('[name=confirm]', main) || heading()).focus({preventScroll: true})
     } catch {
       warn(down())
     } finally {
