@@ -52,7 +52,9 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {
-		defer r.l.lookedInto(geo.Number(at), c)
+		f = past.Sparse{Copy: c} // a frame has a checksum of its own
+		before := c.Inflated()
+		defer func() { r.l.lookedInto(geo.Number(at), c, c.Inflated()-before) }()
 	}
 	b := make([]byte, min(readGuess, geo.End(geo.Number(at))-at))
 	n, err := past.ReadFull(f, b, geo.Offset(at))

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Looking for one frame in a copy decompresses a block of the copy. Once the look-ups in a copy have cost as
-// much as reading the whole copy, the copy is read through once and its frames are noted. A note belongs to one
+// Looking for one frame in a copy decompresses a part of the copy. Once the look-ups in a copy have decompressed as
+// much as there is in the whole copy, the copy is read through once and its frames are noted. A note belongs to one
 // file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different file.
 // Frames without a note are looked up in the copy.
 
@@ -30,7 +30,7 @@ type copyNotes struct {
 
 type copyNote struct {
 	file   vfs.Info
-	looks  int
+	cost   int64        // bytes that the look-ups have decompressed
 	frames []notedFrame // frames of the copy, in ascending order
 }
 
@@ -84,8 +84,9 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto counts a look-up in the copy of a segment. After enough look-ups it lists all frames of the copy.
-func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
+// lookedInto counts a look-up in a copy that has decompressed cost bytes. After enough look-ups it notes all frames of
+// the copy.
+func (l *FileLog) lookedInto(number uint64, f *past.Copy, cost int64) {
 	c := &l.copies
 	c.mu.Lock()
 	note := c.of[number]
@@ -97,8 +98,8 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy) {
 		note = &copyNote{file: f.Info()}
 		c.of[number] = note
 	}
-	note.looks++
-	due := note.looks == int((l.geo.Size+past.BlockSize-1)/past.BlockSize)
+	due := note.cost < int64(l.geo.Size) && note.cost+cost >= int64(l.geo.Size)
+	note.cost += cost
 	c.mu.Unlock()
 	if !due {
 		return

@@ -49,7 +49,7 @@ func TestNotesOfCopies(t *testing.T) {
 		}
 		defer c.Close()
 		for range l.geo.Size/past.BlockSize + 1 {
-			l.lookedInto(1, c)
+			l.lookedInto(1, c, past.BlockSize)
 		}
 	}
 	noted(false, false, false)

@@ -3,6 +3,7 @@ package past
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
@@ -19,6 +20,11 @@ import (
 //	16  uint64 number
 //	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes, then of the plain ones; zstd
 //
+// The zstd bytes of a block are a zstd frame for each part of 64 KiB, the last part may be shorter: to look at one
+// entry of the log, a reader decompresses only the parts that have it (Sparse). The frames state their lengths, and
+// zstd decompresses frames in a row as one, so programs that do not know parts read the block as a whole. Copies by
+// such programs have one frame in a block.
+//
 // Each block can be read without the others, so damage to one block costs only that block. In version 1 the
 // hash covers only the plain bytes, so a flip of a bit that this zstd decoder ignores, and another one may
 // not, was not detected.
@@ -28,6 +34,7 @@ const (
 	// it reads.
 	ArchiveFormat = 2
 	BlockSize     = 1 << 20
+	PartSize      = 64 << 10
 	archiveHead   = 24
 	blockHead     = 16
 )
@@ -98,7 +105,9 @@ func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) err
 			b = append(b, packed...)
 		} else {
 			b = append(b, make([]byte, blockHead)...)
-			b = enc.EncodeAll(plain[:n], b)
+			for part := range slices.Chunk(plain[:n], PartSize) {
+				b = enc.EncodeAll(part, b)
+			}
 			le.PutUint32(b[head:], uint32(len(b)-head-blockHead))
 			le.PutUint32(b[head+4:], uint32(n))
 			le.PutUint64(b[head+8:], blockSum(ArchiveFormat, b[head+blockHead:], plain[:n]))

@@ -32,6 +32,10 @@ type Copy struct {
 	packed  []byte
 	plain   []byte
 	held    int // index of the block in plain, -1 if none
+
+	part     []byte // the part that was decompressed last
+	partAt   int64  // offset of part in the segment
+	inflated int64  // bytes that were decompressed
 }
 
 // OpenCopy opens the copy of a segment in dir/archive. If it is missing, the error is ErrNoSegment.
@@ -125,20 +129,25 @@ func (c *Copy) block(i int) error {
 		return nil
 	}
 	at := c.starts[i]
-	le := binary.LittleEndian
-	size := int(le.Uint32(head[:]))
-	if cap(c.packed) < size {
-		c.packed = make([]byte, size)
-	}
-	c.packed = c.packed[:size]
-	n, err := ReadFull(c.f, c.packed, at+blockHead)
+	packed, err := c.read(i, head)
 	if err != nil {
 		return err
 	}
-	if c.plain, err = c.unpack(c.dec, at, head, c.packed[:n], c.plain[:0]); err == nil {
+	if c.plain, err = c.unpack(c.dec, at, head, packed, c.plain[:0]); err == nil {
 		c.held = i
 	}
+	c.inflated += int64(len(c.plain))
 	return err
+}
+
+// read reads the compressed bytes of a block. They are valid until the next call.
+func (c *Copy) read(i int, head *[blockHead]byte) ([]byte, error) {
+	size := int(binary.LittleEndian.Uint32(head[:]))
+	if cap(c.packed) < size {
+		c.packed = make([]byte, size)
+	}
+	n, err := ReadFull(c.f, c.packed[:size], c.starts[i]+blockHead)
+	return c.packed[:n], err
 }
 
 // unpack decompresses the block at an offset of the file into dst, and checks it against its header.

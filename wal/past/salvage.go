@@ -143,7 +143,8 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
-// Zeros replace an invalid block; bad has an error for each. If the header of a block is damaged, the next
+// bad has an error for each invalid block: zeros replace those of its parts that do not match their own checksum, which
+// is the one of zstd. If the header of a block is damaged, the next
 // block is found by its own header and checksum.
 func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []error, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
@@ -170,6 +171,11 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 		return nil, nil, err
 	}
 	defer c.dec.Close()
+	strict, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*BlockSize))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer strict.Close()
 	for at := int64(archiveHead); at < info.Size && len(plain) < segment.MaxSize; {
 		block, end, err := c.blockAt(at)
 		if err == nil {
@@ -186,6 +192,9 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 			if end, err = c.nextBlock(at + 1); err != nil {
 				return nil, nil, err
 			}
+		}
+		if err := c.soundParts(strict, at, end, plain[len(plain)-BlockSize:]); err != nil {
+			return nil, nil, err
 		}
 		at = end
 	}
@@ -213,6 +222,26 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 		}
 	}
 	return plain, end, err
+}
+
+// soundParts decompresses into b, which has zeros, those parts of a damaged block that match the checksum of zstd. The
+// block is at an offset of the file and ends before end.
+func (c *Copy) soundParts(strict *zstd.Decoder, at, end int64, b []byte) error {
+	packed := make([]byte, min(max(end-at-blockHead, 0), 2*BlockSize))
+	n, err := ReadFull(c.f, packed, at+blockHead)
+	if err != nil {
+		return err
+	}
+	for packed = packed[:n]; ; {
+		size, holds, ok := partIn(packed)
+		if !ok || holds > len(b) {
+			return nil
+		}
+		if part, err := strict.DecodeAll(packed[:size], nil); err == nil && len(part) == holds {
+			copy(b, part)
+		}
+		b, packed = b[holds:], packed[size:]
+	}
 }
 
 // nextBlock searches for an undamaged block from an offset of the file on, over the length of at most two
