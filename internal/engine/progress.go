@@ -73,7 +73,7 @@ func (eng *Engine) Finish(wait time.Duration) error {
 		eng.operations.Wait()
 		close(done)
 	}()
-	tick := time.NewTicker(wait)
+	tick := time.NewTicker(max(wait, time.Millisecond)) // a caller may have no time left
 	defer tick.Stop()
 	for was, moves := eng.headway(), true; moves; {
 		select {

@@ -16,13 +16,16 @@ import (
 // backlog that takes longer than the lock wait. So closing runs in rounds of the background's size, and flush.lock is
 // released between them. A process that waits for the lock keeps waiting while files are written, because the holder
 // writes those of all processes; once its own files are written it leaves without the lock. The rest of the index is
-// then for the other process to write, or for the next open to replay. A process that must end soon (Store.CloseWithin)
-// closes in smaller rounds until its time is over, and writes no index that takes long. After an unclean end the files
-// are not trusted before the last of them is written, by any process.
+// then for the other process to write, or for the next open to replay. The words of many changes take longer than their
+// files: a process with a background goroutine leaves them to the next one, as after a kill, and searches make them
+// from the log until then. A process that must end soon (Store.CloseWithin) closes in smaller rounds until its time is
+// over, and writes no index that takes long. After an unclean end the files are not trusted before the last of them is
+// written, by any process.
 
 const (
 	closingSpill = 1000 // number of entries that a clean close leaves to the next replay
 	endingSpill  = 5000 // number of entries whose words take a second to index
+	closingWords = 5000 // number of entries whose words a close does not leave to the next process
 	// maximum number of files in a round of a process that must end soon, if each file is synced individually
 	endingRepeats = 64
 	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
@@ -41,7 +44,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	ctx = Unpaced(ctx)
 	until := fl.engine.Log().Durable()
 	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Notes().Distrusted() &&
-		!fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill {
+		!fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill && !fl.owesWords() {
 		c, err := fl.engine.Log().Checkpoint()
 		if err == nil && c.Attested.LSN >= until {
 			return nil
@@ -70,8 +73,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		case over && fl.filedTo(m, until):
 			return nil
 		case over:
-			return fmt.Errorf("the time for closing is over, and %s of the log are not in files yet: %w",
-				human.Bytes(fl.engine.Log().Pace().Unfiled()), cmp.Or(err, round.Err()))
+			return fl.overtime(until, cmp.Or(err, round.Err()))
 		case err != nil || again && !more:
 			return err
 		case fl.filedTo(m, until) && (more || m == mergeEnding || fl.engine.Log().Spilled() >= until ||
@@ -83,6 +85,26 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 			_ = fl.engine.Env().Sleep(ctx, closingPause)
 		}
 	}
+}
+
+// overtime returns the error of a close whose time is over: how many files are missing, and why.
+func (fl *Flusher) overtime(until wal.LSN, err error) error {
+	files := len(fl.engine.State().Changes(fl.engine.Log().Pace().FiledTo(), until))
+	return fmt.Errorf("the time for closing is over, and %s still to be written (%s of the log): %w",
+		human.Count(files, "file is", "files are"), human.Bytes(fl.engine.Log().Pace().Unfiled()), err)
+}
+
+// leavesWords reports whether a close leaves the words of so many changes to the next process. The log keeps these
+// changes until then. A process without a background goroutine leaves none: the next one may be such a process too.
+func (fl *Flusher) leavesWords(m Merge, changes int) bool {
+	return m == mergeClosing && changes > closingWords && !fl.dooming && !fl.engine.Env().NoBackground &&
+		!fl.engine.Env().System.Inline
+}
+
+// owesWords reports whether a process without a background goroutine has made, for its searches, the words that an
+// earlier process left to the next one. It closes with them in files, so that the process after it need not make them.
+func (fl *Flusher) owesWords() bool {
+	return fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && fl.views.Loose() > closingWords
 }
 
 // filedTo reports whether everything before a position is in document files, and this process has no other

@@ -63,6 +63,7 @@ type Flusher struct {
 	aside      []docfile.Edit // files that this round, and earlier ones that failed, have set aside
 	beside     bool           // an index may be written, and the views updated, beside further rounds
 	following  *following     // the work beside rounds; nil: none
+	wordsLeft  bool           // this close leaves the words of its changes to the next process
 	indexErr   error          // the reason why the index could not be written
 	indexFails int            // number of failures to write the index in a row
 	dooming    bool           // this round overwrites the files of the index that it replaces: see flushOverwriting
@@ -228,7 +229,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.begun = max(fl.begun, reached)
 	}
 	if err == nil && !spilled && fl.following == nil {
-		fl.views.Round(ctx, held, m == MergeAlways)
+		fl.updateViews(ctx, held, m)
 	}
 	if err == nil && m == MergeAlways {
 		err = fl.vectors.Merge(ctx, held)
@@ -350,6 +351,7 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		c.Flushed, err = files.hold(ctx, c, to, m)
 	}
 	var beside *spilling
+	changes := fl.engine.State().Overlay().Len()
 	if err == nil && fl.spillDue(m, c, more) {
 		if beside, spilled, err = fl.spillOf(ctx, held, c.Flushed, files, m); spilled {
 			c.Spilled = c.Flushed
@@ -384,7 +386,9 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 		if err := fl.mapIndex(held); err != nil {
 			return len(list), true, err
 		}
-		fl.follow(ctx, held)
+		if fl.wordsLeft = fl.leavesWords(m, changes); !fl.wordsLeft {
+			fl.follow(ctx, held)
+		}
 	}
 	if beside != nil {
 		fl.writeBeside(ctx, held, beside)

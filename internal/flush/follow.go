@@ -151,6 +151,19 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
+// updateViews updates the views in a round that writes no index. Views that are far behind, because the previous
+// process left them so, take seconds: a background round updates them beside the rounds that follow.
+func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
+	switch {
+	case fl.wordsLeft && closing(m):
+	case fl.beside && m == MergeWhenDue && !fl.dooming && fl.views.Due() &&
+		fl.engine.Log().Features()&wal.FeatureViews != 0:
+		fl.start(func() { fl.views.Round(ctx, held, false) }, nil)
+	default:
+		fl.views.Round(ctx, held, m == MergeAlways)
+	}
+}
+
 // mapIndex maps the index that was written, from which the views are made. Engine.Refresh is not enough: it
 // does not wait for a search of this process that is still mapping the previous index. The views would then be
 // made from that one, and keep what a purge removes from the log up to the new one.

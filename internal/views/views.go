@@ -95,6 +95,15 @@ func (vs *Views) Due() bool {
 	return vs.due.Load() && vs.engine.Env().Clock().UnixNano() >= vs.retry.Load()
 }
 
+// Loose returns the number of rows that searches of this process had only in memory, because the files of the views
+// were behind.
+func (vs *Views) Loose() int {
+	if vs.words == nil {
+		return 0
+	}
+	return max(vs.words.Loose(), vs.places.Loose())
+}
+
 // Close releases the files that the views have open.
 func (vs *Views) Close() error {
 	err := vs.closeList()

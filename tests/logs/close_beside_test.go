@@ -157,6 +157,9 @@ func TestCloseWithin(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !vfs.CanWait(err) || indexes != before {
 		t.Errorf("no time to close: %v, %d indexes", err, indexes-before)
 	}
+	if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%d files are still to be written", n)) {
+		t.Errorf("it does not say how many files are missing: %v", err)
+	}
 	if files, err := os.ReadDir(filepath.Join(dir, "memories")); err != nil || len(files) > flush.PaceFiles {
 		t.Errorf("%d files were made, %v", len(files), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +26,7 @@ type Query struct {
 	files   files
 	follow  engine.Follower
 	damaged func()
+	loose   atomic.Int64 // see Loose
 }
 
 // NewQuery returns a new Query of memories; the caller must Close it. damaged is called when the files are found
@@ -44,6 +46,9 @@ func newQuery(eng *engine.Engine, of subject, damaged func()) *Query {
 
 // Close releases the mapped files. No call may be in progress.
 func (q *Query) Close() error { return q.files.Close() }
+
+// Loose returns the number of rows that were only in memory at the last search.
+func (q *Query) Loose() int { return int(q.loose.Load()) }
 
 // Forget releases the mapped files, unless a call is reading them at the moment.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
@@ -91,6 +96,8 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		if err != nil {
 			return err
 		}
+		rows, _ := q.files.loose()
+		q.loose.Store(int64(rows))
 		s = &Snapshot{Set: q.files.set, Analyzer: q.files.an.Again(), From: q.files.sources,
 			sections: q.files.of.cut() > 0}
 		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env().System.Inline {

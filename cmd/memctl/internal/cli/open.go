@@ -129,7 +129,8 @@ func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 	})
 }
 
-// lastLocks is the maximum time for which closing a served store waits for locks and writes files.
+// lastLocks is the maximum time for which closing a served store, or any store after a signal, waits for locks and
+// writes files.
 const lastLocks = 1 * time.Second
 
 // With opens the store, runs f on it, and closes it, which flushes.
@@ -154,8 +155,8 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	err = f(st)
 	done := err == nil
 	closed := st.Close
-	// It must end soon: the client may be gone, or the machine may be shutting down.
-	if how == Serve || how == Attend {
+	// It must end soon: the client may be gone, the machine may be shutting down, or a signal asked for the end.
+	if how == Serve || how == Attend || ctx.Err() != nil {
 		closed = func() error { return st.CloseWithin(lastLocks) }
 	}
 	defer a.tellEvicted()
