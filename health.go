@@ -24,8 +24,14 @@ type Space struct {
 	Low   int64 // the store warns below this
 
 	Inodes int64 // files that may still be created
-	// files that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256
+	// files that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256, and
+	// Unfiled
 	AllInodes int64
+
+	Unfiled int64 // files that changes in the log still need; counted only where inodes may be few
+	// memories that fit, of the mean size of those in the store, or of 1.1 KB in an empty one: the smaller number of what
+	// bytes and inodes allow; 0 when unknown
+	Fits int64
 }
 
 // Short reports whether the space is below the warning level.
@@ -164,6 +170,9 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(err, true)
 	}
 	if s, err := diskspace.Look(st.inner.Engine); err == nil {
+		if all, _, err := st.inner.Counts.Tally.Look(ctx, nil); err == nil {
+			s.Fit(all.N, all.Bytes)
+		}
 		if h.Space = Space(s); s.Short() {
 			soon := " soon"
 			if s.Full() {

@@ -74,11 +74,17 @@ could read what is made in it.`,
 				}
 				a.Document.Member("store", path)
 				a.Document.Member("created", made)
+				fits := st.Health(cmd.Context()).Space.Fits
+				a.Document.Member("fits", fits)
 				if !made {
 					a.Say("%s is already a store; nothing was changed", path)
 					return nil
 				}
-				a.Say("created a store in %s", path)
+				room := ""
+				if fits > 0 {
+					room = ", with room for about " + cli.Count(int(fits), "memory", "memories")
+				}
+				a.Say("created a store in %s%s", path, room)
 				if found, err := a.Locate(); err != nil || !sameFolder(found, dir) {
 					a.Say("name this store with --store %s, or once with: export %s=%s", cli.ShellPath(dir), cli.StoreVariable,
 						cli.ShellPath(path))

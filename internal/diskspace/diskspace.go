@@ -21,8 +21,9 @@ const (
 // low returns the limit for a volume before there is an index.
 func low(total, segment, unfiled int64) int64 { return segment + unfiled + min(total/share, most) }
 
-// A file system may also run out of inodes: every file takes one.
+// A file system may also run out of inodes: every file takes one. They are few if fewer are free than are needed for
 //
+//	what is in the log and in no file yet      a file for each document
 //	a twentieth of them, at most 256           a round of the flusher creates up to 64 files at once
 const (
 	inodeShare = 20
@@ -37,13 +38,43 @@ type Space struct {
 
 	Inodes    int64 // files that may still be created
 	AllInodes int64 // files that the volume may hold, 0 if unknown or not limited
+
+	Unfiled int64 // files that the changes in the log still need
+	Fits    int64 // memories of the mean size in the store that fit, see Fit
 }
 
 // Short reports whether the space is low.
 func (s Space) Short() bool { return s.Total > 0 && s.Free < s.Low || s.fewInodes() }
 
 func (s Space) fewInodes() bool {
-	return s.AllInodes > 0 && s.Inodes < min(s.AllInodes/inodeShare, inodeMost)
+	return s.AllInodes > 0 && s.Inodes < s.lowInodes()
+}
+
+// lowInodes returns the number of free inodes below which they are few.
+func (s Space) lowInodes() int64 { return min(s.AllInodes/inodeShare, inodeMost) + s.Unfiled }
+
+// What a memory takes on the disk, see docs/howto/limits.md: whole blocks of its file, and its part of the inode, the
+// folder, the index, the index of words, and the compressed log.
+const (
+	block        = 4096
+	ofIndex      = 1200 // bytes for each memory
+	ofLogPercent = 60   // of the bytes of its file
+	usualMemory  = 1100 // bytes; the size where the store has no memory yet
+)
+
+// Fit sets Fits for a store that has memories of so many bytes.
+func (s *Space) Fit(memories, bytes int64) {
+	mean := int64(usualMemory)
+	if memories > 0 {
+		mean = max(bytes/memories, 1)
+	}
+	each := (mean+block-1)/block*block + mean*ofLogPercent/100 + ofIndex
+	if s.Total > 0 {
+		s.Fits = max(s.Free-s.Low, 0) / each
+	}
+	if files := max(s.Inodes-s.lowInodes(), 0); s.AllInodes > 0 && (s.Total == 0 || files < s.Fits) {
+		s.Fits = files
+	}
 }
 
 // Full reports whether nothing more can be written, or no more files can be created.
@@ -52,8 +83,12 @@ func (s Space) Full() bool { return s.Total > 0 && s.Free <= 0 || s.AllInodes > 
 // Say returns the message for Health and the event.
 func (s Space) Say(dir string) string {
 	if s.fewInodes() && s.Free > 0 {
-		return fmt.Sprintf("%s left on the file system of %s, every file takes one (df -i shows them): remove files, or "+
-			"delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir)
+		still := ""
+		if s.Unfiled > 0 {
+			still = ", and the log has changes for " + human.Count(int(s.Unfiled), "more file", "more files")
+		}
+		return fmt.Sprintf("%s left on the file system of %s, every file takes one (df -i shows them)%s: remove files, or "+
+			"delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir, still)
 	}
 	return fmt.Sprintf("%s left for %s, but the store needs %s: make room, or delete memories", human.Bytes(s.Free), dir,
 		human.Bytes(s.Low))

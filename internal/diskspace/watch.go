@@ -21,6 +21,14 @@ func Look(eng *engine.Engine) (Space, error) {
 	s := Space{Free: v.Free, Total: v.Total,
 		Low: low(v.Total, int64(eng.Log().SegmentSize()), int64(durable-min(durable, flushed))), Inodes: v.FreeFiles,
 		AllInodes: v.Files}
+	// Counting costs time, so the changes are counted only where the inodes may be few.
+	if state := eng.State(); s.AllInodes > 0 && s.Inodes < inodeMost+int64(state.Overlay().Len()) {
+		for _, change := range state.Changes(flushed, durable) {
+			if !change.Deleted {
+				s.Unfiled++
+			}
+		}
+	}
 	if set := eng.State().Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {

@@ -46,6 +46,7 @@ type State struct {
 	IndexBytes int64       `json:"index_bytes"`
 	LogBytes   int64       `json:"log_bytes"`        // bytes that opening the store would read
 	Unflushed  int64       `json:"unflushed_bytes"`  // bytes of log that are not in files yet
+	Fits       int64       `json:"fits"`             // memories of the mean size that the disk has room for, 0: unknown
 	Slowed     string      `json:"slowed,omitempty"` // why commits wait
 	// config.json is missing or invalid: the store removes nothing because of its settings
 	Unknown bool `json:"settings_unknown,omitempty"`
@@ -150,7 +151,7 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	n, report, health := st.Admin().Stats(), st.Admin().OpenReport(), st.Health(ctx)
 	s := State{
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize,
-		LogBytes: n.Backlog, Unflushed: n.Unflushed, Slowed: health.Slowed,
+		LogBytes: n.Backlog, Unflushed: n.Unflushed, Fits: health.Space.Fits, Slowed: health.Slowed,
 		Unknown: health.SettingsUnknown, Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
 		LastFlush: modified(files, filepath.Join(dir, "checkpoint")),
 	}
