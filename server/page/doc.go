@@ -1,7 +1,7 @@
 // Package page serves the web page on which a person sees, searches, corrects and deletes what agents have
 // stored. A server serves it at /; memctl ui serves it alone.
 //
-//	p, err := page.New(page.Options{Store: func() *varve.Store { return st }})
+//	p, err := page.New(page.Options{Store: served.Only(st)})
 //	s, err := server.New(st, server.Options{Tokens: tokens, Page: p})
 //
 // # Parts

@@ -787,7 +787,7 @@ func TestUndoInterrupted(t *testing.T) {
 	s := newSite(t, nil)
 	plan := &varve.UndoPlan{UndoOptions: varve.UndoOptions{Run: "coder", Before: 7}, Commits: 2, Done: 1,
 		Changes: []varve.UndoChange{{Kind: "memory", ID: "a"}, {Kind: "note", ID: "n.md"}}}
-	p, err := New(Options{Store: func() *varve.Store { return s.st }})
+	p, err := New(Options{Store: served.Only(s.st)})
 	if err != nil {
 		t.Fatal(err)
 	}
