@@ -86,6 +86,7 @@ var order = []string{
 	"internal/view",
 	"internal/repairs/past",
 	"internal/erase/trace",
+	"internal/copy/pack",
 	"internal/copy/backup",
 	"internal/copy/migrate",
 	"internal/formats",
@@ -144,6 +145,7 @@ var order = []string{
 	"cmd/memctl/internal/mcpcmd",
 	"cmd/memctl/internal/servecmd",
 	"cmd/memctl/internal/servicecmd",
+	"cmd/memctl/internal/seal",
 	"cmd/memctl/internal/upkeep",
 	"cmd/memctl/internal/doctorcmd",
 	"cmd/memctl",
@@ -286,6 +288,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 	// The reasons for other limits than the folder of the store or of the operation.
 	more := map[string]string{
+		"internal/copy/backup/packed.go": "the file of a backup, which the user named, and which must not be there yet",
 		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until " +
 			"it is complete",
 		"internal/note/adopted.go":       "verify and repair read the record of the folder that they are given",
