@@ -26,13 +26,14 @@ type (
 	RestoreReport = repair.RestoreReport
 	Damage        = repair.Damage
 	MomentError   = repair.MomentError
+	Unseal        = repair.Unseal
 )
 
-// Backup copies the store into a new folder while other processes use it: every memory, and the log from the start of
-// the backup to its end, so that each moment between the two can be restored. The folder gets its name only after
-// everything in it is durable and was read back. If more log accumulates meanwhile than the store's budget allows (1
-// GiB), the backup fails with ErrLimit. The backup of a store that was opened read-only does not keep the log from
-// being released: while other processes write, it may fail.
+// Backup copies the store into a new folder, or into one compressed file (BackupOptions.Packed), while other processes
+// use it: every memory, and the log from the start of the backup to its end, so that each moment between the two can be
+// restored. The folder gets its name only after everything in it is durable and was read back. If more log accumulates
+// meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit. The backup of a store that was
+// opened read-only does not keep the log from being released: while other processes write, it may fail.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return BackupInfo{}, err
@@ -54,8 +55,14 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		}
 		return b
 	}
-	if dir, err = target(dir); err != nil {
-		return BackupInfo{}, err
+	switch {
+	case o.Seal != nil && !o.Packed && o.Output == nil:
+		return BackupInfo{}, &errs.FieldError{Field: "Seal", Err: fmt.Errorf("only a packed backup is sealed: %w",
+			errs.ErrInvalid)}
+	case o.Output == nil:
+		if dir, err = target(dir); err != nil {
+			return BackupInfo{}, err
+		}
 	}
 	info, err := backup.Backup(ctx, source, dir, o)
 	return info, st.inner.Engine.Env().Explain(err)
@@ -64,14 +71,19 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 // mostRecord is the largest size, in bytes, of the file describing a backup that LastBackup reads.
 const mostRecord = 1 << 20
 
-// LastBackup returns when the newest backup in the folder backups/ of the store was made, as its record says; the zero
-// time if there is none. The store does not know backups that are elsewhere.
+// LastBackup returns when the newest backup in the folder backups/ of the store was made, as its record says, or for a
+// packed backup the time of its file; the zero time if there is none. The store does not know backups that are
+// elsewhere.
 func (ad Admin) LastBackup() (newest time.Time) {
 	e := ad.st.inner.Engine.Env()
 	dir := filepath.Join(e.Dir, "backups")
 	names, _ := e.FS.ReadDir(dir) // none, if the folder cannot be read
 	for _, name := range names {
-		b, err := vfs.ReadFile(e.FS, filepath.Join(dir, name, repair.BackupName), mostRecord)
+		at := filepath.Join(dir, name)
+		if t := backup.PackedTime(e.FS, at); t.After(newest) {
+			newest = t
+		}
+		b, err := vfs.ReadFile(e.FS, filepath.Join(at, repair.BackupName), mostRecord)
 		var info BackupInfo
 		if err == nil && json.Unmarshal(b, &info) == nil && info.Made.After(newest) {
 			newest = info.Made
@@ -95,9 +107,15 @@ func (st *Store) overwriteFirst(ctx context.Context) error {
 	return nil
 }
 
-// CheckBackup reads a backup from end to end. It returns all faults that it finds, joined; each is a *CorruptionError.
+// CheckBackup reads a backup, a folder or a packed file, from end to end. It returns all faults that it finds, joined;
+// each is a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
-	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, nil)
+	return CheckSealedBackup(ctx, dir, nil)
+}
+
+// CheckSealedBackup does the same for a backup that may be sealed (BackupOptions.Seal). unseal opens it.
+func CheckSealedBackup(ctx context.Context, dir string, unseal Unseal) (BackupInfo, error) {
+	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, unseal, nil)
 }
 
 // RestoreOptions are the settings of Restore. The zero value restores everything in the backup.
@@ -114,6 +132,8 @@ type RestoreOptions struct {
 	// WithPurged also restores what was purged after the backup. Without it a restore omits everything that is purged
 	// according to the backup or to the store of Log, at whatever moment.
 	WithPurged bool
+	// Unseal opens a sealed backup (BackupOptions.Seal).
+	Unseal Unseal
 	// Strict refuses a damaged backup. Otherwise the undamaged part is restored, and RestoreReport.Damage lists the
 	// rest.
 	Strict bool
@@ -154,6 +174,7 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 	s := backup.RestoreSource{
 		Self: place.Self, Random: place.Random,
 		FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, from, dir), opt.LockWait), Backup: from, Dir: dir,
+		Unseal:   o.Unseal,
 		FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Strict: o.Strict, Progress: o.Progress,
 		WithPurged: o.WithPurged,

@@ -394,7 +394,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	k.target = ""
 	k.backups = slices.DeleteFunc(k.backups, func(b *copied) bool { return !w.there(p, b) })
 	for _, b := range k.backups {
-		if _, err := backup.Check(ctx, p.FS, b.path, nil); err != nil {
+		if _, err := backup.Check(ctx, p.FS, b.path, nil, nil); err != nil {
 			w.h.bad("a folder that is no whole backup: %v", err)
 		}
 	}

@@ -3,6 +3,7 @@ package repair
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/google/uuid"
@@ -114,7 +115,20 @@ type BackupOptions struct {
 	// Progress is called from time to time with the number of memories copied, and the number of all memories; total
 	// may grow.
 	Progress func(done, total int64)
+	// Packed writes one compressed file in place of a folder.
+	Packed bool
+	// Output receives a packed backup in place of a file; the path of the backup must be "" then. What it has received
+	// cannot be read back, so a backup that ends without an error is complete in Output, and Output makes it durable.
+	Output io.Writer
+	// Seal encrypts a packed backup, so that nothing of the store is written as plain text; nil: the backup is not
+	// encrypted. It returns a writer that writes to w what it is given, encrypted, and whose Close writes the end and
+	// does not close w. The library age has such a function: age.Encrypt.
+	Seal func(w io.Writer) (io.WriteCloser, error)
 }
+
+// Unseal opens a packed backup that BackupOptions.Seal has encrypted. It returns a reader of the plain text, and the
+// size of that. The library age has such a function: age.DecryptReaderAt.
+type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, plainSize int64, err error)
 
 // RestoreReport is the result of a restore.
 type RestoreReport struct {

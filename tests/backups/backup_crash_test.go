@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/varve-db/varve"
@@ -17,7 +18,7 @@ import (
 
 func missing(fsys vfs.FS, name string) bool {
 	_, err := fsys.Stat(name)
-	return errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // At whatever operation a backup is killed or fails, and whatever the loss of power leaves: a folder
@@ -26,10 +27,12 @@ func missing(fsys vfs.FS, name string) bool {
 func TestBackupCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
+	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil,
+		"packed, killed": nil, "packed, error": errors.New("injected")} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			var want map[string]string
+			form := varve.BackupOptions{Packed: strings.HasPrefix(what, "packed")}
 			fixture.CutAtEach(t, func(t *testing.T) (r *fixture.Rig) {
 				r, want = fixture.Filled(t)
 				r.Plain = what == "plain"
@@ -39,7 +42,7 @@ func TestBackupCut(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = st.Backup(ctx, "/b", varve.BackupOptions{})
+				_, err = st.Backup(ctx, "/b", form)
 				return errors.Join(err, st.Close())
 			}, func(t *testing.T, r *fixture.Rig, done bool) {
 				o := r.Options(3)
@@ -48,8 +51,8 @@ func TestBackupCut(t *testing.T) {
 					if done {
 						t.Error("a backup that was called done is gone")
 					}
-				} else if info, err := backup.Check(ctx, fsys, "/b", nil); err != nil || info.Memories != int64(len(want)) {
-					t.Errorf("a folder that is no whole backup: %+v, %v", info, err)
+				} else if info, err := backup.Check(ctx, fsys, "/b", nil, nil); err != nil || info.Memories != int64(len(want)) {
+					t.Errorf("not a whole backup: %+v, %v", info, err)
 				}
 				st, err := varve.Open(ctx, "/s", o)
 				if err != nil {
@@ -62,9 +65,9 @@ func TestBackupCut(t *testing.T) {
 				if !missing(fsys, "/b") {
 					next = "/c"
 				}
-				if _, err := st.Backup(ctx, next, varve.BackupOptions{}); err != nil {
+				if _, err := st.Backup(ctx, next, form); err != nil {
 					t.Errorf("the next backup: %v", err)
-				} else if _, err := backup.Check(ctx, fsys, next, nil); err != nil {
+				} else if _, err := backup.Check(ctx, fsys, next, nil, nil); err != nil {
 					t.Errorf("the next backup: %v", err)
 				}
 				noLeftovers(t, fsys, "/b")
@@ -80,7 +83,8 @@ func TestBackupCut(t *testing.T) {
 func TestRestoreCut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
+	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil,
+		"packed, killed": nil} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			var want map[string]string
@@ -89,7 +93,7 @@ func TestRestoreCut(t *testing.T) {
 				r.Plain = what == "plain"
 				st, err := varve.Open(ctx, "/s", r.Options(2))
 				if err == nil {
-					_, err = st.Backup(ctx, "/b", varve.BackupOptions{})
+					_, err = st.Backup(ctx, "/b", varve.BackupOptions{Packed: strings.HasPrefix(what, "packed")})
 					err = errors.Join(err, st.Close())
 				}
 				if err != nil {

@@ -96,7 +96,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		p.run(60 + p.rand.IntN(150))
 		at := len(p.all) // commits before the backup
 		backup := filepath.Join(dir, "b")
-		info, err := p.st.Backup(ctx, backup, varve.BackupOptions{})
+		info, err := p.st.Backup(ctx, backup, varve.BackupOptions{Packed: round == 1})
 		if err != nil {
 			t.Fatal(err)
 		}

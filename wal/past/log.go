@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"path/filepath"
@@ -439,9 +440,9 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 	return err
 }
 
-// CopySegment writes the bytes of a segment up to the position to into a file, from the segment or from its
-// archived copy. The bytes are not checked: read the written file to check them.
-func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.File) error {
+// CopySegment writes the bytes of a segment up to the position to into out, from the beginning of the segment to its
+// end; it reads the segment or its archived copy. The bytes are not checked: read what was written to check them.
+func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out io.WriterAt) error {
 	files := &Files{p: p}
 	defer files.Close()
 	f, err := files.Open(number)

@@ -95,7 +95,7 @@ const HeldEvery = 16
 // Documents that are damaged and have no other copy do not prevent the backup of the rest: Damaged
 // of the result names them.
 func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
-	if places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
+	if dir != "" && places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
 		return info, fmt.Errorf("%s is inside the store: %w → name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
 			filepath.Join(s.Dir, "backups"))
 	}
@@ -104,20 +104,19 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 		return info, fmt.Errorf("keeping the log's segments from being removed: %w", err)
 	}
 	defer func() { err = errors.Join(err, hold.Release()) }()
-	n, err := makeFolder(target{
-		fs: s.FS, dir: dir, source: s.Dir, kind: kindBackup, store: s.Log.UUID(), file: s.FileMode, folder: s.FolderMode,
-		self: s.Self, random: s.Random,
-	})
+	f, err := newForm(&s, dir, o)
 	if err != nil {
 		return info, err
 	}
-	defer func() { err = errors.Join(err, n.close()) }()
-	b := &backup{s: s, o: o, n: n, hold: hold}
+	defer func() { err = errors.Join(err, f.close()) }()
+	b := &backup{s: s, o: o, f: f, hold: hold}
 	if err = b.run(ctx); err != nil {
-		err = fmt.Errorf("backing up to %s: %w", dir, errors.Join(err, n.discard()))
+		if err = errors.Join(err, f.discard()); dir != "" {
+			err = fmt.Errorf("backing up to %s: %w", dir, err)
+		}
 	} else {
 		info = b.info
-		info.Left = n.left
+		info.Left = f.leftovers()
 	}
 	return info, err
 }
@@ -125,7 +124,7 @@ func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (
 type backup struct {
 	s     Source
 	o     repair.BackupOptions
-	n     *newFolder
+	f     form
 	hold  *wal.Hold
 	info  repair.BackupInfo
 	from  wal.Mark
@@ -145,17 +144,15 @@ func (b *backup) run(ctx context.Context) error {
 		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(),
 		From: position(b.from),
 	}
-	for _, folder := range append(kind.FoldersOf(b.s.Log.Features()), backupWAL) {
-		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
-			return err
-		}
+	if err := b.f.begin(&b.info, append(kind.FoldersOf(b.s.Log.Features()), backupWAL)); err != nil {
+		return err
 	}
 	// A re-embedding may end or begin during the backup: its results are copied first and last, so
 	// that the moments before its end and after its beginning have them.
 	if err := b.computed(ctx); err != nil {
 		return err
 	}
-	b.by = newWritersList(b.n)
+	b.by = newWritersList(b.f)
 	defer b.by.close()
 	if err := b.documents(ctx); err != nil {
 		return err
@@ -184,9 +181,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.purges(end.LSN); err != nil {
 		return err
 	}
-	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil, func(err error) error { return err }),
-		checkComputed(ctx, b.n.fs, b.n.part, &b.info), checkWriters(b.n.fs, b.n.part, &b.info),
-		checkPurges(b.n.fs, b.n.part, &b.info)); err != nil {
+	if err := b.f.check(ctx, &b.info); err != nil {
 		return fmt.Errorf("verifying the copy: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
@@ -207,7 +202,7 @@ func (b *backup) run(ctx context.Context) error {
 	if b.info.Computed != nil {
 		folders = append(folders, path.Dir(places.Computed))
 	}
-	return b.n.finish(repair.BackupName, manifest, folders...)
+	return b.f.finish(ctx, &b.info, manifest, folders)
 }
 
 // documents copies each document and the time of its file, and lists the hash.
@@ -217,13 +212,13 @@ func (b *backup) run(ctx context.Context) error {
 // deleted, the backup lacks the version before. So documents raises whole: only moments from position whole on are
 // complete.
 func (b *backup) documents(ctx context.Context) error {
-	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
+	list, err := b.f.create(backupList)
 	if err != nil {
 		return err
 	}
 	defer list.Close()
 	sum := sha256.New()
-	out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(list, 0), sum), 64<<10)
+	out := bufio.NewWriterSize(io.MultiWriter(list, sum), 64<<10)
 	if err := b.s.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -263,11 +258,21 @@ func counted(folder string, n int64, memories, assemblies *int64, others *map[st
 	}
 }
 
-// copy copies the documents of one kind, and counts them.
+// copy copies the documents of one kind, and counts them. They are read by workers, and enter the list in the order of
+// ids.
 func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 	ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error),
 	count *int64) error {
 	began, folder := false, k.Folder
+	ahead := newAhead(workersFor(b.s.Count), func(id string) (c copied, err error) {
+		if c.Document, err = read(ctx, id); err != nil {
+			return c, err
+		}
+		c.name, c.hash = folder+"/"+k.FileName(id), sha256.Sum256(c.Bytes)
+		c.writing = b.f.stage(c.name, &c.Document)
+		return c, nil
+	}, func(id string, c copied, err error) error { return b.take(out, k, id, c, err, count) })
+	defer ahead.close()
 	for id, err := range ids(ctx) {
 		if err != nil {
 			return err
@@ -286,48 +291,69 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 			}
 		}
 		b.done++
-		doc, err := read(ctx, id)
-		switch {
-		case errors.Is(err, errs.ErrNotFound):
-			b.whole = max(b.whole, b.s.Log.Applied())
-			continue
-		case errors.Is(err, errs.ErrCorrupt):
-			d := repair.DamagedFile{ID: id, Why: err.Error()}
-			if k != kind.Memories {
-				d.In = folder
-			}
-			b.info.Damaged = append(b.info.Damaged, d)
-			continue
-		case err != nil:
-			return fmt.Errorf("%s of %s: %w", folder, human.Quote(id), err)
-		}
-		if doc.Version >= b.from.LSN {
-			b.whole = max(b.whole, doc.Version+1)
-		}
-		name := k.FileName(id)
-		if err := b.n.write(filepath.Join(folder, name), doc.Bytes, doc.Time); err != nil {
+		if err := ahead.add(id); err != nil {
 			return err
 		}
-		h := sha256.Sum256(doc.Bytes)
-		mark := ' '
-		if k.Vectors && b.model.Older(doc.Version, doc.Vector) {
-			mark = olderMark
-		}
-		if _, err := fmt.Fprintf(out, "%s %c%s/%s\n", hex.EncodeToString(h[:]), mark, folder, name); err != nil {
-			return err
-		}
-		if doc.By != 0 {
-			if err := b.by.add(b.s.Writer(doc.By, doc.Version), folder+"/"+name); err != nil {
-				return err
-			}
-		}
-		*count++
-		b.info.Bytes += int64(len(doc.Bytes))
 	}
 	if !began {
 		b.whole = max(b.whole, b.s.Log.Applied())
 	}
+	return ahead.finish()
+}
+
+// copied is a document that a worker has read.
+type copied struct {
+	Document
+	name    string // path in the backup
+	hash    [sha256.Size]byte
+	writing error // of the file in the backup
+}
+
+// take enters a document that a worker has read.
+func (b *backup) take(out io.Writer, k *kind.Kind, id string, c copied, err error, count *int64) error {
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		b.whole = max(b.whole, b.s.Log.Applied())
+		return nil
+	case errors.Is(err, errs.ErrCorrupt):
+		d := repair.DamagedFile{ID: id, Why: err.Error()}
+		if k != kind.Memories {
+			d.In = k.Folder
+		}
+		b.info.Damaged = append(b.info.Damaged, d)
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s of %s: %w", k.Folder, human.Quote(id), err)
+	case c.writing != nil:
+		return c.writing
+	}
+	if c.Version >= b.from.LSN {
+		b.whole = max(b.whole, c.Version+1)
+	}
+	mark := byte(' ')
+	if k.Vectors && b.model.Older(c.Version, c.Vector) {
+		mark = olderMark
+	}
+	if err := b.f.enter(c.name, mark, &c.Document, c.hash); err != nil {
+		return err
+	}
+	if _, err := out.Write(appendListed(nil, c.name, mark, c.hash)); err != nil {
+		return err
+	}
+	if c.By != 0 {
+		if err := b.by.add(b.s.Writer(c.By, c.Version), c.name); err != nil {
+			return err
+		}
+	}
+	*count++
+	b.info.Bytes += int64(len(c.Bytes))
 	return nil
+}
+
+// appendListed appends the line of a file in files.sha256.
+func appendListed(b []byte, name string, mark byte, hash [sha256.Size]byte) []byte {
+	b = append(hex.AppendEncode(b, hash[:]), ' ', mark)
+	return append(append(b, name...), '\n')
 }
 
 // write creates a new file.
@@ -363,20 +389,10 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 		if err := b.hold.Held(); err != nil {
 			return err
 		}
-		name := b.n.path(backupWAL, segment.Name(number))
-		f, err := b.n.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
-		if err != nil {
-			return err
-		}
-		err = past.CopySegment(ctx, number, end.LSN, f)
-		if err == nil {
-			err = f.Sync()
-		}
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return fmt.Errorf("copying the log to %s: %w", name, err)
+		if err := b.f.segment(segment.Name(number), func(out io.WriterAt) error {
+			return past.CopySegment(ctx, number, end.LSN, out)
+		}); err != nil {
+			return fmt.Errorf("copying the log: %w", err)
 		}
 	}
 	return nil
@@ -385,7 +401,7 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 // moments reads the copied log completely, and sets the first and the last moment to which the
 // backup can be restored.
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
-	past := &past.Log{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
+	past := b.f.log(&b.info)
 	if err := checkLog(ctx, past, b.from, end); err != nil {
 		return fmt.Errorf("verifying the copied log: %w", err)
 	}

@@ -25,9 +25,21 @@ import (
 // faultsMost is the maximum number of faults in one backup that Check returns.
 const faultsMost = 1000
 
-// Check reads a backup completely. It returns its faults joined, in the order in which they were
-// found: each is a *errs.CorruptionError that names the file.
-func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo, error) {
+// Check reads a backup completely, a folder or a packed file, which is opened by unseal if it is sealed. It returns its
+// faults joined, in the order in which they were found: each is a *errs.CorruptionError that names the file.
+func Check(ctx context.Context, fsys vfs.FS, dir string, unseal repair.Unseal,
+	progress func(done, total int64)) (info repair.BackupInfo, err error) {
+	from, err := open(fsys, dir, unseal)
+	if err != nil {
+		return info, err
+	}
+	info, err = checkAll(ctx, from, dir, progress)
+	return info, errors.Join(append(from.damage(), err, from.close())...)
+}
+
+// checkAll reads all files of a backup.
+func checkAll(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo,
+	error) {
 	info, err := ReadInfo(fsys, dir)
 	if err != nil {
 		return info, err
@@ -73,13 +85,10 @@ func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.Back
 func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo,
 	progress func(done, total int64), fault func(error) error) error {
 	n := int64(0)
-	for f, err := range listed(fsys, dir, info) {
-		if cerr := ctx.Err(); cerr != nil {
-			return cerr
-		}
-		if err == nil {
-			_, _, err = f.read(fsys, dir)
-		}
+	ahead := newAhead(workersFor(filesOf(info)), func(f listedFile) (struct{}, error) {
+		_, _, err := f.read(fsys, dir)
+		return struct{}{}, err
+	}, func(_ listedFile, _ struct{}, err error) error {
 		if err != nil {
 			if err = fault(err); err != nil {
 				return err
@@ -88,8 +97,23 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.B
 		if n++; progress != nil && n%HeldEvery == 0 {
 			progress(n, filesOf(info))
 		}
+		return nil
+	})
+	defer ahead.close()
+	for f, err := range listed(fsys, dir, info) {
+		if cerr := ctx.Err(); cerr != nil {
+			return cerr
+		}
+		if err != nil {
+			err = errors.Join(ahead.finish(), fault(err))
+		} else {
+			err = ahead.add(f)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return nil
+	return ahead.finish()
 }
 
 // isListed reports whether name is a possible path of a document or a scope in a backup.
@@ -130,10 +154,10 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 }
 
 // notAFile reports whether err means damage of a backup: another object is in the place of a file or folder, the file
-// is too large, or the medium cannot read it.
+// is too large, or the medium cannot read it, or a checksum of a packed file does not match.
 func notAFile(err error) bool {
-	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTDIR) ||
-		errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
+	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) ||
+		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)
 }
 
 // listed yields the lines of a backup's list of files. At the end it yields an error if the list does not match the

@@ -14,6 +14,23 @@
 // wal/<number>.wal       the log from the state of the files to its end; the last segment is cut there
 // backup.json            the store, the range of the log, and checksums; written last
 //
+// # Packed backups
+//
+// A packed backup is one file in the format of package pack, with the same files, in this order: the computed vectors
+// as they were at the beginning (vector_index/reembed.first), the documents, the log, the computed vectors as they were
+// at the end (vector_index/reembed; missing if the re-embedding has ended meanwhile: then the first copy counts),
+// files.writers, files.purges, backup.json. files.sha256 is not in it: it is made of the list, in which the mark of an
+// entry is the character before the name. The header has the UUID of the store and the position From.
+//
+// No other names are accepted. A restore refuses a packed backup whose files need more room than the disk has. The
+// file is read as if it were the folder (packedFS), so damage is handled in the same way; a bit of it is not corrected.
+//
+// A sealed backup is a packed backup that BackupOptions.Seal has encrypted, in the format of age, which the first bytes
+// say. This package knows neither keys nor the encryption.
+//
+// A packed backup is filled in an unfinished folder as the file "packed", which is renamed at the end; or it goes to
+// BackupOptions.Output.
+//
 // # Unfinished folders
 //
 // A backup, or a restored store, is created in <folder>.<26 random letters>.partial, in this order:

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -51,6 +52,7 @@ type newFolder struct {
 	within  bool            // dir is a mount point: part is in it, and its content is moved up at the end
 	moved   []string        // names that were moved up
 	inner   map[string]bool // folders created in trees of documents
+	entered sync.Mutex      // guards inner
 	mark    vfs.Mark
 }
 
@@ -305,7 +307,7 @@ const (
 // knownName reports whether a backup or a restored store may have a file or folder of this name.
 func knownName(rel string, folder bool) bool {
 	switch rel {
-	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList, backupBy, backupPurges:
+	case vfs.MarkName, repair.BackupName, repair.BackupName + ".new", backupList, backupBy, backupPurges, packedPart:
 		return !folder
 	}
 	return places.IsName(rel, folder)
@@ -315,15 +317,30 @@ func knownName(rel string, folder bool) bool {
 // But some kinds have a folder only once the store has such a document, and the first one may have been written during
 // the backup.
 func (n *newFolder) enter(name string) error {
-	dir := filepath.Dir(name)
+	if dir := filepath.Dir(name); n.exists(dir) {
+		return nil
+	}
+	n.entered.Lock()
+	defer n.entered.Unlock()
+	return n.makeParents(name)
+}
+
+// exists reports whether a folder was made at the beginning.
+func (n *newFolder) exists(dir string) bool {
 	parent := filepath.Dir(dir)
-	if parent == dir || n.inner[dir] {
+	if parent == dir {
+		return true
+	}
+	k := kind.Filing(dir)
+	return parent == "." && (k == nil || k.Feature == 0)
+}
+
+func (n *newFolder) makeParents(name string) error {
+	dir := filepath.Dir(name)
+	if n.exists(dir) || n.inner[dir] {
 		return nil
 	}
-	if k := kind.Filing(dir); parent == "." && (k == nil || k.Feature == 0) {
-		return nil
-	}
-	if err := n.enter(dir); err != nil {
+	if err := n.makeParents(dir); err != nil {
 		return err
 	}
 	if err := n.fs.Mkdir(n.path(dir), n.folder); err != nil && !errors.Is(err, fs.ErrExist) {

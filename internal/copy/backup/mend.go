@@ -48,7 +48,7 @@ func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) 
 		return stretch{own, from, end.LSN}, nil
 	}
 	cause := err
-	m := &mendedFS{FS: r.s.FS, pieces: map[string][]piece{}}
+	m := &mendedFS{FS: r.from, pieces: map[string][]piece{}}
 	own.FS = m
 	for n := 0; n < mendMost && err != nil && m.each(ctx, own, err, m.mend); n++ {
 		err = checkLog(ctx, own, from, end)
@@ -156,15 +156,15 @@ func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark
 	}
 	r.fresh = map[string]bool{}
 	for name, k := range all {
-		at, err := places.Enter(r.s.FS, r.s.Backup, name)
+		at, err := places.Enter(r.from, r.s.Backup, name)
 		if err != nil {
 			continue
 		}
-		info, err := r.s.FS.Stat(at)
+		info, err := r.from.Stat(at)
 		if err != nil || !info.Mtime.After(k.last) {
 			continue
 		}
-		b, err := vfs.ReadText(r.s.FS, at, places.DocumentMost)
+		b, err := vfs.ReadText(r.from, at, places.DocumentMost)
 		if err == nil && !slices.Contains(k.hashes, sha256.Sum256(b)) {
 			r.fresh[name] = true
 		}
@@ -327,11 +327,11 @@ func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path st
 
 // readInfo reads the backup's description. If a single bit of the description is wrong, it corrects that bit.
 func (r *restore) readInfo(ctx context.Context) (err error) {
-	if r.info, err = ReadInfo(r.s.FS, r.s.Backup); !r.tolerated(err) {
+	if r.info, err = ReadInfo(r.from, r.s.Backup); !r.tolerated(err) {
 		return err
 	}
 	cause := err
-	b, rerr := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, repair.BackupName), places.BackupMost)
+	b, rerr := vfs.ReadText(r.from, filepath.Join(r.s.Backup, repair.BackupName), places.BackupMost)
 	if rerr == nil && unflip(ctx, b, func(b []byte) bool {
 		var i repair.BackupInfo
 		if json.Unmarshal(b, &i) != nil {

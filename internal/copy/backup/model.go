@@ -77,34 +77,28 @@ func (b *backup) computed(ctx context.Context) error {
 		return err
 	}
 	defer in.Close()
-	if b.info.Computed == nil {
-		if err := b.n.fs.Mkdir(b.n.path(path.Dir(places.Computed)), b.n.folder); err != nil {
-			return err
-		}
-	}
-	next := places.Computed + ".new"
 	whole, err := wholeRecords(ctx, in)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", places.Computed, err)
 	}
-	size, sum, err := b.n.copy(ctx, in, whole, next, b.hold.Held)
-	var was, is vfs.Info
-	if err == nil {
-		was, err = in.Stat()
-	}
-	if err == nil && b.info.Computed != nil {
-		if is, err = b.s.FS.Stat(source); errors.Is(err,
-			fs.ErrNotExist) || err == nil && (is.Ino != was.Ino || overwritten(in)) {
-			return b.n.fs.Remove(b.n.path(filepath.FromSlash(next)))
+	again := b.info.Computed != nil
+	size, sum, kept, err := b.f.computed(ctx, in, whole, b.hold.Held, func() (bool, error) {
+		was, err := in.Stat()
+		if err != nil || !again {
+			return true, err
 		}
-	}
-	if err == nil {
-		err = b.n.fs.Rename(b.n.path(filepath.FromSlash(next)), b.n.path(filepath.FromSlash(places.Computed)))
-	}
+		is, err := b.s.FS.Stat(source)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil && is.Ino == was.Ino && !overwritten(in), err
+	})
 	if err != nil {
 		return fmt.Errorf("copying %s: %w", places.Computed, err)
 	}
-	b.info.Computed = &repair.BackupComputed{Size: size, Sum: sum}
+	if kept {
+		b.info.Computed = &repair.BackupComputed{Size: size, Sum: sum}
+	}
 	return nil
 }
 
@@ -192,7 +186,18 @@ func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name str
 		return 0, "", err
 	}
 	h := sha256.New()
-	err = out.Truncate(0)
+	if err = out.Truncate(0); err == nil {
+		size, err = copyPieces(ctx, in, whole, io.MultiWriter(h, io.NewOffsetWriter(out, 0)), before)
+	}
+	if err == nil && n.barrier == nil {
+		err = out.Sync()
+	}
+	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, out.Close())
+}
+
+// copyPieces copies up to whole bytes of a file, less if the file was truncated meanwhile.
+func copyPieces(ctx context.Context, in vfs.File, whole int64, out io.Writer, before func() error) (size int64,
+	err error) {
 	buf := make([]byte, min(copyPiece, whole))
 	for err == nil && size < whole {
 		if err = errors.Join(ctx.Err(), before()); err != nil {
@@ -200,21 +205,16 @@ func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name str
 		}
 		var k int
 		if k, err = in.ReadAt(buf[:min(int64(len(buf)), whole-size)], size); k > 0 {
-			h.Write(buf[:k])
-			if _, werr := out.WriteAt(buf[:k], size); werr != nil {
+			if _, werr := out.Write(buf[:k]); werr != nil {
 				err = werr
 			}
 			size += int64(k)
 		}
 		if errors.Is(err, io.EOF) {
-			err = nil
-			break // the file was truncated meanwhile
+			return size, nil
 		}
 	}
-	if err == nil && n.barrier == nil {
-		err = out.Sync()
-	}
-	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, out.Close())
+	return size, err
 }
 
 // checkComputed verifies the copy of the results of a re-embedding.
@@ -321,7 +321,7 @@ func (r *restore) computed(ctx context.Context) error {
 	if info == nil {
 		return nil
 	}
-	in, err := r.s.FS.OpenFile(filepath.Join(r.s.Backup, filepath.FromSlash(places.Computed)), os.O_RDONLY, 0)
+	in, err := r.from.OpenFile(filepath.Join(r.s.Backup, filepath.FromSlash(places.Computed)), os.O_RDONLY, 0)
 	var sum string
 	var size int64
 	if err == nil {

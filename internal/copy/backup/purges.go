@@ -39,7 +39,7 @@ func (b *backup) purges(end wal.LSN) error {
 	}
 	sum := sha256.Sum256(rows)
 	b.info.Purges = hex.EncodeToString(sum[:])
-	return vfs.WriteDurable(b.n.fs, b.n.path(backupPurges+".new"), b.n.path(backupPurges), rows, b.n.mode)
+	return b.f.file(backupPurges, rows)
 }
 
 // purgesIn reads files.purges of a backup. If the file is damaged, purgesIn returns the rows with a correct checksum
@@ -72,7 +72,7 @@ func checkPurges(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 // readPurges collects the purges that the backup and the living store have recorded.
 func (r *restore) readPurges() error {
 	r.gone = new(purgefile.Table)
-	c, err := purgesIn(r.s.FS, r.s.Backup, &r.info)
+	c, err := purgesIn(r.from, r.s.Backup, &r.info)
 	if r.tolerated(err) {
 		r.noteDamage(backupPurges, reason(err), "texts whose purge only the damaged part records are restored")
 		err = nil

@@ -83,7 +83,7 @@ func unflip(ctx context.Context, b []byte, right func([]byte) bool) bool {
 // list returns the files that the backup's list names. If the list is damaged, it still returns the readable lines, to
 // verify their files.
 func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) bool), error) {
-	all := listed(r.s.FS, r.s.Backup, &r.info)
+	all := listed(r.from, r.s.Backup, &r.info)
 	for _, err := range all {
 		if err == nil {
 			err = ctx.Err()
@@ -119,7 +119,7 @@ func reason(err error) string {
 
 // relist builds the list from the files that exist and the readable parts of a damaged list.
 func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
-	raw, err := vfs.ReadText(r.s.FS, filepath.Join(r.s.Backup, backupList), listMost)
+	raw, err := vfs.ReadText(r.from, filepath.Join(r.s.Backup, backupList), listMost)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
 		return nil, err
 	}
@@ -129,12 +129,12 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 	seen := map[string]bool{}
 	for _, k := range kind.Filed() {
 		folder := k.Folder
-		dir, err := places.Enter(r.s.FS, r.s.Backup, folder)
+		dir, err := places.Enter(r.from, r.s.Backup, folder)
 		var names []string
 		if err == nil {
-			names, err = r.s.FS.ReadDir(dir)
+			names, err = r.from.ReadDir(dir)
 			if k.Tree() {
-				names, err = k.In(docfile.Layout{FS: r.s.FS, Root: r.s.Backup}).Names()
+				names, err = k.In(docfile.Layout{FS: r.from, Root: r.s.Backup}).Names()
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !notAFile(err) {
@@ -154,7 +154,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 				continue
 			}
 			seen[name] = true
-			b, err := vfs.ReadText(r.s.FS, filepath.Join(dir, filepath.FromSlash(base)), places.DocumentMost)
+			b, err := vfs.ReadText(r.from, filepath.Join(dir, filepath.FromSlash(base)), places.DocumentMost)
 			if err != nil {
 				continue // if it is listed, it is read again later
 			}
@@ -261,13 +261,13 @@ func (r *restore) lose(f listedFile, known bool, why string) {
 // spoilt handles a file of the backup that does not match its hash: it corrects a single wrong bit, or records the
 // file as lost.
 func (r *restore) spoilt(ctx context.Context, f listedFile, cause error) error {
-	at, err := places.Enter(r.s.FS, r.s.Backup, f.name)
+	at, err := places.Enter(r.from, r.s.Backup, f.name)
 	if err == nil {
 		var b []byte
-		if b, err = vfs.ReadText(r.s.FS, at, places.DocumentMost); err == nil && unflip(ctx, b,
+		if b, err = vfs.ReadText(r.from, at, places.DocumentMost); err == nil && unflip(ctx, b,
 			func(b []byte) bool { return sha256.Sum256(b) == f.hash }) {
 			r.noteDamage(f.name, reason(cause), "healed: one bit was corrected, the hash matches")
-			return r.deliver(f, b, r.mtime(r.s.FS, at), 0, 0)
+			return r.deliver(f, b, r.mtime(r.from, at), 0, 0)
 		}
 	}
 	r.lose(f, true, reason(cause))
@@ -376,7 +376,7 @@ func (r *restore) own() *past.Log {
 	if r.mended != nil {
 		return r.mended
 	}
-	return &past.Log{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
+	return &past.Log{FS: r.from, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 }
 
 // nothingLeft returns an error if nothing in the backup could be restored.

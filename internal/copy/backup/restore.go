@@ -26,8 +26,9 @@ import (
 // RestoreSource has the parameters of Restore: what is restored, and where.
 type RestoreSource struct {
 	FS         vfs.FS
-	Backup     string // folder of the backup
-	Dir        string // folder of the new store: missing or empty
+	Backup     string        // folder of the backup, or the packed file
+	Unseal     repair.Unseal // opens a sealed backup; nil: no identity is known
+	Dir        string        // folder of the new store: missing or empty
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 	Self       vfs.Users
@@ -73,8 +74,22 @@ const versionMargin = 1 << 40
 //
 // The folder gets its name only when it is complete and sound.
 func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
-	r := &restore{s: s}
+	from, err := open(s.FS, s.Backup, s.Unseal)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, from.close()) }()
+	r := &restore{s: s, from: from}
+	for _, err := range from.damage() {
+		if s.Strict {
+			return report, err
+		}
+		r.noteDamage(damagedLog(err), reason(err), "everything that the rest names was read")
+	}
 	if err := r.readInfo(ctx); err != nil {
+		return report, err
+	}
+	if err := r.room(from); err != nil {
 		return report, err
 	}
 	features, err := featuresOf(&r.info)
@@ -109,6 +124,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 
 type restore struct {
 	s    RestoreSource
+	from vfs.FS // the files of the backup
 	info repair.BackupInfo
 	n    *newFolder
 
@@ -389,7 +405,7 @@ func (r *restore) files(ctx context.Context) error {
 		if r.names[f.name] {
 			continue
 		}
-		data, info, err := f.read(r.s.FS, r.s.Backup)
+		data, info, err := f.read(r.from, r.s.Backup)
 		if err == nil && r.purged && !r.s.WithPurged {
 			switch gone, err := r.wasPurged(ctx, f.name, data); {
 			case err != nil:

@@ -10,7 +10,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -33,21 +32,20 @@ const writersMost = 1 << 30
 
 // writersList writes files.writers. It creates the file at the first document that has a writer.
 type writersList struct {
-	n    *newFolder
-	file vfs.File
+	f    form
+	file text
 	out  *bufio.Writer
 	sum  hash.Hash
 }
 
-func newWritersList(n *newFolder) *writersList { return &writersList{n: n, sum: sha256.New()} }
+func newWritersList(f form) *writersList { return &writersList{f: f, sum: sha256.New()} }
 
 func (l *writersList) open() (err error) {
 	if l.out != nil {
 		return nil
 	}
-	l.file, err = l.n.fs.OpenFile(l.n.path(backupBy), os.O_RDWR|os.O_CREATE|os.O_EXCL, l.n.mode)
-	if err == nil {
-		l.out = bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(l.file, 0), l.sum), 64<<10)
+	if l.file, err = l.f.create(backupBy); err == nil {
+		l.out = bufio.NewWriterSize(io.MultiWriter(l.file, l.sum), 64<<10)
 	}
 	return err
 }
@@ -183,7 +181,7 @@ type writers struct {
 // still used for documents in the log.
 func (r *restore) readWriters() error {
 	r.writers = &writers{listed: map[uint64]uint64{}, by: map[uint64]uint64{}}
-	b, err := writersIn(r.s.FS, r.s.Backup, &r.info)
+	b, err := writersIn(r.from, r.s.Backup, &r.info)
 	if err == nil && b != nil {
 		err = parseWriters(b, r.info.Store, func(name string, at uint64) {
 			r.writers.listed[xxhash.Sum64String(name)] = at

@@ -1,0 +1,359 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/copy/pack"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// A packed backup is one file (package pack) with the files of a backup, except files.sha256, which is made of the
+// list, and with the first copy of the computed vectors beside the last. It is filled in an unfinished folder, as any
+// backup, and moved out of it when it is complete; or it goes to a writer of the caller.
+
+const (
+	// packedPart is the name of a packed backup in its unfinished folder.
+	packedPart = "packed"
+	// computedFirst is the copy of the computed vectors that was made first. The last one may be missing.
+	computedFirst = places.Computed + ".first"
+	// outputPiece is how many bytes are written to the file at a time.
+	outputPiece = 1 << 20
+)
+
+// packedForm is a backup in one file.
+type packedForm struct {
+	s      *Source
+	o      repair.BackupOptions
+	n      *newFolder // nil: the output is a writer of the caller
+	out    vfs.File   // nil: the same
+	buffer *bufio.Writer
+	seal   io.WriteCloser // nil: it is not sealed
+	w      *pack.Writer
+	sum    hash.Hash // of the bytes of the file
+	size   int64
+	lists  []*spool
+	again  bool // the computed vectors were copied before
+}
+
+func newPacked(s *Source, t target, o repair.BackupOptions) (form, error) {
+	f := &packedForm{s: s, o: o, sum: sha256.New()}
+	if o.Output != nil {
+		if t.dir != "" {
+			return nil, fmt.Errorf("backing up: a folder and a writer are given: %w → give one", errs.ErrInvalid)
+		}
+		f.buffer = bufio.NewWriterSize(o.Output, outputPiece)
+		return f, nil
+	}
+	t.dir = filepath.Clean(t.dir)
+	switch _, err := vfs.Below(t.fs, t.dir).Stat(t.dir); {
+	case err == nil:
+		return nil, fmt.Errorf("%s exists: %w → name a new file", t.dir, errs.ErrInvalid)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("examining %s: %w", t.dir, err)
+	}
+	n, err := makeFolder(t)
+	if err != nil {
+		return nil, err
+	}
+	f.n = n
+	if f.out, err = n.fs.OpenFile(n.path(packedPart), os.O_RDWR|os.O_CREATE|os.O_EXCL, n.mode); err != nil {
+		return nil, errors.Join(fmt.Errorf("making %s: %w", t.dir, err), n.discard(), n.close())
+	}
+	counted := io.MultiWriter(io.NewOffsetWriter(vfs.Streamed(f.out), 0), f.sum, (*counter)(&f.size))
+	f.buffer = bufio.NewWriterSize(counted, outputPiece)
+	return f, nil
+}
+
+// counter counts what is written to it.
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+func (f *packedForm) begin(info *repair.BackupInfo, _ []string) error {
+	var to io.Writer = f.buffer
+	if f.o.Seal != nil {
+		var err error
+		if f.seal, err = f.o.Seal(to); err == nil && f.seal == nil {
+			err = errors.New("no writer")
+		}
+		if err != nil {
+			return fmt.Errorf("sealing the backup: %w", err)
+		}
+		to = f.seal
+	}
+	from, err := markAt(info.From)
+	if err != nil {
+		return err
+	}
+	f.w, err = pack.NewWriter(to, pack.Header{Store: info.Store, LSN: from.LSN, Chain: from.Sum}, workersMost)
+	return err
+}
+
+func (f *packedForm) computed(ctx context.Context, in vfs.File, whole int64, before func() error,
+	wanted func() (bool, error)) (size int64, sum string, kept bool, err error) {
+	name := places.Computed
+	if !f.again {
+		name, f.again = computedFirst, true
+	}
+	s, err := f.w.Create(name, ' ', f.s.Clock())
+	if err != nil {
+		return 0, "", false, err
+	}
+	if _, err = copyPieces(ctx, in, whole, s, before); err == nil {
+		kept, err = wanted()
+	}
+	if err != nil || !kept {
+		s.Drop()
+		return 0, "", false, err
+	}
+	size, hash, err := s.Commit()
+	return size, hex.EncodeToString(hash[:]), true, err
+}
+
+// spool is a text that is kept in memory, compressed, until everything before it is written.
+type spool struct {
+	name string
+	b    bytes.Buffer
+	enc  *zstd.Encoder
+	size int64
+}
+
+func (s *spool) Write(b []byte) (int, error) {
+	n, err := s.enc.Write(b)
+	s.size += int64(n)
+	return n, err
+}
+
+// Sync implements text: the text enters the backup at its end.
+func (s *spool) Sync() error { return nil }
+
+func (s *spool) Close() error { return nil }
+
+// emptyText is a text that is not in the backup.
+type emptyText struct{ io.Writer }
+
+func (emptyText) Sync() error  { return nil }
+func (emptyText) Close() error { return nil }
+
+func (f *packedForm) create(name string) (text, error) {
+	if name == backupList {
+		return emptyText{io.Discard}, nil
+	}
+	s := &spool{name: name}
+	var err error
+	if s.enc, err = zstd.NewWriter(&s.b, zstd.WithEncoderConcurrency(1)); err != nil {
+		return nil, err
+	}
+	f.lists = append(f.lists, s)
+	return s, nil
+}
+
+func (f *packedForm) stage(string, *Document) error { return nil }
+
+func (f *packedForm) enter(name string, mark byte, d *Document, sum [sha256.Size]byte) error {
+	return f.w.Add(name, mark, d.Time, d.Bytes, sum)
+}
+
+// inOrder writes to a stream what is written from offset 0 on.
+type inOrder struct {
+	w  io.Writer
+	at int64
+}
+
+func (o *inOrder) WriteAt(b []byte, off int64) (int, error) {
+	if off != o.at {
+		return 0, fmt.Errorf("writing at byte %d, after byte %d: %w", off, o.at, errors.ErrUnsupported)
+	}
+	n, err := o.w.Write(b)
+	o.at += int64(n)
+	return n, err
+}
+
+func (f *packedForm) segment(name string, write func(out io.WriterAt) error) error {
+	s, err := f.w.Create(backupWAL+"/"+name, ' ', f.s.Clock())
+	if err != nil {
+		return err
+	}
+	if err := write(&inOrder{w: s}); err != nil {
+		s.Drop()
+		return err
+	}
+	_, _, err = s.Commit()
+	return err
+}
+
+func (f *packedForm) file(name string, data []byte) error {
+	return f.w.Add(name, ' ', f.s.Clock(), data, sha256.Sum256(data))
+}
+
+// check does nothing: finish reads the file again.
+func (f *packedForm) check(context.Context, *repair.BackupInfo) error { return nil }
+
+// log returns the log of the store, which is held: the copy of it cannot be read yet.
+func (f *packedForm) log(*repair.BackupInfo) *past.Log { return f.s.Log.Past() }
+
+func (f *packedForm) finish(ctx context.Context, info *repair.BackupInfo, manifest []byte, _ []string) error {
+	for _, s := range f.lists {
+		if err := f.unspool(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := f.file(repair.BackupName, manifest); err != nil {
+		return err
+	}
+	err := f.w.Close()
+	f.w = nil
+	if err == nil && f.seal != nil {
+		err = f.seal.Close()
+	}
+	if err == nil {
+		err = f.buffer.Flush()
+	}
+	if err != nil || f.out == nil {
+		return err
+	}
+	if err := f.out.Sync(); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", f.n.dir, errs.ErrSyncFailed, err)
+	}
+	if err := f.readBack(ctx, info); err != nil {
+		return fmt.Errorf("verifying the copy: %w", err)
+	}
+	return f.n.finishFile(packedPart)
+}
+
+func (f *packedForm) unspool(ctx context.Context, s *spool) error {
+	if err := s.enc.Close(); err != nil {
+		return err
+	}
+	dec, err := zstd.NewReader(&s.b, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer dec.Close()
+	to, err := f.w.Create(s.name, ' ', f.s.Clock())
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 64<<10)
+	for err == nil {
+		var n int
+		if n, err = dec.Read(b); n > 0 {
+			if _, werr := to.Write(b[:n]); werr != nil {
+				err = werr
+			}
+		}
+		err = cmp.Or(ctx.Err(), err)
+	}
+	if !errors.Is(err, io.EOF) {
+		to.Drop()
+		return err
+	}
+	_, _, err = to.Commit()
+	return err
+}
+
+// readBack reads the file again from the disk. Of a sealed backup it compares the bytes, because only the owner of the
+// identity can open it; each block was compared before it was sealed.
+func (f *packedForm) readBack(ctx context.Context, info *repair.BackupInfo) error {
+	h := sha256.New()
+	b := make([]byte, copyPiece)
+	for at := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := f.out.ReadAt(b, at)
+		h.Write(b[:n])
+		if at += int64(n); errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(h.Sum(nil), f.sum.Sum(nil)) {
+		return damagedBackup(filepath.Base(f.n.dir), errors.New("the file differs from what was written"))
+	}
+	if f.seal != nil {
+		return nil
+	}
+	p, err := openPacked(f.n.fs, f.out, f.size, f.n.dir)
+	if err != nil {
+		return err
+	}
+	again, err := checkAll(ctx, p, f.n.dir, nil)
+	if err == nil && again.Sum != info.Sum {
+		err = damagedBackup(repair.BackupName, errors.New("the content differs from what was backed up"))
+	}
+	return errors.Join(append(p.p.Damage(), err)...)
+}
+
+func (f *packedForm) discard() error {
+	if f.w != nil {
+		f.w.Abort()
+		f.w = nil
+	}
+	if f.n == nil {
+		return nil
+	}
+	return errors.Join(f.closeFile(), f.n.discard())
+}
+
+func (f *packedForm) closeFile() (err error) {
+	if f.out != nil {
+		err, f.out = f.out.Close(), nil
+	}
+	return err
+}
+
+func (f *packedForm) close() error {
+	if f.n == nil {
+		return nil
+	}
+	return errors.Join(f.closeFile(), f.n.close())
+}
+
+func (f *packedForm) leftovers() []string {
+	if f.n == nil {
+		return nil
+	}
+	return f.n.left
+}
+
+// finishFile gives a file of the unfinished folder, which is durable, the name that the user asked for, and removes the
+// folder.
+func (n *newFolder) finishFile(name string) error {
+	if err := n.fs.SyncDir(n.part); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", n.part, errs.ErrSyncFailed, err)
+	}
+	if err := n.fs.RenameNew(n.path(name), n.dir); err != nil {
+		return fmt.Errorf("naming %s: %w", n.dir, err)
+	}
+	if err := n.fs.SyncDir(filepath.Dir(n.dir)); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", filepath.Dir(n.dir), errs.ErrSyncFailed, err)
+	}
+	if err := n.discard(); err != nil {
+		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	}
+	return nil
+}
