@@ -42,8 +42,8 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		"quarantine drop": complete.Quarantine(a),
 		"config get":      once(complete.Words(settingNames()...)), "config set": settingAndValue,
 		"config unset": complete.Words(settingNames()...),
-		"init":         once(complete.Folders), "demo": once(complete.Folders), "backup": once(complete.Folders),
-		"manual": once(complete.Folders), "restore": complete.Folders,
+		"init":         once(complete.Folders), "demo": once(complete.Folders), "backup": once(files),
+		"manual": once(complete.Folders), "restore": files,
 		"import": files, "note import": once(complete.Folders), "note export": once(complete.Folders),
 		"note adopt": once(complete.Folders), "note release": once(complete.Folders),
 	}
@@ -71,7 +71,7 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 		"import --zone": complete.Words("UTC", "Local"),
 		"export --to":   complete.Words(string(importer.JSONL), string(importer.ServerMemory)),
 		"--tools":       complete.Words(append(mcpserver.Groups(), mcpserver.AllGroups)...),
-		"--tokens":      files, "--tls-cert": files, "--tls-key": files,
+		"--identity":    files, "--tokens": files, "--tls-cert": files, "--tls-key": files,
 		"migrate --to": complete.Folders, "restore --log": complete.Folders,
 	}
 }

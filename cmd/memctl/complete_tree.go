@@ -62,6 +62,9 @@ func once(f cobra.CompletionFunc) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		if f == nil { // names of files
+			return nil, cobra.ShellCompDirectiveDefault
+		}
 		return f(cmd, args, begun)
 	}
 }

@@ -20,18 +20,19 @@ const secret = "CANARY-5f1b2e"
 
 // The folders of a box. The commands run in sub, and find the store above it.
 const (
-	storeDir  = "project/storage"
-	subDir    = "project/sub"
-	backupDir = "backup"      // a backup of the store
-	begunDir  = "begun"       // a copy that migrate has begun
-	inputDir  = "input"       // the inputs of commands
-	outDir    = "out"         // the outputs of commands
-	tempDir   = "temp"        // TMPDIR
-	homeDir   = "home"        // HOME
-	stateDir  = "state"       // XDG_STATE_HOME
-	secretDir = "secrets"     // what links to folders outside name
-	otherDir  = "other-store" // somebody else's
-	targetDir = "elsewhere"   // what a replaced thing was moved to, and is linked from
+	storeDir   = "project/storage"
+	subDir     = "project/sub"
+	backupDir  = "backup"      // a backup of the store
+	packedFile = "packed"      // the same in one file
+	begunDir   = "begun"       // a copy that migrate has begun
+	inputDir   = "input"       // the inputs of commands
+	outDir     = "out"         // the outputs of commands
+	tempDir    = "temp"        // TMPDIR
+	homeDir    = "home"        // HOME
+	stateDir   = "state"       // XDG_STATE_HOME
+	secretDir  = "secrets"     // what links to folders outside name
+	otherDir   = "other-store" // somebody else's
+	targetDir  = "elsewhere"   // what a replaced thing was moved to, and is linked from
 )
 
 // box is a copy of a template: the store and its surroundings.

@@ -94,6 +94,9 @@ func commands() []command {
 		{name: "service install", args: []string{"service", "install", "--print"}},
 		{name: "service uninstall", args: []string{"service", "uninstall"}},
 		{name: "backup", args: []string{"backup", "{box}/out/backup"}},
+		{name: "backup --packed", args: []string{"backup", "--packed", "{box}/out/packed"}},
+		{name: "backup --check, packed", args: []string{"backup", "--check", "{box}/packed"}, takes: []string{"packed"}},
+		{name: "restore, packed", args: []string{"restore", "{box}/packed", "{box}/out/restored"}, takes: []string{"packed"}},
 		{name: "backup --check", args: []string{"backup", "--check", "{box}/backup"}, takes: []string{"backup"}},
 		{name: "restore", args: []string{"restore", "{box}/backup", "{box}/out/restored"}, takes: []string{"backup"}},
 		{name: "restore --log", args: []string{"restore", "{box}/backup", "{box}/out/restored", "--log", store},
@@ -177,7 +180,7 @@ func commands() []command {
 			c.store = false
 		}
 		switch c.name {
-		case "backup --check", "restore":
+		case "backup --check", "restore", "backup --check, packed", "restore, packed":
 			c.store = false
 		}
 	}

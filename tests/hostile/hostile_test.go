@@ -63,6 +63,7 @@ func (tp *template) places(t *testing.T) []place {
 		add("above", name)
 	}
 	walk("backup", backupDir)
+	walk("backup", packedFile)
 	walk("begun", begunDir)
 	walk("input", inputDir)
 	return all

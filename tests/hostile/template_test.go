@@ -106,6 +106,7 @@ func (tp *template) fill(t *testing.T) {
 	tp.rot(t, "memories/c.json")
 	do("repair", "--apply") // leaves notes and a manifest in quarantine/
 	do("backup", tp.path(backupDir))
+	do("backup", "--packed", tp.path(packedFile))
 	do("migrate", "--to", tp.path(begunDir))
 	do("verify")
 	tp.leave(t)

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -11,10 +12,19 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/locate"
+	"github.com/varve-db/varve/cmd/memctl/internal/seal"
 )
 
+// backupFlags are the flags of backup.
+type backupFlags struct {
+	check, packed bool
+	recipients    []string
+	single        bool
+	identity      string
+}
+
 func Backup(a *cli.App) *cobra.Command {
-	var check bool
+	var f backupFlags
 	c := &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the store while other processes use it",
@@ -22,26 +32,113 @@ func Backup(a *cli.App) *cobra.Command {
 memctl restore can restore every moment between the two. No process has to stop. The folder gets
 its name only after everything was written and read back; if much more is written meanwhile than
 the log may hold, the backup fails, and no other process is affected. --check reads a backup from
-end to end instead.`,
-		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
-		Args:    cli.Exactly(1, "the folder of the backup"),
+end to end instead.
+
+--packed writes one compressed file in place of the folder, several times smaller and faster to
+make; - is standard output, which cannot be read back. memctl restore and --check take either.
+
+--recipient seals a packed backup with age, names and metadata included: only the identity of a
+recipient opens it. This machine needs no identity, so it checks the sealed bytes; --check with
+--identity checks all. Give two recipients, or --single-recipient: once all identities are lost, the
+backup is too.`,
+		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31\n" +
+			"  memctl backup --packed /mnt/backups/$(date +%F).varve\n" +
+			"  memctl backup --packed - | ssh host 'cat > today.varve'\n" +
+			"  memctl backup --packed --recipient age1… --recipient age1… today.varve.age",
+		Args: cli.Exactly(1, "the folder or file of the backup"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
-			if check {
-				info, err := varve.CheckBackup(cmd.Context(), args[0])
-				if err != nil {
-					return unsound(a, err)
+			if err := f.validate(cmd.CommandPath()); err != nil {
+				return err
+			}
+			switch out := args[0] == stdout; {
+			case f.check:
+				return checkBackup(cmd.Context(), a, args[0], f.identity)
+			case out && !f.packed:
+				return cli.Usagef(cmd.CommandPath(), "a folder cannot be written to standard output: add --packed")
+			case out && a.Document != nil:
+				return cli.Usagef(cmd.CommandPath(), "standard output gets the backup: name a file, or omit --json")
+			case out && a.Out.Screen:
+				return cli.Usagef(cmd.CommandPath(),
+					"the backup is not text, and standard output is a terminal: redirect it, or name a file")
+			case !out:
+				if above, err := a.Outside(args[0], "a backup"); err != nil && (above == "" || !isBackups(args[0], above)) {
+					return cli.WithFix(err, "name a folder outside of it, or in its backups/")
 				}
-				backedUp(a, "is sound", args[0], &info)
-				return nil
 			}
-			if above, err := a.Outside(args[0], "a backup"); err != nil && (above == "" || !isBackups(args[0], above)) {
-				return cli.WithFix(err, "name a folder outside of it, or in its backups/")
+			o := varve.BackupOptions{Packed: f.packed}
+			if len(f.recipients) > 0 {
+				var err error
+				if o.Seal, err = seal.Recipients(f.recipients); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--recipient: %w", err)
+				}
 			}
-			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				return backUp(cmd.Context(), a, st, args[0], o)
+			})
 		}),
 	}
-	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end instead of making one")
+	c.Flags().BoolVar(&f.check, "check", false, "read a backup from end to end instead of making one")
+	c.Flags().BoolVar(&f.packed, "packed", false, "write one compressed file in place of a folder; - is standard output")
+	c.Flags().StringArrayVar(&f.recipients, "recipient", nil,
+		"seal a packed backup for the owner of this public key of age (age1…); repeatable")
+	c.Flags().BoolVar(&f.single, "single-recipient", false, "one recipient is enough: its identity is kept in two places")
+	c.Flags().StringVar(&f.identity, "identity", "", "with --check, a `file` with the identity that opens a sealed backup")
 	return c
+}
+
+// validate returns an error for flags that do not go together. Asked for a seal, memctl never writes plain text.
+func (f *backupFlags) validate(command string) error {
+	switch sealed := len(f.recipients) > 0; {
+	case f.check && (f.packed || sealed || f.single):
+		return cli.Usagef(command, "--check recognizes a packed or sealed backup: omit --packed and --recipient")
+	case f.identity != "" && !f.check:
+		return cli.Usagef(command, "--identity opens a sealed backup: it needs --check")
+	case f.single && !sealed:
+		return cli.Usagef(command, "--single-recipient needs --recipient")
+	case sealed && !f.packed:
+		return cli.Usagef(command, "only a packed backup is sealed: add --packed")
+	case len(f.recipients) == 1 && !f.single:
+		return cli.Usagef(command, "with one recipient, the backup is lost when its identity is: give a second --recipient, "+
+			"or --single-recipient if the identity is kept in two places")
+	case f.single && len(f.recipients) > 1:
+		return cli.Usagef(command, "%d recipients are given: omit --single-recipient", len(f.recipients))
+	}
+	return nil
+}
+
+// checkBackup reads a backup from end to end.
+func checkBackup(ctx context.Context, a *cli.App, path, identity string) error {
+	unseal, err := unsealing(identity)
+	if err != nil {
+		return err
+	}
+	info, err := varve.CheckSealedBackup(ctx, given(path), unseal)
+	if err != nil {
+		return unsound(a, err)
+	}
+	backedUp(a, "is sound", path, &info)
+	return nil
+}
+
+// unsealing returns the function that opens sealed backups, nil without a file of identities.
+func unsealing(identity string) (varve.Unseal, error) {
+	if identity == "" {
+		return nil, nil
+	}
+	return seal.Identities(identity)
+}
+
+// stdout is the path that means standard output.
+const stdout = "-"
+
+// given returns the path of a backup that a user has named, or if that is a link to a file, where it leads.
+func given(path string) string {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+	}
+	return path
 }
 
 // isBackups reports whether a folder is in the store's folder for backups.
@@ -65,12 +162,23 @@ func unsound(a *cli.App, err error) error {
 	return cli.WithFix(err, fix)
 }
 
-func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error {
-	progress, done := a.Bar("backing up")
-	info, err := st.Backup(ctx, dir, varve.BackupOptions{Progress: progress})
+func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string, o varve.BackupOptions) error {
+	var done func()
+	o.Progress, done = a.Bar("backing up")
+	to := dir
+	if dir == stdout {
+		to, o.Output = "", a.Out.Stream // a.Out escapes what a terminal would misread
+	}
+	info, err := st.Backup(ctx, to, o)
 	done()
 	if err != nil {
 		return err
+	}
+	if dir == stdout {
+		a.Note("the backup is complete: %s, %s; what was written to standard output was not read back: "+
+			"memctl backup --check FILE does that", documents(info.Memories, info.Assemblies), cli.Size(info.Bytes))
+		notBackedUp(a, &info)
+		return nil
 	}
 	backedUp(a, "is complete", dir, &info)
 	tellLeft(a, info.Left)
@@ -137,6 +245,11 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 		a.Say("--at takes any moment from %s to %s; with --log STORE also later ones", s.From.Format(time.RFC3339Nano),
 			s.To.Format(time.RFC3339Nano))
 	}
+	notBackedUp(a, info)
+}
+
+// notBackedUp reports the documents that could not be read and are not in the backup.
+func notBackedUp(a *cli.App, info *varve.BackupInfo) {
 	for _, d := range info.Damaged {
 		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID),
 			varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))

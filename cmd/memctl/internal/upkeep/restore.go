@@ -15,13 +15,13 @@ import (
 )
 
 func Restore(a *cli.App) *cobra.Command {
-	var at, log, spelled string
+	var at, log, spelled, identity string
 	var strict, withPurged bool
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
 		Short: "Create a new store from a backup, as of any moment",
-		Long: `Create a store from a backup in a new folder, as of the end of the backup or, with --at, as of any
-moment that its log covers. With --log, the restore continues in the log and the archive of the
+		Long: `Create a store from a backup, a folder or a packed file, in a new folder, as of the end of the backup
+or, with --at, as of any moment that its log covers. With --log, the restore continues in the log and the archive of the
 store that was backed up, if it still exists: a backup of yesterday and the store of today give
 every moment between. A time ends at the last commit at which the clock said that time or an earlier
 one; what was committed before that is restored too, also while the clock was ahead. Of a damaged
@@ -52,6 +52,10 @@ the purge does not know of it, so without --log such a backup restores what was 
 					o.Time = t.From
 				}
 			}
+			var err error
+			if o.Unseal, err = unsealing(identity); err != nil {
+				return err
+			}
 			return restoreBackup(cmd.Context(), a, args[0], args[1], o, spelled)
 		}),
 	}
@@ -59,6 +63,7 @@ the purge does not know of it, so without --log such a backup restores what was 
 		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version, "+
 			"which a number alone is")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
+	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed backup")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
 	c.Flags().BoolVar(&withPurged, "with-purged", false, "restore also what was purged since")
 	return c
@@ -91,7 +96,7 @@ type rescued struct {
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")
-	r, err := varve.Restore(ctx, backup, dir, &o)
+	r, err := varve.Restore(ctx, given(backup), dir, &o)
 	done()
 	var moment *varve.MomentError
 	if errors.As(err, &moment) {
@@ -110,7 +115,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 				" reads all of the backup; restore an older one, or if the store still exists, make a new one: memctl backup DIR")
 	}
 	if errors.Is(err, varve.ErrNoStore) {
-		err = cli.WithFix(err, "name a folder made by memctl backup, and a store with --log")
+		err = cli.WithFix(err, "name a folder or file made by memctl backup, and a store with --log")
 	}
 	if err != nil {
 		return err

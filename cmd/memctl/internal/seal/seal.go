@@ -1,0 +1,68 @@
+package seal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"filippo.io/age"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Recipients returns a function that encrypts to all of the recipients; see varve.BackupOptions.Seal. Errors do not
+// contain what was given: it may be an identity.
+func Recipients(given []string) (func(io.Writer) (io.WriteCloser, error), error) {
+	var list []age.Recipient
+	seen := map[string]bool{}
+	for i, text := range given {
+		text = strings.TrimSpace(text)
+		if strings.HasPrefix(text, "AGE-SECRET-KEY-") {
+			return nil, fmt.Errorf("recipient %d is an identity, which is secret: %w → give its public key, age1…, and "+
+				"make a new identity if others could read this one on the command line", i+1, varve.ErrInvalid)
+		}
+		found, err := age.ParseRecipients(strings.NewReader(text))
+		if err != nil || len(found) != 1 {
+			return nil, fmt.Errorf("recipient %d is not a public key of age (age1…): %w", i+1, varve.ErrInvalid)
+		}
+		if seen[text] {
+			return nil, fmt.Errorf("recipient %d is given twice: %w", i+1, varve.ErrInvalid)
+		}
+		seen[text] = true
+		list = append(list, found[0])
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no recipient is given: %w", varve.ErrInvalid)
+	}
+	// Whether the recipients go together is known when they are used.
+	if _, err := age.Encrypt(io.Discard, list...); err != nil {
+		return nil, fmt.Errorf("%w: %w", varve.ErrInvalid, err)
+	}
+	return func(w io.Writer) (io.WriteCloser, error) { return age.Encrypt(w, list...) }, nil
+}
+
+// Identities returns a function that decrypts with the identities in a file; see varve.Unseal.
+func Identities(file string) (varve.Unseal, error) {
+	f, err := vfs.OpenGiven(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the identity: %w", err)
+	}
+	defer f.Close()
+	ids, err := age.ParseIdentities(f)
+	if err != nil { // the error of age has a number of a line, and nothing of the file
+		return nil, fmt.Errorf("%s has no identity of age (AGE-SECRET-KEY-…): %w: %w → an identity that is encrypted must "+
+			"be decrypted first (age -d)", file, varve.ErrInvalid, err)
+	}
+	return func(sealed io.ReaderAt, size int64) (io.ReaderAt, int64, error) {
+		plain, n, err := age.DecryptReaderAt(sealed, size, ids...)
+		if no := (*age.NoIdentityMatchError)(nil); errors.As(err, &no) {
+			return nil, 0, fmt.Errorf("%w: no identity in %s opens it", varve.ErrInvalid, file)
+		}
+		if err != nil && !errors.Is(err, varve.ErrCorrupt) {
+			err = &varve.CorruptionError{Path: "the sealed file", Offset: -1, Err: err}
+		}
+		return plain, n, err
+	}, nil
+}
