@@ -129,8 +129,8 @@ type RestoreOptions struct {
 	// archive of that store from the end of the backup, up to the requested moment or to the end of the log. The folder
 	// is only read.
 	Log string
-	// WithPurged also restores what was purged after the backup. Without it a restore omits everything that is purged
-	// according to the backup or to the store of Log, at whatever moment.
+	// WithPurged also restores documents that were purged after the backup. Without it, a restore to any moment
+	// omits everything that is purged according to the backup or to the store of Log.
 	WithPurged bool
 	// Unseal opens a sealed backup (BackupOptions.Seal).
 	Unseal Unseal

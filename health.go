@@ -59,7 +59,7 @@ type Health struct {
 	// has the reason.
 	Copy CopyHealth
 
-	// Notes is what is known of the notes.
+	// Notes describes the state of the notes.
 	Notes NotesHealth
 
 	// SettingsUnknown reports that config.json is missing or not valid, which Problems explains: until it is valid, no
@@ -68,7 +68,7 @@ type Health struct {
 	SettingsUnknown bool
 }
 
-// CopyHealth reports what is known of a copy elsewhere that follows the log of the store.
+// CopyHealth describes a copy of the store elsewhere that follows its log.
 type CopyHealth struct {
 	Follows bool      // there is a copy; the other fields are zero otherwise
 	Sent    uint64    // the position up to which the copy has the log
@@ -88,8 +88,8 @@ type NotesHealth struct {
 	Unwatched bool
 }
 
-// EmbedderHealth reports what is known about Options.Embed. An embedder that is down is a problem
-// of the store only while memories wait for it.
+// EmbedderHealth describes the state of Options.Embed. An embedder that is down is a problem of the store only
+// while memories wait for it.
 type EmbedderHealth struct {
 	State    EmbedderState
 	Since    time.Time // time of the first of these failures

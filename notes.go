@@ -34,7 +34,7 @@ type Notes struct{ st *Store }
 // Notes returns the notes of the store.
 func (st *Store) Notes() Notes { return Notes{st} }
 
-// NoteInfo is what is known of a note without its content.
+// NoteInfo describes a note without its content.
 type NoteInfo struct {
 	Path        string
 	ID          string // the UUID version 5 of the path at which it was created; a rename keeps it
@@ -46,7 +46,8 @@ type NoteInfo struct {
 	Properties  NoteProperties
 }
 
-// NoteProperties are the properties of a note that are not in its file.
+// NoteProperties are the properties of a note that are not in its file: the time at which it expires, and its
+// tags and other metadata.
 type NoteProperties struct {
 	SessionID string
 	ExpiresAt time.Time // from then on the note does not exist; zero: never
@@ -90,7 +91,7 @@ func infoOf(i notes.Info) NoteInfo {
 		Properties: NoteProperties(i.Properties)}
 }
 
-// Read returns a note, or ErrNotFound.
+// Read returns the note at a path. If there is none, the error is ErrNotFound.
 func (ns Notes) Read(ctx context.Context, path string) (Note, error) {
 	n, err := ns.st.inner.Notes.Read(ctx, path)
 	if err != nil {
@@ -112,16 +113,18 @@ func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ..
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
 
-// WriteAt is Write for content that was written earlier, such as that of an imported file: at becomes UpdatedAt of the
-// note, and CreatedAt of a new one. A time in the future counts as now.
+// WriteAt is like Write, for content that was written earlier, such as that of an imported file: the parameter
+// at becomes UpdatedAt of the note, and also CreatedAt if the note is new. A time in the future is replaced by
+// the current time.
 func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time,
 	conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
 }
 
-// Update replaces the content of a note (nil: it stays) and gives it another path ("": it stays), in one commit. The
-// conditions are judged against the note at the old path. ErrNotFound if there is none; a *ConflictError without a hash
-// if there is one at the new path, and a *FieldError if another note makes that path impossible.
+// Update replaces the content of a note (nil keeps it) and moves it to another path ("" keeps the path), in one
+// commit. The conditions are evaluated against the note at the old path. If there is no note at the old path,
+// the error is ErrNotFound. If there is a note at the new path, it is a *ConflictError without a hash. If
+// another note makes the new path impossible, it is a *FieldError.
 func (ns Notes) Update(ctx context.Context, path, to string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Update(ctx, path, to, content, conditionsOf(conds)))
 }
@@ -137,29 +140,29 @@ func (ns Notes) Edit(ctx context.Context, path, from, to string, conds ...Cond) 
 	return written(ns.st.inner.Notes.Edit(ctx, path, from, to, conditionsOf(conds)))
 }
 
-// Insert inserts text after a line of a note; 0 is the beginning. If something follows, the text gets a line break at
-// its end if it has none.
+// Insert inserts text after a line of a note; line 0 means the beginning of the note. If lines follow, and text
+// has no line break at its end, one is added.
 func (ns Notes) Insert(ctx context.Context, path string, line int, text string, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Insert(ctx, path, line, text, conditionsOf(conds)))
 }
 
-// AdoptFiles adopts the files in a folder of notes, "" for all, that were created or edited by hand, as a process that
-// watches the files does by itself. It returns how many versions this process adopted meanwhile. A file that cannot be
-// a note is left unchanged, and reported by an event.
+// AdoptFiles stores as versions the files in a folder of notes ("" means all notes) that were created or edited
+// by hand, as a process that watches the files does by itself. It returns the number of versions that this
+// process adopted during the call. A file that cannot be a note is left unchanged, and reported by an event.
 func (ns Notes) AdoptFiles(ctx context.Context, folder string) (int, error) {
 	n, err := ns.st.inner.Notes.AdoptFiles(ctx, folder, adopt.NewFiles(ns.st.inner.Adopter))
 	ns.st.inner.Engine.Commits().Add(int64(n)) // the caller requested them
 	return n, err
 }
 
-// NotesUsage is how many notes there are, and how many bytes they have.
+// NotesUsage has the number of notes, and the sum of their sizes in bytes.
 type NotesUsage struct {
 	Notes int64
 	Bytes int64
 }
 
-// Usage returns how many notes there are in a folder, "" for all, and how many bytes they have. It reads the lines of
-// the index.
+// Usage returns the number and the total size of the notes in a folder, "" for all notes. It reads the index,
+// not the notes.
 func (ns Notes) Usage(ctx context.Context, folder string) (u NotesUsage, err error) {
 	for e, err := range ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder}) {
 		if err != nil {
@@ -171,27 +174,29 @@ func (ns Notes) Usage(ctx context.Context, folder string) (u NotesUsage, err err
 	return u, nil
 }
 
-// LeftOut is a file in the folder notes that is no note: it belongs to its owner, is left as it is, and has no history.
+// LeftOut is a file in the folder notes/ that the store does not treat as a note: it is not changed, and has no
+// history.
 type LeftOut struct {
 	Path string // relative to the store
 	Why  LeftOutReason
 }
 
-// LeftOutReason is why a file is no note.
+// LeftOutReason is the reason why a file in notes/ is not a note.
 type LeftOutReason string
 
-// The reasons.
+// The reasons why a file in notes/ is not a note.
 const (
 	LeftOutLink    = LeftOutReason(adopt.LeftLink)    // links are not followed
 	LeftOutSpecial = LeftOutReason(adopt.LeftSpecial) // a FIFO, a socket, a device
 	LeftOutLarge   = LeftOutReason(adopt.LeftLarge)   // more than 16 MiB
 	LeftOutHidden  = LeftOutReason(adopt.LeftHidden)  // its name, or that of a folder that it is in, begins with a dot
 	LeftOutIgnored = LeftOutReason(adopt.LeftIgnored) // by notes_ignore in config.json
-	LeftOutName    = LeftOutReason(adopt.LeftName)    // no path of a note has such a name
+	LeftOutName    = LeftOutReason(adopt.LeftName)    // the name is not allowed in the path of a note
 )
 
-// LeftOut yields the files in the folder notes that are no notes, by path. It looks at each file. An error, including
-// that of ctx, is the last value. Files that should be notes and cannot be are those of Admin.RefusedEdits.
+// LeftOut yields the files in the folder notes/ that are not notes, in the order of their paths. It looks at
+// every file there. An error, including that of ctx, is the last value. Files that should be notes but cannot
+// be adopted are yielded by Admin.RefusedEdits instead.
 func (ns Notes) LeftOut(ctx context.Context) iter.Seq2[LeftOut, error] {
 	return func(yield func(LeftOut, error) bool) {
 		for l, err := range ns.st.inner.Adopter.LeftOut(ctx) {
@@ -207,38 +212,40 @@ func (ns Notes) SetProperties(ctx context.Context, path string, p NoteProperties
 	return written(ns.st.inner.Notes.SetProperties(ctx, path, notes.Properties(p), conditionsOf(conds)))
 }
 
-// Rename gives a note, or all notes in a folder, another path, in one commit, and returns how many notes it moved. The
-// history follows, and the ids stay. Rename returns an error if a note or a folder is at the new path, if the new path
-// is inside the old one, and for a folder with more bytes than a commit takes (ErrBatchTooLarge).
+// Rename moves a note, or all notes in a folder, to another path, in one commit, and returns the number of
+// notes that it moved. The notes keep their ids and their history. Rename returns an error if a note or a
+// folder is at the new path already, if the new path is inside the old one, and for a folder with more bytes
+// than one commit takes (ErrBatchTooLarge).
 func (ns Notes) Rename(ctx context.Context, from, to string) (int, error) {
 	return ns.st.inner.Notes.Rename(ctx, from, to)
 }
 
-// Delete deletes a note; ErrNotFound if there is none.
+// Delete deletes the note at a path. If there is none, the error is ErrNotFound.
 func (ns Notes) Delete(ctx context.Context, path string, conds ...Cond) error {
 	return ns.st.inner.Notes.Delete(ctx, path, conditionsOf(conds))
 }
 
-// DeleteFolder deletes all notes in a folder, and returns their number; ErrNotFound if there are none. More than 512
-// notes are deleted in several commits.
+// DeleteFolder deletes all notes in a folder and returns their number. If there are none, the error is
+// ErrNotFound. More than 512 notes are deleted in several commits.
 func (ns Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	return ns.st.inner.Notes.DeleteFolder(ctx, folder)
 }
 
-// List yields the notes in a folder, "" for all, by path. With a depth above 0 it yields entries at most that many
-// segments below the folder: notes, and the folders of notes that are deeper.
+// List yields the notes in a folder, "" for all notes, in the order of their paths. If depth is above 0, it
+// yields the notes that are at most that many segments below the folder, and in place of deeper notes the
+// folders at that depth that contain them.
 func (ns Notes) List(ctx context.Context, folder string, depth int) iter.Seq2[NoteEntry, error] {
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth}))
 }
 
-// ListAfter is List from behind an entry of such a listing: behind the note at a path, or, if a slash ends it, behind
-// the folder. The entry need not be there any more.
+// ListAfter is like List, but begins after the entry after of such a listing: the path of a note, or the path
+// of a folder with a slash at its end. That entry need not exist any more.
 func (ns Notes) ListAfter(ctx context.Context, folder string, depth int, after string) iter.Seq2[NoteEntry, error] {
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth, After: after}))
 }
 
-// Glob yields the notes whose paths match a pattern, by path: segments as in path.Match, and ** for any number of
-// segments.
+// Glob yields the notes whose paths match a pattern, in the order of their paths. A segment of the pattern is
+// matched as by path.Match; ** matches any number of segments.
 func (ns Notes) Glob(ctx context.Context, pattern string) iter.Seq2[NoteEntry, error] {
 	return entries(ns.st.inner.Notes.Glob(ctx, pattern))
 }
@@ -257,8 +264,8 @@ func entries(list iter.Seq2[notes.Entry, error]) iter.Seq2[NoteEntry, error] {
 	}
 }
 
-// Grep yields the lines that match a regular expression, of the note or the notes in the folder at a path, "" for all
-// notes. A note that is not text is skipped.
+// Grep yields the lines that match a regular expression, in the note at a path or in all notes of the folder at
+// that path; "" means all notes. Notes that are not text are skipped.
 func (ns Notes) Grep(ctx context.Context, path string, re *regexp.Regexp) iter.Seq2[NoteMatch, error] {
 	return func(yield func(NoteMatch, error) bool) {
 		for m, err := range ns.st.inner.Notes.Grep(ctx, path, re.Match) {
@@ -269,9 +276,9 @@ func (ns Notes) Grep(ctx context.Context, path string, re *regexp.Regexp) iter.S
 	}
 }
 
-// History yields the versions of the note at a path that are still kept, by version, including those from before it was
-// renamed, whose ID is the path at that time, and those of other notes that were at this path before. See
-// Store.History.
+// History yields the versions that are kept of the note at a path, ordered by version. Versions from before a
+// rename are included; their ID is the path at that time. So are versions of other notes that were at this path
+// earlier. See Store.History.
 func (ns Notes) History(ctx context.Context, path string) iter.Seq2[Version, error] {
 	st := ns.st
 	return engine.Whole(ctx, func(yield func(Version, error) bool) {
@@ -305,17 +312,17 @@ func (ns Notes) GetAt(ctx context.Context, path string, version uint64) (Version
 // NoteVersion is one version of a note. A rename is one version.
 type NoteVersion struct {
 	LSN         uint64
-	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
-	Path        string    // at that time
-	From        string    // of a rename, the path before it; "" otherwise
+	Time        time.Time // the clock's time at the commit; that of a later version may be earlier
+	Path        string    // path of the note at that version
+	From        string    // if the version is a rename, the path before it; "" otherwise
 	NoteID      string
-	CreatedAt   time.Time // of the note; zero if it is not known any more
+	CreatedAt   time.Time // time at which the note was created; zero if unknown
 	What        string    // "created", "changed" or "deleted"
 	Size        int64
 	ContentHash [32]byte // sha256 of the content
 	Writer      Writer   // Number 0: unknown
-	Cause       string   // why the store wrote it, see CommitChange; "": a caller asked for it
-	Redacted    bool     // its content was removed on purpose: Size and ContentHash are zero
+	Cause       string   // reason why the store wrote the version, see CommitChange; "": a caller requested it
+	Redacted    bool     // the content was removed on purpose: Size and ContentHash are zero
 	RedactedAt  time.Time
 	RedactedBy  Writer // Number 0: unknown
 }
@@ -326,7 +333,7 @@ type NoteLog struct {
 	log *notes.Log
 }
 
-// Log returns a NoteLog that begins with the oldest version that is kept.
+// Log returns a NoteLog whose first version is the oldest one that is kept.
 func (ns Notes) Log() *NoteLog { return &NoteLog{ns.st, ns.st.inner.Notes.Log()} }
 
 // LogFrom returns a NoteLog that begins at a position of the log, such as Stats.Durable. The NoteID of a version with
@@ -336,10 +343,11 @@ func (ns Notes) LogFrom(position uint64) *NoteLog {
 	return &NoteLog{ns.st, ns.st.inner.Notes.LogFrom(position)}
 }
 
-// Next yields the versions that are durable now and that the calls before have not yielded, in the order of their
-// commits; the first call yields last those of which only the file, or only the record of a redaction, is left. A part
-// that cannot be read yields its error, and later versions follow. The first call reads everything that is kept, the
-// next ones what was written since. Each call is read to its end; a NoteLog is not safe for concurrent use.
+// Next yields the versions of notes that are durable now and that earlier calls have not yielded, in the order
+// of their commits. The first call reads everything that is kept; its last versions are those of which only the
+// note's file, or only the record of a redaction, is left. Later calls read what was written since. A part that
+// cannot be read yields its error, and later versions follow. The loop over a call must run to its end. A
+// NoteLog is not safe for concurrent use.
 func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
 	return engine.Whole(ctx, func(yield func(NoteVersion, error) bool) {
 		l.log.Read(ctx, func(r notes.Revision, err error) bool { return yield(NoteVersion(r), err) })
@@ -350,8 +358,8 @@ func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
 // first call of Next.
 func (l *NoteLog) Position() uint64 { return l.log.Position() }
 
-// Redaction returns when and by which writer a version of the note at a path was redacted; false if it was not. The
-// error for a version that Purge removed is ErrNotFound.
+// Redaction returns when, and by which writer, a version of the note at a path was redacted. redacted is false
+// if the version was not redacted. For a version that Purge removed the error is ErrNotFound.
 func (ns Notes) Redaction(path string, version uint64) (at time.Time, by Writer, redacted bool, err error) {
 	if err := ns.st.inner.Engine.BeginUse(); err != nil {
 		return time.Time{}, Writer{}, false, err
@@ -363,10 +371,11 @@ func (ns Notes) Redaction(path string, version uint64) (at time.Time, by Writer,
 // FS returns the notes as a read-only file system, which uses ctx for each call.
 func (ns Notes) FS(ctx context.Context) fs.FS { return ns.st.inner.Notes.FS(ctx) }
 
-// Purge deletes notes and removes every trace of them from the store's folder, as Admin.Purge does with memories: their
-// properties, and also their history at the paths that they had before. If another note is at such a path now, the
-// versions from before are redacted, see PurgeVersion, and overwritten. Traces of a note that does not exist now are
-// searched as well: ErrNotFound if there are none.
+// Purge deletes notes and removes every trace of them from the store's folder, as Admin.Purge does with
+// memories. This includes their properties, and their history at the paths that they had before a rename. If
+// another note is at such a path now, the purged note's versions at that path are redacted, see PurgeVersion,
+// and overwritten. Traces of a note that does not exist now are removed as well; if there are none, the error
+// is ErrNotFound.
 func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error) {
 	k := ns.st.inner.Notes.Kind()
 	var ids []string
@@ -391,14 +400,15 @@ func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error
 	return r, err
 }
 
-// PurgeOneVersion removes the content of the version that was written at a path, and of no other one: a rename makes a
-// version with the content of the one before it, which stays. See Admin.PurgeVersion.
+// PurgeOneVersion removes the content of the one version that was written at a path. It does not remove the
+// copy of this content that a rename of the note has made as a version of its own. See Admin.PurgeVersion.
 func (ns Notes) PurgeOneVersion(ctx context.Context, path string, version uint64) (*Redaction, error) {
 	return ns.st.redact(ctx, ns.st.inner.Notes.Kind(), path, version)
 }
 
-// PurgeVersion removes the content of one version of the note at a path, which may be from before it was renamed; see
-// Admin.PurgeVersion. A rename makes a version with the content of the previous one: the two are removed together.
+// PurgeVersion removes the content of one version of the note at a path; the version may be from before the
+// note was renamed. A rename makes a version with the same content as the version before it: PurgeVersion
+// removes both. See Admin.PurgeVersion.
 func (ns Notes) PurgeVersion(ctx context.Context, path string, version uint64) (*Redaction, error) {
 	v, err := ns.GetAt(ctx, path, version)
 	if err != nil {

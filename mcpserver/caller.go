@@ -18,24 +18,24 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// caller is what the server knows of one connection. What it writes is by a writer of its own: a client that connects
-// again, and another one that gives the same name, are others.
+// caller is the state of one connected client. The client's changes have a writer of their own: a client that
+// connects again, or another one with the same name, is a different writer.
 type caller struct {
-	id      string // issued by the server
+	id      string // id that the server issued to the client
 	session *mcp.ServerSession
-	token   string // the name of its token
+	token   string // name of the client's access token
 
 	mu      sync.Mutex
 	project Project
-	known   bool   // project is as the roots are
-	asked   bool   // it was known before
-	told    string // for the next answer
+	known   bool   // project is that of the client's current roots
+	asked   bool   // project was determined before
+	told    string // line that the next answer contains
 }
 
 type callerKey struct{}
 
-// callers has the connections. On a transport with tokens, where each request may be a session of its own, the client
-// is known by its token.
+// callers has the state of each connected client. On a transport with tokens, where each request may have a
+// session of its own, a client is identified by its token.
 type callers struct {
 	mu     sync.Mutex
 	list   map[*mcp.ServerSession]*caller
@@ -80,8 +80,8 @@ func (cs *callers) of(req *mcp.CallToolRequest) *caller {
 	return c
 }
 
-// writer returns a context in which the writer is the client: with the name that it gave itself, that of its token, and
-// the id that was issued to it.
+// writer returns a context for changes by the client: their writer has the name that the client gave, the name
+// of its token, and the id that the server issued.
 func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host string) context.Context {
 	w := varve.Writer{Token: c.token}
 	if i := req.ClientInfo(); i != nil {
@@ -96,7 +96,7 @@ func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host stri
 	return varve.WithWriter(ctx, w)
 }
 
-// own returns the name of the writer by which undo finds what the client wrote.
+// own returns the name of the client's writer, by which undo finds the changes of the client.
 func (c *caller) own(host string) string {
 	if host != "" && c.token != "" {
 		return c.token
@@ -107,8 +107,8 @@ func (c *caller) own(host string) string {
 // rootsWait is how long a client may take to list its roots.
 const rootsWait = 10 * time.Second
 
-// learn finds out the project of the client before a call that needs it. It returns a result if the client has to be
-// asked for its roots first, as the protocol of newProtocol wants that.
+// learn determines the project of the client before a call that needs it. In the protocol of newProtocol, the
+// server can ask for the client's roots only in a result; if they are needed, learn returns that result.
 func (c *caller) learn(ctx context.Context, o *Options, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if o.Project == nil {
 		return nil, nil
@@ -134,14 +134,14 @@ func (c *caller) learn(ctx context.Context, o *Options, req *mcp.CallToolRequest
 	return nil, nil
 }
 
-// of returns the project of the client.
+// of returns the current project of the client.
 func (c *caller) of() Project {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.project
 }
 
-// news returns what the next answer tells, once.
+// news returns the line that the next answer of the client must contain, and clears it.
 func (c *caller) news() (told string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,11 +162,12 @@ func offersRoots(req *mcp.CallToolRequest) bool {
 	return p != nil && p.RootsV2 != nil
 }
 
-// rootsRequest is the name of the request for the roots in a result.
+// rootsRequest is the name under which a result requests the client's roots.
 const rootsRequest = "roots"
 
-// roots returns the folders that the client offers, nil if it offers none. A client that says that it has roots and
-// does not list them is not served: its memories might go to another project.
+// roots returns the folders that the client offers as roots, nil if it offers none. If a client declares roots
+// and does not list them, the error refuses the call: its memories might go to another project. In newProtocol,
+// roots may return a result that asks the client for its roots.
 func (c *caller) roots(ctx context.Context, req *mcp.CallToolRequest) ([]string, *mcp.CallToolResult, error) {
 	if c.session == nil || !offersRoots(req) {
 		return nil, nil, nil
@@ -208,7 +209,7 @@ func (c *caller) roots(ctx context.Context, req *mcp.CallToolRequest) ([]string,
 	return all, nil, nil
 }
 
-// folderOf returns the path that a URI of a file names.
+// folderOf returns the path of the folder that a file URI names; false if the URI names no local folder.
 func folderOf(uri string) (string, bool) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" {

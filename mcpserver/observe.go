@@ -8,21 +8,21 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Operation is a request that was answered; see Options.Observe. Method and Tool are of a fixed list, whatever a client
-// sends: "other" stands for the rest.
+// Operation describes a request that was answered; see Options.Observe. Method and Tool have values from a
+// fixed list, whatever a client sends; any other value is replaced by "other".
 type Operation struct {
-	Method string // as in the protocol: tools/call
-	Tool   string // of tools/call
-	Error  string // "": none; tool_error: the result of a tool that failed; error: the request was refused
+	Method string // method of the protocol, such as "tools/call"
+	Tool   string // name of the tool, if Method is "tools/call"
+	Error  string // "": none; "tool_error": the tool failed; "error": the request was refused
 	Took   time.Duration
 }
 
-// methods are the methods that Operation names.
+// methods are the values of Operation.Method, except "other".
 var methods = []string{"initialize", "server/discover", "ping", "tools/list", "tools/call", "resources/list",
 	"resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list",
 	"subscriptions/listen", "notifications/initialized", "notifications/cancelled"}
 
-// observe tells Options.Observe how long each request took.
+// observe is middleware that reports each request and its duration to Options.Observe.
 func (s *host) observe(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		begun := time.Now()

@@ -54,8 +54,8 @@ type updates struct {
 
 	mu    sync.Mutex
 	of    map[*mcp.ServerSession]bool
-	ended map[*mcp.ServerSession]bool // sessions whose end a goroutine awaits
-	stop  context.CancelFunc          // stops watching; nil: there are no subscribers
+	ended map[*mcp.ServerSession]bool // sessions for whose end a goroutine waits
+	stop  context.CancelFunc          // stops watching the store; nil: there are no subscribers
 }
 
 // subscriptions makes the server accept subscriptions. As with the reference server any URI is

@@ -22,7 +22,7 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// Groups of tools.
+// The groups of tools.
 const (
 	Graph  = "graph"  // the nine tools of the reference server, and its resource
 	Memory = "memory" // context, remember, recall, update, recent, forget, undo, history
@@ -38,8 +38,8 @@ const (
 // AllGroups stands for all groups in ChooseGroups.
 const AllGroups = "all"
 
-// ChooseGroups returns the groups that a user has named; AllGroups among them means all. An empty list and an unknown
-// name are errors that tell the names.
+// ChooseGroups returns the groups of tools that a user has named; AllGroups among the names means all groups.
+// For an empty list or an unknown name it returns an error that lists the valid names.
 func ChooseGroups(names []string) ([]string, error) {
 	chosen := []string{}
 	for _, name := range names {
@@ -57,10 +57,10 @@ func ChooseGroups(names []string) ([]string, error) {
 	return chosen, (&Options{Groups: chosen}).Validate()
 }
 
-// GroupNames returns the names that ChooseGroups takes, for a message.
+// GroupNames returns the names that ChooseGroups accepts, as text for a message.
 func GroupNames() string { return strings.Join(append(Groups(), AllGroups), ", ") }
 
-// Groups returns the names of all groups, in the order in which they are listed.
+// Groups returns the names of all groups of tools, in the order in which they are listed.
 func Groups() []string {
 	var names []string
 	for _, g := range groups() {
@@ -88,7 +88,7 @@ type group struct {
 	unasked      bool // offered if no groups are named
 }
 
-// groups returns all groups; a new group is one more line here.
+// groups returns all groups of tools. A new group needs a line here.
 func groups() []group {
 	return []group{
 		{Graph, lenient(graphTools()), graphInstructions, false},
@@ -105,16 +105,16 @@ func lenient(tools []tool) []tool {
 	return tools
 }
 
-// Project is what the memories of a client are about; see Options.Project.
+// Project is the project to which a client's memories belong; see Options.Project.
 type Project struct {
-	ID   string // as package internal/project makes it; "": none
-	Name string // for answers
+	ID   string // id from package internal/project; "": no project
+	Name string // name to show in answers
 }
 
-// Origin is what is known of where a client comes from.
+// Origin is what is known about the origin of a client.
 type Origin struct {
 	Roots []string        // the folders that the client offers as its roots; nil if it offers none, or has a token
-	Token *auth.TokenInfo // of a transport with tokens; nil on another one
+	Token *auth.TokenInfo // set on a transport with tokens; otherwise nil
 }
 
 // Options are the settings of a server. The zero value has the defaults.
@@ -143,27 +143,28 @@ type Options struct {
 	// Session is the Session of the Options.Writer of the store. The ids that the server issues to its clients are the
 	// Session of their writer if Session is "", and the Token otherwise.
 	Session string
-	// Structured has the tools of the group memory declare an output schema and answer with structured content too, for
-	// programs. It doubles what an answer costs a model.
+	// Structured makes the tools of the group memory declare an output schema, and add structured content to
+	// their answers, for programs. This doubles the tokens that an answer costs a model.
 	Structured bool
-	// Permits reports whether the client of a request may use a tool, by what the transport knows of the client (nil on a
-	// transport without tokens). What it may not use is not listed, and is refused as unknown. nil permits all.
+	// Permits reports whether the client of a request may use a tool. The argument client is what the transport
+	// knows about the client, nil on a transport without tokens. Tools that are not permitted are not listed,
+	// and calls of them are refused as calls of an unknown tool. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
-	// Observe is told of each request that was answered, by the goroutine that answers it. nil: nothing is.
+	// Observe, if not nil, is called for each request that was answered, by the goroutine that answers it.
 	Observe func(o Operation)
-	// Version of the host, told to clients; "" is left to the library.
+	// Version is the version of the host that clients get; "": the version of the library.
 	Version string
-	// Logger receives what cannot be reported to a client; nil discards it.
+	// Logger receives messages that cannot be sent to a client; nil discards them.
 	Logger *slog.Logger
 	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
 }
 
-// Tool is a tool that is offered to clients.
+// Tool describes a tool that is offered to clients.
 type Tool struct {
 	Name     string
 	Group    string
-	ReadOnly bool // it changes nothing
+	ReadOnly bool // the tool changes nothing
 }
 
 // Validate returns the first invalid option as a *varve.FieldError, or nil.
@@ -183,7 +184,7 @@ const defaultGraphBytes = 64 << 20
 type host struct {
 	o      Options
 	tools  []tool
-	groups map[string]string // of each tool, by its name
+	groups map[string]string // the group of each tool, by the tool's name
 	served *served.Store
 
 	latest struct {
@@ -275,11 +276,12 @@ func New(st *served.Store, o Options) *mcp.Server {
 	return m
 }
 
-// unreadable logs a memory that cannot be read: it is omitted, and the others are served.
+// unreadable logs the error of a memory that cannot be read. The memory is omitted from answers; the others are
+// served.
 func (s *host) unreadable(err error) { s.o.Logger.Warn("omitted from the graph", "err", err) }
 
-// stamp returns the first of n times for objects that are created now, a nanosecond apart, later
-// than all times that it returned before: answers are ordered by them.
+// stamp returns the first of n consecutive nanoseconds, which are the creation times of n new objects. All are
+// later than any that stamp returned before. Answers are sorted by these times.
 func (s *host) stamp(n int) time.Time {
 	s.stamps.Lock()
 	defer s.stamps.Unlock()
@@ -291,7 +293,8 @@ func (s *host) stamp(n int) time.Time {
 	return at
 }
 
-// handler checks the arguments, and returns a tool's error as a result, which the model sees.
+// handler returns the handler of a tool for the SDK. It checks the arguments, and returns an error of the tool
+// as a result, which the model sees.
 func (s *host) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if !s.permitted(req.Extra, t) {
@@ -335,7 +338,7 @@ func (s *host) handler(t *tool) mcp.ToolHandler {
 	}
 }
 
-// tokenOf returns what the transport knows of a client, nil without a token.
+// tokenOf returns what the transport knows about a client from its access token, nil without a token.
 func tokenOf(extra *mcp.RequestExtra) *auth.TokenInfo {
 	if extra == nil {
 		return nil
@@ -348,7 +351,7 @@ func (s *host) permitted(extra *mcp.RequestExtra, t *tool) bool {
 	return s.o.Permits == nil || s.o.Permits(tokenOf(extra), Tool{t.name, s.groups[t.name], t.hints.readOnly})
 }
 
-// tool returns the tool that has a name, nil if none is offered.
+// tool returns the tool with the given name, nil if it is not offered.
 func (s *host) tool(name string) *tool {
 	if i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == name }); i >= 0 {
 		return &s.tools[i]
@@ -360,9 +363,9 @@ func unknown(tool string) *mcp.CallToolResult {
 	return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", tool))
 }
 
-// tellEvicted adds a text for people and models, and a member of _meta for programs, because the
-// structured content must match the tool's declaration.
-// One that the client does not see is not named.
+// tellEvicted adds to a result that memories were evicted: a text for people and models, and a member of _meta
+// for programs, because the structured content must match the tool's declaration. A memory that the client
+// cannot see is not named.
 func (s *host) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
 	n, first := s.o.Evicted()
 	if n == 0 {
@@ -388,7 +391,7 @@ func (s *host) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
 	}
 }
 
-// advice returns a remedy for the errors that lack one.
+// advice returns a remedy for errors that have none themselves.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, varve.ErrBatchTooLarge):
@@ -399,8 +402,8 @@ func advice(err error) string {
 	return ""
 }
 
-// asReference answers as the reference server does if the SDK would not: the order of the tools and
-// their member execution, unknown tools, and methods of capabilities that are not offered.
+// asReference makes answers equal to those of the reference server where those of the SDK differ: the order of
+// the tools and their member execution, unknown tools, and methods of capabilities that are not offered.
 func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		takes(req.GetExtra())
@@ -443,8 +446,8 @@ func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// listed is a list of tools as the reference server encodes it: the SDK sorts them, and has no
-// execution.
+// listed is a list of tools as the reference server encodes it. The SDK would sort the tools, and omit their
+// member execution.
 type listed struct {
 	*mcp.ListToolsResult
 	Tools []json.RawMessage `json:"tools"`
@@ -460,7 +463,7 @@ func (s *host) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed
 	return l
 }
 
-// rawKind returns the JavaScript type of arguments, by their first byte.
+// rawKind returns the JavaScript type of the arguments of a call, as their first byte shows.
 func rawKind(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "undefined"
@@ -486,8 +489,8 @@ func noRecord(kind string) string {
 		"    \"message\": \"Invalid input: expected record, received " + kind + "\"\n  }\n]"
 }
 
-// quieter returns a logger for the SDK that passes on only warnings and errors: the SDK logs every
-// session below that. The end of the server by its host is not logged as an error either.
+// quieter returns a logger for the SDK that drops messages below the level Warn: the SDK logs every session
+// there. It also drops the error that the SDK logs when the host ends the server.
 func quieter(l *slog.Logger) *slog.Logger { return slog.New(&atLeast{l.Handler()}) }
 
 type atLeast struct{ slog.Handler }

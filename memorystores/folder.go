@@ -17,24 +17,25 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// trashName is the folder of deleted stores, newName begins the names of folders of stores that are being created.
+// trashName is the name of the folder with deleted stores. newName begins the names of the folders of stores
+// that are being created.
 const (
 	trashName = ".trash"
 	newName   = ".new-"
 )
 
-// trashTime is the form of the time in the name of a folder in the trash.
+// trashTime is the layout of the time in the name of a folder in the trash.
 const trashTime = "20060102T150405.000000Z"
 
-// scanEvery is how often the folder is read again though it did not change.
+// scanEvery is the interval after which the folder is read again even though its time did not change.
 const scanEvery = 5 * time.Second
 
-// found is a folder with a store.
+// found is a folder that contains a memory store.
 type found struct {
-	name   string // of the folder
+	name   string // name of the folder
 	mtime  time.Time
 	size   int64
-	file   os.FileInfo // of config.json
+	file   os.FileInfo // describes config.json in the folder
 	config settings.MemoryStoreConfig
 	err    error // config.json cannot be read, or has no id: errUnnamed
 }
@@ -42,10 +43,11 @@ type found struct {
 // errUnnamed: a store has no id yet. It gets one when the stores are listed.
 var errUnnamed = errors.New("the store has no id yet")
 
-// DuplicateError is the error of a store of which there is a copy.
+// DuplicateError means that several folders have a store with the same id, so that one must be a copy of
+// another.
 type DuplicateError struct {
 	ID      string
-	Folders []string // their names, sorted
+	Folders []string // names of the folders, sorted
 }
 
 func (e *DuplicateError) Error() string {
@@ -56,7 +58,8 @@ func (e *DuplicateError) Error() string {
 
 var errNoStore = fmt.Errorf("memory store: %w", varve.ErrNotFound)
 
-// scan reads what stores there are, if that may have changed. The caller holds s.scanning.
+// scan reads which stores are in the folder, if that may have changed since the last scan. force reads it in
+// any case. The caller holds s.scanning.
 func (s *Stores) scan(ctx context.Context, force bool) error {
 	info, err := os.Stat(s.dir)
 	if err != nil {
@@ -224,7 +227,7 @@ func identify(ctx context.Context, st *varve.Store, name string, now time.Time) 
 	return settings.MemoryStoreConfig(is), err
 }
 
-// fitted makes a name of the name of a folder.
+// fitted returns a valid name for a memory store, made from the name of its folder.
 func fitted(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -238,7 +241,7 @@ func fitted(folder string) string {
 	return cmp.Or(name, "store")
 }
 
-// find returns the folder of a store.
+// find returns the folder that contains the store with this id.
 func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()
@@ -280,7 +283,7 @@ func (s *Stores) rescan(ctx context.Context) error {
 	return s.scan(ctx, true)
 }
 
-// all returns the stores that can be served, the newest first.
+// all returns the descriptions of the stores that can be served, the newest first.
 func (s *Stores) all(ctx context.Context) ([]settings.MemoryStoreConfig, error) {
 	if err := s.rescan(ctx); err != nil {
 		return nil, err
@@ -307,7 +310,7 @@ func (s *Stores) all(ctx context.Context) ([]settings.MemoryStoreConfig, error) 
 	return list, nil
 }
 
-// create makes a store.
+// create creates a store with the description c.
 func (s *Stores) create(ctx context.Context, c settings.MemoryStoreConfig) error {
 	temp := filepath.Join(s.dir, newName+c.ID)
 	st, err := s.o.Open(ctx, temp, false)
@@ -331,7 +334,8 @@ func (s *Stores) create(ctx context.Context, c settings.MemoryStoreConfig) error
 	return nil
 }
 
-// remove moves a store into the trash, when no request uses it any more. Requests that arrive meanwhile do not find it.
+// remove moves the store with this id into the trash as soon as no request uses it. Requests that arrive
+// meanwhile do not find it.
 func (s *Stores) remove(ctx context.Context, id string) error {
 	if _, err := s.find(ctx, id); err != nil {
 		return err
@@ -373,7 +377,8 @@ func (s *Stores) remove(ctx context.Context, id string) error {
 	return nil
 }
 
-// emptyTrash removes what has been in the trash longer than Options.Trash, and what an interrupted creation has left.
+// emptyTrash removes stores that have been in the trash longer than Options.Trash, and folders that an
+// interrupted creation has left.
 func (s *Stores) emptyTrash(ctx context.Context) {
 	now := s.o.Clock()
 	trash := filepath.Join(s.dir, trashName)

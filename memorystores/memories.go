@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// memoryObject is a memory as JSON.
+// memoryObject is the JSON of a memory.
 type memoryObject struct {
 	ID               string  `json:"id"`
 	Type             string  `json:"type"`
@@ -27,7 +27,7 @@ type memoryObject struct {
 	UpdatedAt        string  `json:"updated_at"`
 }
 
-// prefixObject stands for the memories below a path.
+// prefixObject is the JSON entry of a list that stands for all memories below a path.
 type prefixObject struct {
 	Path string `json:"path"`
 	Type string `json:"type"`
@@ -39,7 +39,7 @@ func (h *handle) shown(i *varve.NoteInfo) memoryObject {
 		ContentSizeBytes: i.Size, CreatedAt: stamp(i.CreatedAt), UpdatedAt: stamp(i.UpdatedAt)}
 }
 
-// text returns content as the API has it: nil if it is too large for it, or no text.
+// text returns the content of a note as the API returns it: nil if it is too large for the API, or not UTF-8.
 func text(content []byte) *string {
 	if len(content) > MostContent || !utf8.Valid(content) {
 		return nil
@@ -48,11 +48,11 @@ func text(content []byte) *string {
 	return &s
 }
 
-// errNotText is the error of a memory that cannot be written as JSON.
+// errNotText is the error for a memory whose content cannot be encoded as JSON.
 var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8: it was written by other means, "+
 	"and is changed by these; view=basic shows the rest")
 
-// changeable returns an error for a memory that this API does not change.
+// changeable returns an error if the API does not change a memory with this content.
 func changeable(content []byte) error {
 	switch {
 	case len(content) > MostContent:
@@ -64,7 +64,7 @@ func changeable(content []byte) error {
 	return nil
 }
 
-// notePath returns the path of a note for that of a memory.
+// notePath returns the path of the note in which a memory with the given path is stored.
 func notePath(path string) (string, error) {
 	rest, ok := strings.CutPrefix(path, "/")
 	if !ok {
@@ -93,7 +93,7 @@ func checkContent(content string) error {
 	return nil
 }
 
-// with answers a request by what f does with the store of its path.
+// with opens the store that the path of a request names, and returns the result of f for it.
 func (s *Stores) with(r *http.Request,
 	f func(ctx context.Context, h *handle, ns varve.Notes) (any, error)) (any, error) {
 	h, err := s.use(r.Context(), r.PathValue("store"))
@@ -106,7 +106,7 @@ func (s *Stores) with(r *http.Request,
 
 var errNoMemory = refuse(http.StatusNotFound, "there is no such memory in this store")
 
-// read returns the note that is a memory.
+// read returns the note in which the memory with this id is stored.
 func (h *handle) read(ctx context.Context, id string) (varve.Note, error) {
 	m, ok := parseMemory(id)
 	if !ok {
@@ -132,7 +132,8 @@ func (h *handle) read(ctx context.Context, id string) (varve.Note, error) {
 	return varve.Note{}, refuse(http.StatusConflict, "the memory is moved faster than it can be read: try again")
 }
 
-// clash returns the error for a write that cannot have a path; nil if it failed for another reason.
+// clash returns the error for a write that failed because another note makes its path impossible. It returns
+// nil if err has another reason.
 func clash(err error, path string) error {
 	var conflict *varve.ConflictError
 	var field *varve.FieldError
@@ -224,7 +225,7 @@ func checkHash(field, hash string) error {
 var errPrecondition = &refusal{http.StatusConflict, preconditionFailed,
 	"the content of the memory is another one: read it and try again"}
 
-// change writes what f makes of the memory of a request, until no other writer was faster.
+// change applies f to the memory with this id, and runs f again if another writer changed the memory meanwhile.
 func (h *handle) change(ctx context.Context, id, hash string, f func(n *varve.Note) (any, error)) (any, error) {
 	for {
 		n, err := h.read(ctx, id)

@@ -14,24 +14,25 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// Caller is who makes a request.
+// Caller identifies the client that makes a request.
 type Caller struct {
-	Name     string // api_key_id of the versions that it writes
+	Name     string // name that the versions written by it have as api_key_id
 	ReadOnly bool
-	Stores   []string // ids of the stores that it may use; nil: all, and creating some
+	Stores   []string // ids of the stores that it may use; nil: all, and it may create stores
 }
 
-// Options are the settings of Open and Single. The zero value of each field but Caller has its default.
+// Options are the settings of Open and Single. The zero value of each field except Caller selects its default.
 type Options struct {
-	// Caller returns who makes a request; false refuses it. Required.
+	// Caller returns the client that makes a request, from the context of the request; false refuses the
+	// request. Required.
 	Caller func(ctx context.Context) (Caller, bool)
 	// Open opens the store in a folder. If it is missing, Open creates it, or with mustExist fails with
 	// varve.ErrNoStore: see varve.Options.MustExist. nil: varve.Open with a small cache.
 	Open     func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error)
-	MostOpen int           // stores that are open at once; 0 means 64
-	Idle     time.Duration // after which an unused store is closed; 0 means 5 min
-	Name     string        // of a store of Single that has no name yet
-	Trash    time.Duration // for which deleted stores are kept; 0 means 30 days, below 0 for good
+	MostOpen int           // maximum number of stores that are open at once; 0 means 64
+	Idle     time.Duration // time after which an unused store is closed; 0 means 5 min
+	Name     string        // name for the store of Single if it has none yet
+	Trash    time.Duration // time for which deleted stores are kept; 0 means 30 days, a negative time forever
 	Clock    func() time.Time
 	Logger   *slog.Logger // nil discards
 }
@@ -46,33 +47,33 @@ const (
 // StoreCache is the size in bytes of the cache of a store that Options.Open does not open.
 const StoreCache = 4 << 20
 
-// closeWithin limits how long a store is closed.
+// closeWithin is the time limit for closing a store.
 const closeWithin = 10 * time.Second
 
-// Stores are the memory stores of a folder, or one store. It is safe for concurrent use.
+// Stores serves the memory stores in a folder, or one store. It is safe for concurrent use.
 type Stores struct {
 	o   Options
 	dir string
 	one *served.Store // of Single
 
 	naming   chan struct{} // has an element while a store gets an id
-	scanning sync.Mutex    // held to scan; taken before mu
+	scanning sync.Mutex    // held while the folder is scanned; locked before mu
 
 	mu      sync.Mutex
 	folders map[string]*found
-	ids     map[string][]string // names of folders
+	ids     map[string][]string // names of the folders with a store, by the id of the store
 	scanned time.Time
-	dirTime time.Time // of the folder when it was scanned
+	dirTime time.Time // modification time of the folder at the last scan
 	open    map[string]*handle
-	leaving map[string]bool // stores that are being removed
+	leaving map[string]bool // ids of the stores that are being removed
 	wanted  map[string]int  // stores that wait until another one is closed, with the number of their requests
-	count   int             // handles that are open, being opened or being closed
+	count   int             // number of handles that are open, being opened or being closed
 	closing int             // handles that are being closed, or are only listened to until they are
-	freed   chan struct{}   // closed when a handle has no use any more, or is closed
+	freed   chan struct{}   // closed when a request has ended its use of a handle, or a handle was closed
 	closed  bool
 }
 
-// handle is a store that is open.
+// handle is a store that is open, being opened or being closed.
 type handle struct {
 	id      string
 	dir     string
@@ -83,17 +84,17 @@ type handle struct {
 	uses    int
 	listens int           // uses that last until their clients end them, or the store is closed
 	leave   chan struct{} // closed when no request gets it any more
-	last    time.Time     // when it was used last
-	checked time.Time     // when it was seen at its place
-	dropped bool          // no request gets it any more
+	last    time.Time     // time of its last use
+	checked time.Time     // time of the last check that its folder was not replaced
+	dropped bool          // the handle is not used for new requests
 	closing bool          // it is counted in Stores.closing
-	writes  sync.RWMutex  // held to write to notes, exclusively to archive
+	writes  sync.RWMutex  // read-locked while notes are written, write-locked to archive the store
 	view    view
 	once    sync.Once
 	value   any // of Lease.Value
 }
 
-// Open returns the stores in a folder, which is created if it is missing. Close ends their use.
+// Open returns the stores in a folder, which is created if it is missing. The caller must call Close.
 func Open(dir string, o Options) (*Stores, error) {
 	s, err := newStores(o)
 	if err != nil {
@@ -152,13 +153,13 @@ func newStores(o Options) (*Stores, error) {
 		freed: make(chan struct{})}, nil
 }
 
-// errOverloaded: all stores that may be open have requests under way.
+// errOverloaded means that as many stores as may be open are open, and all of them have running requests.
 var errOverloaded = errors.New("too many stores are in use at once: try again, or serve with more open stores")
 
-// errEnding: the server ends.
+// errEnding means that the server is ending.
 var errEnding = fmt.Errorf("the server ends: %w", varve.ErrClosed)
 
-// use returns the handle of a store, open, until release is called for it.
+// use returns an open handle of the store with this id. The caller must call release.
 func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 	if s.one != nil {
 		return s.useOne(ctx, id)
@@ -187,7 +188,7 @@ func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 	return nil, errNoStore // it moves faster than it can be opened
 }
 
-// useOne is use of Single.
+// useOne is use for the store of Single.
 func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 	st, err := s.one.Acquire(ctx)
 	if err != nil {
@@ -211,7 +212,7 @@ func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 	return h, nil
 }
 
-// handle returns an open handle, or one that could not be opened, with one more use.
+// handle returns the handle of a store, opened if possible, and counts one more use of it.
 func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 	s.mu.Lock()
 	for {
@@ -281,10 +282,10 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 	return h, nil
 }
 
-// inPlaceEvery is how often an open store is asked whether its folder is at its place.
+// inPlaceEvery is the minimum interval between two checks that the folder of an open store was not replaced.
 const inPlaceEvery = 200 * time.Millisecond
 
-// inPlace returns an error if the folder of a store is another one.
+// inPlace returns an error if the folder of an open store was replaced.
 func (s *Stores) inPlace(h *handle) error {
 	now := time.Now()
 	s.mu.Lock()
@@ -317,14 +318,14 @@ func (s *Stores) dropOldest() {
 	}
 }
 
-// forget has no request get a handle any more.
+// forget ensures that no new request uses the handle h.
 func (s *Stores) forget(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropLocked(h)
 }
 
-// dropLocked is forget with s.mu held. A handle without uses is closed.
+// dropLocked is forget for a caller that holds s.mu. It closes the handle if it is not in use.
 func (s *Stores) dropLocked(h *handle) {
 	if h.dropped || s.one != nil {
 		return
@@ -343,7 +344,7 @@ func (s *Stores) dropLocked(h *handle) {
 	}
 }
 
-// release ends a use.
+// release ends a use of a handle.
 func (s *Stores) release(h *handle) {
 	if s.one != nil {
 		s.one.Release(h.store)
@@ -366,13 +367,13 @@ func (s *Stores) release(h *handle) {
 	}
 }
 
-// wake wakes the goroutines that wait for a handle. The caller holds s.mu.
+// wake wakes the goroutines that wait until another store can be opened. The caller holds s.mu.
 func (s *Stores) wake() {
 	close(s.freed)
 	s.freed = make(chan struct{})
 }
 
-// close closes a handle that is dropped and has no uses.
+// close closes the store of a handle that new requests do not use, and that is not in use.
 func (s *Stores) close(h *handle) {
 	if h.err == nil {
 		if err := h.store.CloseWithin(closeWithin); err != nil && !errors.Is(err, varve.ErrReplaced) {
@@ -387,7 +388,7 @@ func (s *Stores) close(h *handle) {
 	close(h.done)
 }
 
-// drop closes the handle of a store, if it is open, when its requests have ended.
+// drop closes the handle of the store with this id, if there is one, when its requests have ended.
 func (s *Stores) drop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	h := s.open[id]
@@ -406,7 +407,7 @@ func (s *Stores) drop(ctx context.Context, id string) error {
 	}
 }
 
-// Run closes stores that are not used, and empties the trash, until ctx ends.
+// Run closes stores that were not used for Options.Idle, and removes old stores from the trash, until ctx ends.
 func (s *Stores) Run(ctx context.Context) {
 	if s.one != nil {
 		return
@@ -439,7 +440,7 @@ func (s *Stores) Opened() int {
 	return s.count
 }
 
-// Folder returns the folder of the stores; "" of Single.
+// Folder returns the path of the folder of the stores; "" for Single.
 func (s *Stores) Folder() string { return s.dir }
 
 // Ready returns an error if the folder of the stores cannot be read.
@@ -452,7 +453,7 @@ func (s *Stores) Ready(ctx context.Context) error {
 	return s.scan(ctx, false)
 }
 
-// Close closes all stores, when their requests have ended.
+// Close closes all stores, each when its requests have ended.
 func (s *Stores) Close() error {
 	if s.one != nil {
 		return nil

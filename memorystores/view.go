@@ -10,14 +10,15 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// mostVersions is of how many versions of a store a view has the newest.
+// mostVersions is the maximum number of versions of a store that a view has: the newest ones.
 const mostVersions = 1 << 20
 
-// view is what is made of a store to find memories and versions by their ids. It is lost when the store is closed.
+// view finds the memories and versions of a store by their ids. It is computed from the store, and discarded
+// when the store is closed.
 type view struct {
 	mu    sync.Mutex
 	log   *varve.NoteLog    // read to follow paths and moves; nil: nothing is followed yet
-	paths map[memory]string // nil: not made yet
+	paths map[memory]string // paths of the memories; nil: not computed yet
 	moves []move            // in the order of the log
 	since uint64            // position of the log from which on moves is complete
 
@@ -45,12 +46,12 @@ const mostMoves = 1 << 16
 // version is one version of a memory.
 type version struct {
 	lsn    uint64
-	time   int64 // Unix microseconds
+	time   int64 // time of the version in Unix microseconds
 	memory memory
 	path   string
 	size   int64
 	hash   [32]byte
-	writer int32 // in writers; -1: unknown
+	writer int32 // index in writers; -1: unknown
 	what   string
 }
 
@@ -66,7 +67,7 @@ func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, boo
 	return path, ok && err == nil, err
 }
 
-// moved is path for a memory that is not where path said.
+// moved is like path, for a memory that is no longer at the path from.
 func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -189,7 +190,8 @@ func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64)
 	return all, nil
 }
 
-// all calls f with the versions up to now, by their positions; f must not keep the list.
+// all calls f with all versions that are durable now, in the order of their positions. f must not keep the
+// list.
 func (v *view) all(ctx context.Context, s *Stores, h *handle, f func(list []version, writers []varve.Writer)) error {
 	l := &v.versions
 	l.Lock()
@@ -240,14 +242,14 @@ func (v *view) all(ctx context.Context, s *Stores, h *handle, f func(list []vers
 
 func byPosition(a, b version) int { return cmp.Compare(a.lsn, b.lsn) }
 
-// Operations of versions.
+// The values of operation in the JSON of a version.
 const (
 	created  = "created"
 	modified = "modified"
 	removed  = "deleted"
 )
 
-// operationOf returns the word of the API for varve.NoteVersion.What.
+// operationOf returns the API's word for the value of varve.NoteVersion.What.
 func operationOf(what string) string {
 	switch what {
 	case "created":

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// permits reports whether the holder of a token may use a tool.
+// permits reports whether the access token of a request permits a tool.
 func permits(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 	if info == nil {
 		return false
@@ -23,7 +23,7 @@ func permits(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 	return ok && (!t.ReadOnly || tool.ReadOnly) && (t.Tools == nil || slices.Contains(t.Tools, tool.Group))
 }
 
-// projectOf returns the project of a token.
+// projectOf returns the project to which the access token of a client is confined.
 func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error) {
 	if of.Token == nil {
 		return mcpserver.Project{}, nil
@@ -46,8 +46,9 @@ func TokenOf(ctx context.Context) *Token {
 	return t
 }
 
-// CallerOf returns the holder of the token of a request, for memorystores.Options. A token with a project, or with
-// groups of tools, is confined to what these reach, which notes are not.
+// CallerOf returns the caller of a request by its access token, for memorystores.Options. A token with a
+// project, or with groups of tools, may use only these; it may not use notes, so it may not use the Memory
+// Stores API.
 func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
 	t := TokenOf(ctx)
 	if t == nil || t.Project != "" || t.Tools != nil {
@@ -109,7 +110,8 @@ func archived(st *varve.Store) bool {
 	return c != nil && !c.ArchivedAt.IsZero()
 }
 
-// ofStore refuses tokens for other stores than the one that is served.
+// ofStore returns a handler that refuses a request whose token is not valid for the served store, and passes on
+// others.
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := TokenOf(r.Context()); t != nil && t.Stores != nil {
@@ -132,8 +134,8 @@ func (s *Server) ofStore(next http.Handler) http.Handler {
 
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// metadata says that the server wants a bearer token, and names no server that issues some: tokens are made by
-// memctl serve token add.
+// metadata answers that the server requires a bearer token. It names no authorization server: tokens are
+// created by memctl serve token add.
 func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
@@ -143,7 +145,7 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// base returns the URL of the server as the client knows it, without a path.
+// base returns the URL, without a path, by which the client of a request knows the server.
 func (s *Server) base(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host

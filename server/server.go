@@ -20,30 +20,32 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// Options are the settings of a server. The zero value of each field but Tokens has its default.
+// Options are the settings of a server. The zero value of each field except Tokens selects its default.
 type Options struct {
 	Tokens *Tokens // required
 	// Tools are the options of the tools that agents get; see package mcpserver. Permits and Project are set by the
 	// server; so is Embed, if it is nil and there is an EmbedModel.
 	Tools mcpserver.Options
-	// Hosts are further names of the server, without a port: those under which a proxy, or a name server, makes it
-	// known. On a loopback address the names of loopback are always accepted. On another address every name
-	// is, unless Hosts has one.
+	// Hosts are further host names of the server, without a port, such as those of a proxy or in the DNS. On a
+	// loopback address the names of loopback are always accepted. On another address every name is accepted,
+	// unless Hosts has one.
 	Hosts []string
-	// Metrics answers /metrics; nil: 404.
+	// Metrics answers requests to /metrics; nil: 404.
 	Metrics http.Handler
-	// MemoryStores answers the paths below /v1/, for tokens without a project, and without groups of tools; nil: 404. Its
-	// Options.Caller is CallerOf. Its Run and Close are the caller's.
+	// MemoryStores answers the paths below /v1/, for tokens without a project and without groups of tools; nil:
+	// 404. Its Options.Caller must be CallerOf. The caller runs its Run and calls its Close.
 	MemoryStores *memorystores.Stores
-	// Page answers / and what is below /static/, which want no token and must have nothing of the store, and what is
-	// below /page/, and /stream, for tokens that may use the page; nil: 404. See package server/page.
+	// Page answers the page; nil: 404. Its answers at / and below /static/ need no token, and must have no data
+	// of the store. Those below /page/ and at /stream need a token that may use the page. See package
+	// server/page.
 	Page http.Handler
 
-	Body     int64         // maximum size of a request's body in bytes; 0 means 32 MiB
-	Requests int           // maximum number of requests under way, and of those that listen for changes; 0 means 256
-	Timeout  time.Duration // of a request that does not listen for changes; 0 means a minute
-	Drain    time.Duration // for which Serve lets requests finish at its end; 0 means 10 s
-	Logger   *slog.Logger  // of a line for each request, and of what goes wrong; nil discards
+	Body int64 // maximum size of a request's body in bytes; 0 means 32 MiB
+	// maximum number of running requests, and separately of those that listen for changes; 0 means 256
+	Requests int
+	Timeout  time.Duration // time limit of a request that does not listen for changes; 0 means a minute
+	Drain    time.Duration // how long Serve lets running requests finish when it ends; 0 means 10 s
+	Logger   *slog.Logger  // logs a line for each request, and errors; nil discards them
 }
 
 // The defaults of Options.
@@ -61,7 +63,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 )
 
-// checkEvery is how often the tokens of requests under way are checked again.
+// checkEvery is how often the server checks whether the tokens of running requests are still valid.
 const checkEvery = time.Second
 
 // Server serves a store.
@@ -69,9 +71,9 @@ type Server struct {
 	o         Options
 	store     *served.Store // nil: there are only Options.MemoryStores
 	mux       *http.ServeMux
-	slots     chan struct{} // one for each request under way
-	listening chan struct{} // likewise, of those that listen for changes
-	failing   chan struct{} // one for each answer to a wrong token that waits
+	slots     chan struct{} // has room for one element for each running request
+	listening chan struct{} // the same for requests that listen for changes
+	failing   chan struct{} // has room for one element for each delayed answer to a wrong token
 	current   requests
 }
 
@@ -107,7 +109,7 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 	}
 }
 
-// routes adds the handlers of all paths.
+// routes adds the handlers of all paths to the server.
 func (s *Server) routes() {
 	if s.store != nil {
 		s.mux.Handle("/mcp", s.authenticated(s.ofStore(s.agents(s.store, func() bool { return false }))))
@@ -155,12 +157,12 @@ func (s *Server) agents(st *served.Store, frozen func() bool) http.Handler {
 		})
 }
 
-// Handler returns the handler of all paths, for a host that has an http.Server of its own, and that runs Watch while
-// it serves. The http.Server should have limits for headers and time, as that of Serve has.
+// Handler returns the handler of all paths, for a host with an http.Server of its own. The host must run Watch
+// while it serves, and its http.Server should have limits for headers and time, as that of Serve has.
 func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
 
-// Serve serves on a listener, which it closes, until ctx ends; then it returns nil. A listener that
-// fails is an error.
+// Serve serves requests on a listener until ctx ends, and then returns nil. It closes the listener. If the
+// listener fails, it returns the error.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s.Handler(), MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headerTimeout, ReadTimeout: s.o.Timeout,
@@ -191,7 +193,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Watch ends the requests of tokens that were removed, until ctx ends. Serve calls it.
+// Watch ends running requests whose tokens are removed, until ctx ends. Serve calls it.
 func (s *Server) Watch(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -209,7 +211,7 @@ func (s *Server) Watch(ctx context.Context) {
 	}
 }
 
-// ready answers whether the store can be read and written.
+// ready answers /readyz: whether the store can be read and written.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if err := s.usable(r.Context()); err != nil {
 		s.o.Logger.Warn("not ready", "err", err)
@@ -235,7 +237,7 @@ func (s *Server) usable(ctx context.Context) error {
 	return nil
 }
 
-// refuse answers a request in the form that clients of its path know.
+// refuse answers a request with an error, in the form that clients of its path expect.
 func refuse(w http.ResponseWriter, r *http.Request, status int, line string) {
 	if strings.HasPrefix(r.URL.Path, "/v1/") {
 		memorystores.WriteError(w, status, line)
@@ -244,7 +246,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, line string) {
 	plain(w, status, line)
 }
 
-// plain answers with a line of text.
+// plain answers a request with a line of text.
 func plain(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

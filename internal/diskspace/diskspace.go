@@ -18,7 +18,8 @@ const (
 	most  = 128 << 20
 )
 
-// low returns the limit for a volume before there is an index.
+// low returns the number of free bytes below which the space on a volume is low. segment is the size of a
+// segment of the log, and unfiled the number of bytes of log that are not in files yet.
 func low(total, segment, unfiled int64) int64 { return segment + unfiled + min(total/share, most) }
 
 // A file system may also run out of inodes: every file takes one. They are few if fewer are free than are needed for
@@ -80,7 +81,7 @@ func (s *Space) Fit(memories, bytes int64) {
 // Full reports whether nothing more can be written, or no more files can be created.
 func (s Space) Full() bool { return s.Total > 0 && s.Free <= 0 || s.AllInodes > 0 && s.Inodes == 0 }
 
-// Say returns the message for Health and the event.
+// Say returns a message about the space on the disk of the store in dir, for Health and the event.
 func (s Space) Say(dir string) string {
 	if s.fewInodes() && s.Free > 0 {
 		still := ""

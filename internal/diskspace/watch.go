@@ -11,7 +11,7 @@ import (
 // sent once, and again only after there was a quarter more.
 const every = time.Second
 
-// Look returns the space on the file system of a store.
+// Look returns the space that is left on the file system of a store.
 func Look(eng *engine.Engine) (Space, error) {
 	v, err := eng.Env().FS.Volume(eng.Env().Dir)
 	if err != nil {

@@ -8,22 +8,23 @@ import (
 	"unicode/utf8"
 )
 
-// Section is a piece of a note that is searched for itself: what is below a heading, or a part of that.
+// Section is a part of a note that is searched by itself: the text below a heading, or a part of that text.
 type Section struct {
-	Headings   []string // the heading of the section and those above it, the outermost first; none before the first
-	From, To   int      // its lines, from 1
-	Start, End int      // its bytes
+	// the headings above the section and its own, the outermost first; none for text before the first heading
+	Headings   []string
+	From, To   int // numbers of its first and last line; the first line of a note is 1
+	Start, End int // offsets in bytes of its beginning and end
 }
 
-// mark may begin a text: the byte order mark.
+// mark is the byte order mark, with which a text may begin.
 const mark = "\ufeff"
 
-// The limits on sections.
+// The limits of sections.
 const (
-	MostCharacters = 2000 // of a section, unless it is a single line
-	mostHeading    = 1000 // bytes of a heading
-	// mostHeaded is how many sections headings make: those that follow are cut by their size only, so that no note has
-	// more than 4096 + 16 MiB/1000 of them.
+	MostCharacters = 2000 // maximum number of characters in a section, unless it is a single line
+	mostHeading    = 1000 // maximum number of bytes of a heading that are kept
+	// mostHeaded is the maximum number of sections that begin at headings. The text after them is cut by size
+	// only, so that no note has more than 4096 + 16 MiB/1000 sections.
 	mostHeaded = 4096
 )
 
@@ -31,12 +32,13 @@ const (
 // for search by words. Version 2 has the tags of front matter.
 const CutVersion = 2
 
-// Sections cuts a note at its Markdown headings, and between lines where it would have more than MostCharacters. A
-// line is never cut. Blank lines around a section do not belong to it. A note that is no text has no sections, and
-// neither does one with blank lines only.
+// Sections cuts a note into sections at its Markdown headings, and between lines where a section would have
+// more than MostCharacters. A line is never cut. Blank lines at the beginning and end of a section do not
+// belong to it. A note that is not text, or that has only blank lines, has no sections.
 //
-// Headings are those of CommonMark with # signs, and underlined ones whose text is a single line. They are none in
-// fenced code and in front matter, which is what is between lines of --- where the first line of a note is one.
+// Headings are those of CommonMark with # signs, and underlined ones whose text is a single line. Lines in
+// fenced code and in front matter are not headings. Front matter is the part of a note between two lines of
+// ---, the first of which is the first line of the note.
 func Sections(data []byte) []Section {
 	if !IsText(data) {
 		return nil
@@ -54,24 +56,26 @@ func Sections(data []byte) []Section {
 	return c.list
 }
 
-// SectionID returns the id of a section, given by its index in Sections, in views of sections. No path has a NUL.
+// SectionID returns the id, in views of sections, of the section with index i in Sections of the note at a
+// path. It contains a NUL, which no path has.
 func SectionID(path string, i int) string {
 	n := strconv.Itoa(i)
 	return path + "\x00" + strings.Repeat("0", max(0, sectionDigits-len(n))) + n
 }
 
-// sectionDigits makes the ids of the sections of a note sort in their order.
+// sectionDigits is the number of digits of the index in a section's id, so that the ids of the sections of a
+// note sort in their order.
 const sectionDigits = 5
 
-// SplitSectionID undoes SectionID.
+// SplitSectionID reverses SectionID; ok is false if id is not the id of a section.
 func SplitSectionID(id string) (path string, i int, ok bool) {
 	path, n, ok := strings.Cut(id, "\x00")
 	i, err := strconv.Atoi(n)
 	return path, i, ok && err == nil && i >= 0
 }
 
-// Title returns what a section is called, to be searched with its text: the path of the note without its extension, and
-// the headings.
+// Title returns the title with which a section is searched: the path of the note without its extension, and the
+// headings.
 func (s *Section) Title(path string) string {
 	dir, name := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -83,26 +87,29 @@ func (s *Section) Title(path string) string {
 	return strings.Join(append([]string{dir + name}, s.Headings...), "\n")
 }
 
-// cutter makes sections of lines.
+// cutter cuts a note into sections, line by line.
 type cutter struct {
 	data  []byte
-	front int // where the front matter ends
+	front int // offset at which the front matter ends
 	list  []Section
 
 	headings []heading
-	fence    []byte // the line that begins the code that the cutter is in; nil for none
+	fence    []byte // the line that began the fenced code in which the cutter is; nil outside of code
 
-	open       bool // there is a section that lines are added to
-	start      int  // its first byte that is not in a blank line
+	open       bool // there is a section to which lines are added
+	start      int  // offset of the first byte of the open section that is not in a blank line
 	from       int
 	characters int
 
-	end, to int // behind its last line that is not blank
-	// Where it is cut if it becomes too long: before the last line that follows a blank one in its second half.
+	end, to int // offset and number of the end of its last line that is not blank
+	// Place at which the open section is cut if it becomes too long: before the last line in its second half
+	// that follows a blank one.
 	border, borderLine, borderLeft int
-	borderEnd, borderTo            int // end and to before that line
+	borderEnd, borderTo            int // the values of end and to before that line
 
-	free  bool // a heading may be underlined here: the line before is blank, a heading, or none
+	// the next line may be the text of an underlined heading: the line before it is blank, a heading, or
+	// missing
+	free  bool
 	blank bool // the last line was blank
 }
 
@@ -111,7 +118,8 @@ type heading struct {
 	text  string
 }
 
-// line adds a line, which begins at a byte.
+// line adds a line of the note, which begins at the offset at and ends at end; n is the number of its
+// characters.
 func (c *cutter) line(at, end, n int) {
 	text := bytes.TrimRight(c.data[at:end], "\r\n")
 	if n == 1 {
@@ -146,7 +154,8 @@ func (c *cutter) line(at, end, n int) {
 	c.blank = blank
 }
 
-// structure looks whether a line, behind which the next one begins at a byte, begins or ends code, or is a heading.
+// structure examines whether a line begins or ends fenced code, or is a heading. next is the offset of the line
+// after it.
 func (c *cutter) structure(text []byte, next int) {
 	free := c.free
 	c.free = false
@@ -168,7 +177,7 @@ func (c *cutter) structure(text []byte, next int) {
 	}
 }
 
-// head begins a section with a heading.
+// head begins a section with a heading of the given level.
 func (c *cutter) head(level int, title string) {
 	c.close()
 	c.headings = slices.DeleteFunc(c.headings, func(h heading) bool { return h.level >= level })
@@ -191,7 +200,7 @@ func (c *cutter) close() {
 	c.list = append(c.list, s)
 }
 
-// split ends the open section because a line of so many characters does not fit into it.
+// split ends the open section because a line of length characters does not fit into it.
 func (c *cutter) split(length int) {
 	if c.border > 0 {
 		end, to := c.end, c.to
@@ -205,7 +214,7 @@ func (c *cutter) split(length int) {
 	}
 }
 
-// lineEnd returns where the line ends that begins at a byte.
+// lineEnd returns the offset at which the line ends that begins at the offset at.
 func lineEnd(data []byte, at int) int {
 	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
 		return at + i + 1
@@ -230,13 +239,13 @@ func FrontMatter(data []byte) int {
 	return 0
 }
 
-// indented returns a line without its indentation, and false if that makes it code.
+// indented returns a line without its indentation; false if it is indented so far that it is code.
 func indented(line []byte) ([]byte, bool) {
 	text := bytes.TrimLeft(line, " ")
 	return text, len(line)-len(text) < 4
 }
 
-// fenceOf returns the mark with which a line begins or ends code; nil for another line.
+// fenceOf returns the mark with which a line begins or ends fenced code; nil for any other line.
 func fenceOf(line []byte) []byte {
 	text, ok := indented(line)
 	if !ok || len(text) < 3 || text[0] != '`' && text[0] != '~' {
@@ -249,7 +258,7 @@ func fenceOf(line []byte) []byte {
 	return text[:n]
 }
 
-// headingOf returns the level and the text of a heading with # signs; 0 for another line.
+// headingOf returns the level and the text of a heading with # signs; level 0 for any other line.
 func headingOf(line []byte) (level int, title string) {
 	text, ok := indented(line)
 	rest := bytes.TrimLeft(text, "#")
@@ -264,7 +273,7 @@ func headingOf(line []byte) (level int, title string) {
 	return level, string(rest)
 }
 
-// underline returns the level of the heading that a line underlines; 0 for another line.
+// underline returns the level of the heading that a line underlines; 0 for any other line.
 func underline(line []byte) int {
 	text, ok := indented(line)
 	text = bytes.TrimRight(text, " \t\r\n")
@@ -279,8 +288,8 @@ func underline(line []byte) int {
 	return 0
 }
 
-// isTitle reports whether a line can be the text of an underlined heading: it is no item of a list, no quotation, no
-// row of a table and no heading.
+// isTitle reports whether a line can be the text of an underlined heading: it is not an item of a list, a
+// quotation, a row of a table or a heading.
 func isTitle(line []byte) bool {
 	text, ok := indented(line)
 	if level, _ := headingOf(line); !ok || len(text) == 0 || level > 0 || underline(line) > 0 {

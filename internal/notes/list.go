@@ -14,14 +14,14 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// Entry is a note, or a folder of notes.
+// Entry is an entry of a list: a note, or a folder of notes.
 type Entry struct {
 	Info
 	Folder bool
-	Notes  int // in a folder; 1 for a note
+	Notes  int // number of notes in a folder; 1 for a note
 }
 
-// Count returns how many notes there are, with those that have expired and are not deleted yet.
+// Count returns the number of notes, including those that have expired and are not deleted yet.
 func (ns *Notes) Count(ctx context.Context) (int64, error) {
 	n := ns.engine.State().Live(ns.kind.Letter)
 	if n == 0 {
@@ -37,14 +37,17 @@ func (ns *Notes) Count(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// ListOptions choose entries. The zero value is all notes.
+// ListOptions select the entries of List. The zero value selects all notes.
 type ListOptions struct {
-	Folder string // "" for all
-	Depth  int    // segments below Folder; a deeper note is in the entry of a folder. 0: without end
-	After  string // entries behind this path; behind all in this folder, if a slash ends it
+	Folder string // the folder that is listed; "": all notes
+	// maximum number of segments below Folder; deeper notes are replaced by the folder that contains them; 0:
+	// no maximum
+	Depth int
+	After string // only entries after this path; with a slash at its end, after all in that folder
 }
 
-// List yields the entries below a folder, in the order of their paths. A folder has the sizes of its notes added up.
+// List yields the notes and folders of notes that o selects, in the order of their paths. The entry of a folder
+// has the sum of the sizes of its notes.
 func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error] {
 	return ns.reading(ctx, func(yield func(Entry, error) bool) {
 		if err := checkFolder(o.Folder); err != nil || o.Depth < 0 {
@@ -96,7 +99,8 @@ func negative(depth int) error {
 	return nil
 }
 
-// cut returns the first segments of a path behind its beginning, and whether there are more.
+// cut returns the first depth segments of a path after the offset from, with what is before it, and whether
+// more segments follow.
 func cut(path string, from, depth int) (top string, deeper bool) {
 	at := from
 	for n := 1; depth > 0; n++ {
@@ -126,20 +130,20 @@ func below(folder string) string {
 	return folder + "/"
 }
 
-// reading yields what f does, during a use of the store.
+// reading yields what f yields, and ensures that the store is not closed meanwhile.
 func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bool)) iter.Seq2[Entry, error] {
 	return engine.Reading(ctx, ns.engine, f)
 }
 
-// lastRune is behind all other characters of a path.
+// lastRune sorts after every character that a path may have.
 const lastRune = "\U0010FFFF"
 
-// infos yields what the index has of the notes whose paths begin with a prefix, by path.
+// infos yields the notes whose paths begin with a prefix, in the order of their paths, as the index has them.
 func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return ns.infosAfter(ctx, prefix, "")
 }
 
-// infosAfter is infos of the paths behind another one; "": all.
+// infosAfter is like infos, for the paths after another path; "": all.
 func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		asOf, err := ns.engine.DurableNow(ctx)
@@ -179,7 +183,7 @@ func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2
 	}
 }
 
-// sidecars returns those of the notes whose paths begin with a prefix.
+// sidecars returns the sidecars of the notes whose paths begin with a prefix, by path.
 func (ns *Notes) sidecars(ctx context.Context, prefix string) (map[string]note.Sidecar, error) {
 	list := map[string]note.Sidecar{}
 	for id, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: note.SidecarOf(prefix)}) {
@@ -197,8 +201,7 @@ func (ns *Notes) sidecars(ctx context.Context, prefix string) (map[string]note.S
 	return list, nil
 }
 
-// Glob yields the notes whose paths match a pattern, by path: segments as in path.Match, and ** for any number of
-// segments.
+// Glob yields the notes whose paths match a pattern, in the order of their paths; see note.Match.
 func (ns *Notes) Glob(ctx context.Context, pattern string) iter.Seq2[Entry, error] {
 	return ns.reading(ctx, func(yield func(Entry, error) bool) {
 		if err := checkPattern(pattern); err != nil {
@@ -227,7 +230,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// literal is the beginning that all paths have which match a pattern.
+// literal returns the prefix that all paths have which match a pattern.
 func literal(pattern string) string {
 	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
 		return pattern[:i]
@@ -235,14 +238,15 @@ func literal(pattern string) string {
 	return pattern
 }
 
-// Match is a line of a note.
+// Match is a line of a note that Grep found.
 type Match struct {
 	Path string
 	Line int    // from 1
 	Text string // without the line break
 }
 
-// Grep yields the lines for which matches is true of the notes in a folder, by path. What is no text is skipped.
+// Grep yields the lines of the notes in a folder for which matches returns true, in the order of the paths.
+// Notes that are not text are skipped.
 func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []byte) bool) iter.Seq2[Match, error] {
 	return engine.Reading(ctx, ns.engine, func(yield func(Match, error) bool) {
 		if err := checkFolder(folder); err != nil {

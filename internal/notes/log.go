@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// What a Revision did.
+// The values of Revision.What.
 const (
 	Created = "created"
 	Changed = "changed"
@@ -24,29 +24,29 @@ const (
 // Revision is one version of a note. A rename, which deletes a note and creates it elsewhere, is one Revision.
 type Revision struct {
 	LSN         uint64
-	Time        time.Time // what the clock said at the commit; of a later version it may be earlier
-	Path        string    // at that time
-	From        string    // of a rename, the path before it; "" otherwise
+	Time        time.Time // the clock's time at the commit; that of a later version may be earlier
+	Path        string    // path of the note at that version
+	From        string    // if the version is a rename, the path before it; "" otherwise
 	NoteID      string
-	CreatedAt   time.Time // of the note; zero if it is not known any more
+	CreatedAt   time.Time // time at which the note was created; zero if unknown
 	What        string    // Created, Changed or Deleted
 	Size        int64
 	ContentHash [32]byte
 	Writer      writer.Writer // Number 0: unknown
 	Cause       string        // see history.Version
-	Redacted    bool          // its content was removed on purpose: Size and ContentHash are zero
+	Redacted    bool          // the content was removed on purpose: Size and ContentHash are zero
 	RedactedAt  time.Time
 	RedactedBy  writer.Writer // Number 0: unknown
 }
 
-// Log reads the versions of all notes. It remembers where it has read to, and of each path which note was there then.
-// It is not safe for concurrent use.
+// Log reads the versions of all notes. It remembers the position up to which it has read, and which note was at
+// each path then. It is not safe for concurrent use.
 type Log struct {
 	ns   *Notes
-	next wal.LSN // where to go on; 0: nothing was read yet
+	next wal.LSN // position at which to continue; 0: nothing was read yet
 	late bool    // it does not begin with the oldest version, see LogFrom
 	at   map[string]lineage
-	ids  map[string]string // by path, ids that are not those of the path
+	ids  map[string]string // ids of notes, by path, that differ from the id that follows from the path
 }
 
 // lineage identifies the note that is at a path while Log reads: its id, the time at which it was created, and its
@@ -57,7 +57,7 @@ type lineage struct {
 	version uint64
 }
 
-// Log returns a Log that begins with the oldest version.
+// Log returns a Log whose first version is the oldest one that is kept.
 func (ns *Notes) Log() *Log { return &Log{ns: ns, at: map[string]lineage{}, ids: map[string]string{}} }
 
 // LogFrom returns a Log that begins at a position. The NoteID of a Changed version is that of the note which is at the
@@ -71,9 +71,10 @@ func (ns *Notes) LogFrom(position uint64) *Log {
 // Position returns the position up to which Read has yielded; 0: it was not called.
 func (l *Log) Position() uint64 { return l.next }
 
-// Read yields the versions that are durable now and were not yielded before, in the order of their commits; behind
-// those, in the first call, versions of which only the file, or only the record of a redaction, is left. What cannot
-// be read yields its error, and later versions follow. If yield returns false, the Log cannot be used any more.
+// Read yields the versions that are durable now and were not yielded before, in the order of their commits. The
+// first call yields last the versions of which only the file, or only the record of a redaction, is left. For a
+// part that cannot be read it yields the error, and continues with later versions. After yield has returned
+// false, the Log cannot be used any more.
 func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 	eng := l.ns.engine
 	if err := eng.BeginUse(); err != nil {
@@ -142,29 +143,29 @@ func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 	}
 }
 
-// batch are the entries of a commit.
+// batch collects the entries of one commit.
 type batch struct {
 	log    *Log
 	purged *purgefile.Table
 	yield  func(Revision, error) bool
-	list   []wal.Entry // of notes, without their values
+	list   []wal.Entry // entries of notes, without their values
 	lines  []seen
-	sides  map[string]note.Sidecar // by path
-	gone   map[string]wal.LSN      // sidecars that were deleted, and their last versions
-	masked map[uint64]bool         // redacted versions of which there is an entry
-	of     map[wal.LSN]lineage     // the note of each version, in a store with redactions
-	paths  map[string]bool         // of these notes
+	sides  map[string]note.Sidecar // sidecars, by path
+	gone   map[string]wal.LSN      // last versions of the sidecars that were deleted
+	masked map[uint64]bool         // redacted versions of which the log has an entry
+	of     map[wal.LSN]lineage     // the note of each version; only for a store with redactions
+	paths  map[string]bool         // paths of these notes
 	ended  bool
 }
 
-// seen is what an entry says of a note.
+// seen is the state of a note according to an entry of the log.
 type seen struct {
 	index.Entry
 	previous wal.LSN
 	created  bool
 }
 
-// add takes in an entry that was not read before.
+// add adds an entry that was not read before.
 func (b *batch) add(e *wal.Entry) {
 	if e.LSN < b.log.next {
 		return
@@ -274,7 +275,7 @@ func (b *batch) end(ctx context.Context) bool {
 	return !b.ended
 }
 
-// note remembers the note of a version, if the store has redactions.
+// note records to which note a version belongs, if the store has redactions.
 func (b *batch) note(path string, version wal.LSN, of lineage) {
 	if len(b.purged.All()) == 0 {
 		return
@@ -285,7 +286,7 @@ func (b *batch) note(path string, version wal.LSN, of lineage) {
 	b.of[version], b.paths[path] = of, true
 }
 
-// hidden removes the content of a version that was redacted, and reports whether it was purged.
+// hidden removes the content of a version that was redacted, and reports whether the version was purged.
 func (b *batch) hidden(r *Revision) bool {
 	if len(b.purged.All()) == 0 {
 		return false
@@ -309,7 +310,8 @@ func (l *Log) redact(r *Revision, row *purgefile.Row) {
 	r.RedactedAt, r.RedactedBy = time.UnixMicro(row.At).UTC(), l.ns.engine.Writer(row.By, row.Since)
 }
 
-// idAt returns the id of the note at a path. Of one whose sidecar is older than what was read, it is that of now.
+// idAt returns the id of the note at a path. If its sidecar is older than the entries that were read, that is
+// the current id.
 func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	if id := l.ids[path]; id != "" {
 		return id
@@ -325,8 +327,8 @@ func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	return note.ID(path)
 }
 
-// lineageAt returns the lineage of the note at a path that was deleted. The parameters version and side are the last
-// versions of the note and of its sidecar, 0 for none.
+// lineageAt returns the lineage of a note that was deleted at a path. version and side are the last versions of
+// the note and of its sidecar, 0 if there was none.
 func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN) lineage {
 	if was, ok := l.at[path]; ok {
 		return was
@@ -346,7 +348,8 @@ func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN)
 	return was
 }
 
-// rest yields what no entry has: versions that are only in their files, and redacted ones that are overwritten.
+// rest yields the versions that have no entry in the log: those that are only in files, and redacted ones whose
+// bytes are overwritten.
 func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 	for i, err := range l.ns.infos(ctx, "") {
 		if err != nil {
@@ -389,11 +392,12 @@ func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 	}
 }
 
-// createdWithin is by how many microseconds the time of a commit is behind that of the note that it creates.
+// createdWithin is the maximum difference, in microseconds, between the time of a commit and the creation time
+// of a note that it creates.
 const createdWithin = 10_000_000
 
-// Redaction returns the record of the redaction of a version; false if it was not redacted. The error of a version that
-// a purge removed is errs.ErrNotFound.
+// Redaction returns when, and by which writer, a version was redacted; is is false if it was not. For a version
+// that a purge removed the error is errs.ErrNotFound.
 func (ns *Notes) Redaction(path string, version uint64) (at time.Time, by writer.Writer, is bool, err error) {
 	t, err := ns.engine.Purged()
 	if err != nil {

@@ -31,19 +31,20 @@ type Notes struct {
 	kind    *engine.Kind
 
 	mu     sync.Mutex
-	judged map[string]judged // by path
+	judged map[string]judged // state of each note's file when it was last examined, by path
 
 	expiring expiring
 }
 
-// judged is the file of a note as it was judged last, and up to where the log was in files then: a flush that deletes a
-// note leaves the file that a person has saved since, which is another note then.
+// judged is the state of a note's file when it was last examined for edits, and the position up to which the
+// log was in files then. The position matters because a flush that deletes a note leaves a file that a person
+// has saved since, which is another note then.
 type judged struct {
 	info    vfs.Info
 	flushed wal.LSN
 }
 
-// Disk is *adopt.Files: it adopts what was written to files by hand.
+// Disk adopts edits of files by hand; it is implemented by *adopt.Files.
 type Disk interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 }
@@ -53,7 +54,7 @@ func New(eng *engine.Engine, cm *commit.Committer, h *history.History, d Disk) *
 	return &Notes{engine: eng, commits: cm, history: h, disk: d, kind: eng.Kinds().All[kind.Notes.At]}
 }
 
-// Info is what is known of a note without its content.
+// Info describes a note without its content.
 type Info struct {
 	Path        string
 	ID          string
@@ -62,19 +63,19 @@ type Info struct {
 	ContentHash [32]byte // sha256 of the content
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	By          uint32 // the number of the writer, see package writer; 0 in the answer to a write
+	By          uint32 // number of the version's writer, see package writer; 0 in the result of a write
 	Properties
 }
 
-// Properties has the data of a note that are stored in its sidecar instead of the note's file.
+// Properties has the properties of a note that are in its sidecar, not in its file.
 type Properties struct {
 	SessionID string
 	ExpiresAt time.Time // zero: never
-	Tags      []string  // sorted
+	Tags      []string  // sorted, without duplicates
 	Metadata  map[string]any
 }
 
-// Note is a note as it was read.
+// Note is a note with its content.
 type Note struct {
 	Info
 	Content []byte
@@ -83,10 +84,10 @@ type Note struct {
 // Text reports whether the content is valid UTF-8 without NUL.
 func (n *Note) Text() bool { return note.IsText(n.Content) }
 
-// changeTries is how often a note is changed again that another writer changed meanwhile.
+// changeTries is the maximum number of attempts to change a note that other writers change meanwhile.
 const changeTries = 1000
 
-// state is a note and its sidecar, of which each may be missing.
+// state is the newest version of a note and of its sidecar; each may be missing.
 type state struct {
 	note, side engine.Version
 	sidecar    note.Sidecar
@@ -108,8 +109,9 @@ func (s *state) info(path string) Info {
 	return i
 }
 
-// committed returns the note at a path after a commit of changes of the note that s is. The note is not loaded again:
-// another writer may have replaced or deleted it since, and the answer to a write describes what was written.
+// committed returns the Info of the note at a path after a commit has made changes to the state s. The note is
+// not loaded again: another writer may have replaced or deleted it since, and the result of a write describes
+// what was written.
 func (s *state) committed(path string, changes []commit.DocumentChange, versions []wal.LSN) Info {
 	after := *s
 	for i := range changes {
@@ -132,7 +134,7 @@ func propertiesOf(s *note.Sidecar) Properties {
 	return Properties{SessionID: c.Session, ExpiresAt: c.Expires, Tags: c.Tags, Metadata: c.Metadata}
 }
 
-// load reads a note and its sidecar, with the content of the file, which is adopted first where it was edited.
+// load reads a note and its sidecar. If the note's file was edited, the edit is adopted first.
 func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	if err := ns.look(ctx, path); err != nil {
 		return s, err
@@ -168,11 +170,11 @@ func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 	}
 }
 
-// mostJudged is of how many files it is remembered how they were when they were judged.
+// mostJudged is the maximum number of files whose last examined state is remembered.
 const mostJudged = 1 << 12
 
-// look has the file of a note judged, if it is not as it was when that was done last: also one whose newest version is
-// not in its file yet, and a file that is no note yet.
+// look adopts an edit of the note's file, if the file has changed since it was last examined. This includes a
+// file that is not a note yet, and one whose note has a newer version that is not in the file yet.
 func (ns *Notes) look(ctx context.Context, path string) error {
 	if ns.engine.Env().ReadOnly || ns.engine.Log().Notes().Distrusted() {
 		return nil
@@ -217,7 +219,7 @@ func (ns *Notes) find(ctx context.Context, id string) (engine.Version, error) {
 	return v, err
 }
 
-// failed says which note an error is about.
+// failed adds the path of the note to an error.
 func failed(path string, err error) error {
 	var conflict *errs.ConflictError
 	if err == nil || errors.As(err, &conflict) {
@@ -226,7 +228,7 @@ func failed(path string, err error) error {
 	return fmt.Errorf("note %s: %w", human.Quote(path), err)
 }
 
-// using is the beginning of a call.
+// using begins a call: it checks the paths, and ensures that the store is not closed before end is called.
 func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
 	for _, path := range paths {
 		if err := note.CheckPath(path); err != nil {
@@ -245,7 +247,7 @@ func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
 	return ns.engine.EndUse, nil
 }
 
-// Read returns a note; errs.ErrNotFound if there is none.
+// Read returns the note at a path. If there is none, the error is errs.ErrNotFound.
 func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 	end, err := ns.using(false, path)
 	if err != nil {
@@ -264,7 +266,7 @@ func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 
 func (ns *Notes) now() time.Time { return ns.engine.Env().Clock() }
 
-// holds judges conditions against the newest version.
+// holds returns an error if the conditions do not hold for the newest version of a note.
 func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	at, updated := s.note.LSN, s.note.Line.UpdatedAt
 	if !s.exists(ns.now()) {
@@ -286,15 +288,17 @@ func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	return nil
 }
 
-// content makes the next content of a note; exists is false where there is none, or none any more.
+// content is a function that returns the next content of a note for its current content; exists is false if
+// there is no note.
 type content func(old []byte, exists bool) ([]byte, error)
 
-// change writes what f makes of the newest content, if that is another one.
+// change replaces the content of a note by the result of f, unless that is the current content.
 func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f content) (Info, error) {
 	return ns.changeAt(ctx, path, time.Time{}, c, f)
 }
 
-// changeAt is change with the time of the version; zero: now. A time that is not over yet is now, too.
+// changeAt is like change; at is the time of the version. The zero time, and a time in the future, mean the
+// current time.
 func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
 	f content) (Info, error) {
 	end, err := ns.using(true, path)
@@ -337,7 +341,7 @@ func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c comm
 	return i, failed(path, err)
 }
 
-// retry runs a change again while another writer was faster.
+// retry runs a change again as long as another writer has changed the note meanwhile.
 func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err error) {
 	for range changeTries {
 		i, err = f()
@@ -349,35 +353,37 @@ func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err
 	return i, err
 }
 
-// Write makes content that of the note at a path, and creates the note if there is none.
+// Write sets the content of the note at a path, and creates the note if there is none.
 func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// WriteAt is Write with the time at which the content was written.
+// WriteAt is like Write; at is the time at which the content was written.
 func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
 	c commit.Conditions) (Info, error) {
 	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// Append adds data at the end of a note, and creates it if there is none.
+// Append adds data at the end of a note, and creates the note if there is none.
 func (ns *Notes) Append(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func(old []byte, _ bool) ([]byte, error) {
 		return append(append(make([]byte, 0, len(old)+len(data)), old...), data...), nil
 	})
 }
 
-// Edit replaces the one occurrence of a text in a note. *errs.MatchError if there is none, or more than one.
+// Edit replaces the one occurrence of a text in a note. If the text does not occur exactly once, the error is a
+// *errs.MatchError.
 func (ns *Notes) Edit(ctx context.Context, path, from, to string, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Replace(old, from, to) }))
 }
 
-// Insert inserts text behind a line of a note, 0 being its beginning. *errs.FieldError if it has no such line.
+// Insert inserts text after a line of a note; line 0 means the beginning. If the note has no such line, the
+// error is a *errs.FieldError.
 func (ns *Notes) Insert(ctx context.Context, path string, line int, text string, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Insert(old, line, text) }))
 }
 
-// existing is of a note that has to be there.
+// existing returns a content function that fails if there is no note, and otherwise returns the result of f.
 func existing(f func(old []byte) ([]byte, error)) content {
 	return func(old []byte, exists bool) ([]byte, error) {
 		if !exists {
@@ -420,8 +426,8 @@ func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c
 	return i, failed(path, err)
 }
 
-// sidecarChange returns the change that makes s the sidecar of a note, or no change if the note has this sidecar
-// already. The parameter was is the present version of the sidecar.
+// sidecarChange returns the change that makes s the sidecar of a note, or no change if the note has this
+// sidecar already. was is the current version of the sidecar.
 func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.DocumentChange, error) {
 	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: was}
 	if s.ID == note.ID(path) {
@@ -440,12 +446,13 @@ func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.Do
 	return []commit.DocumentChange{c}, nil
 }
 
-// Files are the files of the store: adopt.Files.
+// Files adopts all edited files in a folder; it is implemented by adopt.Files.
 type Files interface {
 	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
 }
 
-// AdoptFiles makes versions of the files in a folder that were written or edited by hand.
+// AdoptFiles stores as versions the files in a folder that were created or edited by hand, and returns their
+// number.
 func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (int, error) {
 	if err := checkFolder(folder); err != nil {
 		return 0, err
@@ -462,7 +469,7 @@ func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (in
 	return files.LookBelow(ctx, ns.kind.Name(), prefix)
 }
 
-// Delete deletes a note; errs.ErrNotFound if there is none.
+// Delete deletes the note at a path. If there is none, the error is errs.ErrNotFound.
 func (ns *Notes) Delete(ctx context.Context, path string, c commit.Conditions) error {
 	end, err := ns.using(true, path)
 	if err != nil {
@@ -486,7 +493,7 @@ func (ns *Notes) Delete(ctx context.Context, path string, c commit.Conditions) e
 	return failed(path, err)
 }
 
-// deletions are the changes that delete a note with its sidecar.
+// deletions returns the changes that delete a note with its sidecar.
 func deletions(path string, s *state) []commit.DocumentChange {
 	list := []commit.DocumentChange{{ID: path, Delete: true, Was: s.note}}
 	if s.side.LSN != 0 {
@@ -495,7 +502,7 @@ func deletions(path string, s *state) []commit.DocumentChange {
 	return list
 }
 
-// DeleteFolder deletes all notes in a folder, in one commit where it fits one, and returns how many they were.
+// DeleteFolder deletes all notes in a folder, in one commit if possible, and returns their number.
 func (ns *Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	end, err := ns.using(true, folder)
 	if err != nil {

@@ -27,7 +27,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Host answers the upward calls of the parts. A field that is nil stands for the simplest answer.
+// Host answers the calls that the parts make to the packages above them. A nil field selects the simplest
+// answer.
 type Host struct {
 	Judge  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
 	Aside  func(ctx context.Context, held *wal.Held, aside []docfile.Edit)
@@ -41,7 +42,7 @@ func (h *Host) RebuildIndex(ctx context.Context, start *wal.Start) (*index.Set, 
 	return h.maker.From(ctx, want, start.Past)
 }
 
-// JudgeEdit calls Judge.
+// JudgeEdit calls the field Judge.
 func (h *Host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if h.Judge == nil {
 		return engine.Version{}, errors.ErrUnsupported
@@ -49,14 +50,14 @@ func (h *Host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine
 	return h.Judge(ctx, k, id)
 }
 
-// JudgeAside calls Aside.
+// JudgeAside calls the field Aside.
 func (h *Host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if h.Aside != nil {
 		h.Aside(ctx, held, aside)
 	}
 }
 
-// PutScopes, MayLag, OursScope and NoteWorked call the scopes.
+// PutScopes, MayLag, OursScope and NoteWorked call the part that keeps the scopes of working memory.
 func (h *Host) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(key string, err error) bool) error {
 	return h.scopes.PutScopes(ctx, keys, distrusted, spares)
@@ -86,7 +87,7 @@ func (h *Host) OlderComposite(context.Context, *index.Model, *engine.Parsed) ([]
 	return nil, errors.ErrUnsupported
 }
 
-// Parts are the parts of a store in a folder, open until the test ends.
+// Parts has the lower parts of a store in a folder, open until the test ends.
 type Parts struct {
 	Host      *Host
 	Env       *env.Env
@@ -103,7 +104,8 @@ type Parts struct {
 	Committer *commit.Committer
 }
 
-// New builds the parts of a new store, or of the one in the folder. Nothing runs in the background.
+// New builds the parts of a store in a folder, and creates the store if there is none. Nothing runs in the
+// background.
 func New(t testing.TB, dir string) *Parts {
 	t.Helper()
 	e := environment(dir)

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is a query as it was executed.
+// asked is a parsed query as it was executed on one set of the index of words.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
@@ -43,7 +43,7 @@ func (c *cutNotes) add(n cutNote) {
 	c.notes[n.path] = n
 }
 
-// tell passes the notes on the query to q.Note, each once.
+// tell passes each note on how the query was understood to q.Note, unless it is in told.
 func (a *asked) tell(q *Query, told map[string]bool) {
 	if a.query == nil || q.Note == nil {
 		return
@@ -56,7 +56,7 @@ func (a *asked) tell(q *Query, told map[string]bool) {
 	}
 }
 
-// explained returns the explanation of one hit, which has these texts.
+// explained returns the explanation of the score of a hit; texts returns the texts of the document.
 func (a *asked) explained(h *found, texts func() []query.Text) *memstore.Explanation {
 	e := &memstore.Explanation{Own: h.parts.Own, Session: h.parts.Session, Similarity: h.similarity, Recency: h.recency,
 		Importance: h.importance}
@@ -81,5 +81,5 @@ func (a *asked) explained(h *found, texts func() []query.Text) *memstore.Explana
 	return e
 }
 
-// keep stores what a word search computed for the hit.
+// keep stores in the hit what the search by words has computed for it.
 func (h *found) keep(hit *words.Hit, shares []words.Share) { h.parts, h.shares = hit.Parts, shares }

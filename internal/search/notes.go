@@ -21,7 +21,7 @@ import (
 // has its path as its id, the time of its last change as its timestamp, and session, expiry, tags and metadata of its
 // sidecar.
 
-// finds reports whether a query finds documents of a kind.
+// finds reports whether a query finds documents of the kind k.
 func (q *Query) finds(k memstore.Kind) bool { return len(q.Kinds) == 0 || slices.Contains(q.Kinds, k) }
 
 func (q *Query) validateKinds() error {
@@ -39,14 +39,14 @@ func (s *Search) findsNotes(q *Query) bool {
 	return q.finds(memstore.KindNote) && s.engine.HasHad(s.engine.Kinds().Notes)
 }
 
-// aNote is a note with what its sidecar says.
+// aNote is a note with the properties that its sidecar file has.
 type aNote struct {
 	engine.Version
 	sidecar note.Sidecar
 }
 
-// note returns the newest version of a note that passes the filters; errs.ErrNotFound if there is none. doc: with its
-// content.
+// note returns the newest version of the note at a path, with its content if doc is set. If there is none, or
+// it does not pass the filters, the error is errs.ErrNotFound.
 func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc bool) (n aNote, err error) {
 	k, now := s.engine.Kinds().Notes, s.engine.Env().Clock()
 	if n.Version, err = s.engine.Find(ctx, k, path, doc || f.Reads()); err != nil { // its front matter may have tags
@@ -72,7 +72,7 @@ func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc b
 	return n, nil
 }
 
-// asMemory returns a memory that has of a note what filters judge.
+// asMemory returns a memory with those properties of a note that filters check.
 func (n *aNote) asMemory(path string) *memstore.Memory {
 	m := &memstore.Memory{ID: path, Timestamp: n.Line.UpdatedAt, Metadata: map[string]any{}}
 	for name, v := range n.sidecar.Metadata {
@@ -93,7 +93,8 @@ func (n *aNote) asMemory(path string) *memstore.Memory {
 	return m
 }
 
-// sectionOf returns the section of a note that a row stands for; false if the note has been changed since.
+// sectionOf returns the section of the note that a hit found; false if the note was changed since it was
+// indexed.
 func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 	list := note.Sections(n.Doc)
 	if n.LSN != h.lsn || h.section >= len(list) {
@@ -102,11 +103,13 @@ func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 	return list[h.section], true
 }
 
-// errChanged is the errs.ErrNotFound of a section of a version that is not the newest one any more.
+// errChanged is the error for a section of a note whose newest version is another one; it matches
+// errs.ErrNotFound.
 var errChanged = fmt.Errorf("%w: the note has changed", errs.ErrNotFound)
 
-// noteHit reads the note of a hit. errs.ErrNotFound if that is not found any more: it was deleted or changed, or it has
-// expired. size is that of what the hit holds.
+// noteHit reads the note of a hit. If the hit is no longer valid, because the note was deleted or changed or
+// has expired, the error is errs.ErrNotFound. of is the note's session, and size the number of bytes that the
+// returned hit holds.
 func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, of string,
 	size int64, err error) {
 	n, err := s.note(ctx, h.ID, f, true)
@@ -129,7 +132,7 @@ func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *fo
 	return hit, n.sidecar.Session, int64(len(hit.Note.Text)), nil
 }
 
-// noteTime returns when a note was changed last; false if that is not known.
+// noteTime returns the time at which a note was last changed; false if it is unknown.
 func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 	v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, false)
 	return v.Line.UpdatedAt, err == nil
@@ -155,18 +158,19 @@ func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, had *c
 	return view.TextsOf(path, n.doc, &n.sections[i], n.tags), nil
 }
 
-// firstOfNotes returns a function that accepts the first section of each note that passes the filters.
+// firstOfNotes returns a noteJudge for a search with these filters. It accepts only the first section of each
+// note, which is the best one.
 func (s *Search) firstOfNotes(ctx context.Context, f *engine.Filters, bad *unreadable) *noteJudge {
 	return &noteJudge{s: s, f: f, bad: bad, passes: map[string]bool{}, given: map[string]bool{}}
 }
 
-// noteJudge accepts sections of notes.
+// noteJudge decides which sections of notes become hits.
 type noteJudge struct {
 	s      *Search
 	f      *engine.Filters
 	bad    *unreadable
-	passes map[string]bool // by path, of those that were looked at
-	given  map[string]bool // notes that have a hit
+	passes map[string]bool // by the path of each note checked so far: it passes the filters
+	given  map[string]bool // paths of the notes that have a hit already
 }
 
 // judge reports whether a note passes the filters and has no hit yet.
@@ -184,7 +188,7 @@ func (j *noteJudge) judge(ctx context.Context, path string) (bool, error) {
 	return ok && !j.given[path], nil
 }
 
-// foundBy returns what a hit of a search by words stands for.
+// foundBy returns the memory, or the section of a note, that a hit of a search by words found.
 func foundBy(h *words.Hit) found {
 	path, ok := view.PathOf(h.At, h.ID)
 	if !ok {

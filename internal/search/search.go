@@ -27,7 +27,7 @@ type Search struct {
 	engine   *engine.Engine
 	vectors  *vectors.Vectors
 	words    *view.Query
-	sections *view.Query // of notes
+	sections *view.Query // the index of the words of notes
 	meanings *meanings.Query
 	orders   *view.Orders
 }
@@ -94,7 +94,7 @@ type Hit struct {
 	ID     string  // of a note its path
 	Score  float64 // greater is better
 	Memory memstore.Memory
-	Note   *memstore.NoteSection // nil for a memory; of a note, which is found once, its best section
+	Note   *memstore.NoteSection // the best section of the note; nil: the hit is a memory
 	// The scores of either side, from 0 to 1, in a search by words and a vector.
 	Words, Vector float64
 
@@ -107,8 +107,10 @@ type Hit struct {
 // The limits of a Query.
 const (
 	defaultHits = 10
-	MostHits    = 1_000_000 // of Limit + Offset; their ids are held in memory
-	mostVaried  = 10_000    // how many of the best hits PerSession considers; a limit of Limit + Offset too
+	MostHits    = 1_000_000 // maximum of Limit + Offset, because the ids of so many hits are held in memory
+	// number of the best hits among which PerSession selects; also the maximum of Limit + Offset with
+	// PerSession
+	mostVaried = 10_000
 )
 
 // Memories returns the best memories that pass the filters, best first, those with equal scores by id.
@@ -262,7 +264,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	return p, nil
 }
 
-// ranked returns the n best hits for what the query has: words, vector, or both.
+// ranked returns the n best hits of a query by words, by vector, or by both.
 func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	switch {
@@ -276,7 +278,7 @@ func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int,
 	return s.near(ctx, q, f, n, least, bad)
 }
 
-// near returns the n best hits by Vector.
+// near returns the n best hits by the query's Vector.
 func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, least float64,
 	bad *unreadable) ([]found, error) {
 	var list []found
@@ -405,23 +407,23 @@ func tooManyWords(n int) error {
 		Limit: fmt.Sprint(query.MostWords), Err: errs.ErrInvalid}
 }
 
-// found is a memory, or a section of a note, that a search found and has not read yet.
+// found is a hit whose document was not read yet: a memory, or a section of a note.
 type found struct {
 	ID            string // of a note its path
 	note          bool
-	section       int // of the version lsn of the note
+	section       int // number of the section in the version lsn of the note
 	lsn           uint64
-	asked         *asked // nil: the query as it was executed for all
+	asked         *asked // the query as it was executed for this hit; nil: as for all hits
 	Score         float64
-	words, vector float64 // scores of a search by both
-	similarity    float64 // of a search by vector
-	recency       float64 // what boosts added to the score
+	words, vector float64 // scores by words and by vector, in a search by both
+	similarity    float64 // similarity in a search by vector
+	recency       float64 // amounts that recency and importance added to the score
 	importance    float64
 	parts         words.Parts
 	shares        []words.Share
 }
 
-// document is what a hit is of.
+// document is the document of a hit.
 type document struct {
 	note bool
 	id   string
@@ -435,7 +437,7 @@ type unreadable struct {
 	more int
 }
 
-// MostUnreadable is the maximum number of such errors that are returned.
+// MostUnreadable is the maximum number of errors of unreadable memories that a search returns.
 const MostUnreadable = 16
 
 func (u *unreadable) add(err error) {
@@ -458,7 +460,7 @@ func (u *unreadable) pass(ctx context.Context, err error) error {
 	return nil
 }
 
-// also adds the errors of o.
+// also adds the errors that o has collected.
 func (u *unreadable) also(o *unreadable) {
 	for _, err := range o.errs {
 		u.add(err)
@@ -536,7 +538,7 @@ func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
 	return m, err
 }
 
-// sized is get, and also returns the size of the document in bytes.
+// sized returns the memory with this id, and the size of its document in bytes.
 func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, error) {
 	v, err := s.engine.Get(ctx, s.engine.Kinds().Memories, id)
 	if err != nil {
@@ -546,13 +548,13 @@ func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, 
 	return m, int64(len(v.Doc)), err
 }
 
-// bare returns the part of a memory that a trimmed hit has.
+// bare returns the memory of a trimmed hit: only the fields that such a hit has.
 func bare(m *memstore.Memory) memstore.Memory {
 	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt,
 		UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}
 }
 
-// Scanners returns how many goroutines read vectors or documents.
+// Scanners returns the number of goroutines that read vectors or documents in a search.
 func (s *Search) Scanners() int {
 	if s.engine.Env().System.Inline {
 		return 1

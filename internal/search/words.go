@@ -61,7 +61,8 @@ func compareFound(a, b found) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.section, b.section))
 }
 
-// within is byWords in a set of snap, which may have the rows of another one with the same analyzer too.
+// within is byWords for one set of an index. The set may contain the rows of memories and of notes, if both
+// have the same analyzer.
 func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
 	*bad = unreadable{}

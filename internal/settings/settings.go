@@ -198,7 +198,7 @@ func (s *Settings) Reread() bool {
 	return true
 }
 
-// tell reports to the log and the host that the file is not valid.
+// tell reports in the log and to the host that the file is not valid; note says what the store does meanwhile.
 func (s *Settings) tell(err error, note string) {
 	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
 		err)

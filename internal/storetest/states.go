@@ -18,15 +18,15 @@ import (
 
 // What tests of several processes write: a document whose text contains its state, and nothing else.
 
-// Members is how many memories belong to the key of a batch.
+// Members is the number of memories that belong to the key of a batch.
 const Members = 4
 
-// Content returns a text with a state and filling.
+// Content returns a text of size bytes that contains a state.
 func Content(state string, size int) string {
 	return state + " " + strings.Repeat(state[len(state)-1:], size)
 }
 
-// Stated returns the state in a Content, or what is wrong with it.
+// Stated returns the state that a text of Content contains, or a description of what is wrong with the text.
 func Stated(text string) string {
 	state, rest, _ := strings.Cut(text, " ")
 	if state == "" || rest != strings.Repeat(state[len(state)-1:], len(rest)) {
@@ -35,7 +35,8 @@ func Stated(text string) string {
 	return state
 }
 
-// NoState returns the state for an error of reading: "-" for a missing document.
+// NoState returns the state for an error of reading a memory: "-" if the memory does not exist, otherwise a
+// text with the error.
 func NoState(err error) string {
 	if errors.Is(err, errs.ErrNotFound) {
 		return "-"
@@ -55,7 +56,7 @@ func StateOf(m memstore.Memory, err error) string {
 	return state
 }
 
-// Vector returns the embedding of a memory in a state; some have none.
+// Vector returns the embedding of the memory id in a state; in some states it has none.
 func Vector(id, state string) []float32 {
 	if !strings.HasPrefix(id, "s") || !strings.HasSuffix(id, ".k1") && !strings.HasSuffix(id, ".k2") {
 		return nil
@@ -70,7 +71,7 @@ func Vector(id, state string) []float32 {
 	return v
 }
 
-// IsGroup reports whether a key is that of an assembly.
+// IsGroup reports whether a key is the id of an assembly.
 func IsGroup(id string) bool { return strings.HasSuffix(id, ".group") }
 
 // IsNote reports whether a key is that of a note.
@@ -79,7 +80,7 @@ func IsNote(id string) bool { return strings.HasSuffix(id, ".note") }
 // NotePath returns the path of the note with a key.
 func NotePath(id string) string { return "storm/" + id + ".md" }
 
-// MemberIDs returns the memories that belong to a key.
+// MemberIDs returns the ids of the memories that belong to a key.
 func MemberIDs(key string) (ids []string) {
 	if !strings.HasSuffix(key, ".batch") {
 		return []string{key}
@@ -90,7 +91,8 @@ func MemberIDs(key string) (ids []string) {
 	return ids
 }
 
-// OneState returns the state that all members of a key have.
+// OneState returns the state of a key, which all its members must have; otherwise it returns a description of
+// the difference.
 func OneState(key string, get func(id string) string) string {
 	ids := MemberIDs(key)
 	state := get(ids[0])
@@ -102,7 +104,8 @@ func OneState(key string, get func(id string) string) string {
 	return state
 }
 
-// StatesBelow returns a function that reads states from the files, as any program could.
+// StatesBelow returns a function that reads the states of memories from the files in a folder, without the
+// store.
 func StatesBelow(dir string) func(id string) string {
 	return func(id string) string {
 		name := filepath.Join("memories", jsondoc.FileName(id))

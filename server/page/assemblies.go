@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// shownAssemblies is the data of the list of assemblies.
+// shownAssemblies is the template data of the list of assemblies.
 type shownAssemblies struct {
 	Rows  []assemblyRow
 	Query string
@@ -55,7 +55,7 @@ func (p *Page) assemblies(r *request, chosen []chosen, filters []varve.Filter) (
 	return &view{template: "assemblies", title: "Assemblies", data: d}, nil
 }
 
-// shownAssembly is the data of an assembly.
+// shownAssembly is the template data of one assembly.
 type shownAssembly struct {
 	varve.Assembly
 	Level   float64
@@ -159,11 +159,11 @@ func (p *Page) assemblyRestore(r *request) (*view, error) {
 		goTo: link("assembly", "id", a.ID)}, nil
 }
 
-// shownGraph is the data of the knowledge graph around an entity, or of all of it.
+// shownGraph is the template data of the knowledge graph: of all of it, or of the part around an entity.
 type shownGraph struct {
 	Name     string
 	Entity   *graph.Entity
-	Entities []graph.Entity // the beginning of the list
+	Entities []graph.Entity // the first entities of the list
 	Edges    []graph.Relation
 	More     bool
 	Drawing  *drawing
@@ -181,7 +181,8 @@ func (d *shownGraph) unread(r *request, err error) error {
 	return nil
 }
 
-// mostDrawn is how many nodes a drawing has, and mostScanned how many memories are read for the whole graph.
+// mostDrawn is the maximum number of nodes in a drawing. mostScanned is the maximum number of memories that are
+// read to show the whole graph.
 const (
 	mostDrawn   = 40
 	mostScanned = 2000
@@ -239,7 +240,8 @@ func (p *Page) graph(r *request) (*view, error) {
 	return &view{template: "graph", title: title, data: d}, nil
 }
 
-// draw draws the relations: those of the entities that have the most of them, if there are many.
+// draw makes the drawing of the relations. If there are too many entities, it draws those with the most
+// relations.
 func (d *shownGraph) draw() {
 	degree := map[string]int{}
 	for _, e := range d.Edges {
@@ -277,7 +279,7 @@ func anyMap[T any](m map[string]T) map[string]any {
 	return all
 }
 
-// drawing is a graph with the places of its nodes, for an SVG.
+// drawing is a graph with the positions of its nodes, for an SVG.
 type drawing struct {
 	Nodes         []drawnNode
 	Edges         []drawnEdge
@@ -287,7 +289,7 @@ type drawing struct {
 type drawnNode struct {
 	Name, Link, Class string
 	X, Y              int
-	Anchor            string // of the name: start, middle or end
+	Anchor            string // alignment of the node's name: start, middle or end
 	NameX, NameY      int
 }
 
@@ -306,8 +308,8 @@ func (g *drawing) edge(from, to int, name string) {
 	g.Edges = append(g.Edges, drawnEdge{from: from, to: to, Name: name})
 }
 
-// place puts the first node into the middle and the others around it, in one ellipse or two: it is the same twice, and
-// takes no search.
+// place puts the first node into the middle and the others around it, on one ellipse or two. The same graph
+// always gets the same positions, without a search for a better layout.
 func (g *drawing) place() {
 	g.Width, g.Height = 760, 420
 	if len(g.Nodes) > 20 {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// refusal is an error that the page itself has.
+// refusal is an error that the page itself returns for a request, with its HTTP status.
 type refusal struct {
 	status  int
 	message string
@@ -17,13 +17,13 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.message }
 
-// failure is an error as it is shown.
+// failure is the template data of an error.
 type failure struct {
 	Message string
-	Next    string // what to do
+	Next    string // what the person can do about the error
 }
 
-// remedies are what to do about errors, the first that matches.
+// remedies has, for errors, the HTTP status and what the person can do; the first entry that matches is used.
 var remedies = []struct {
 	err    error
 	status int
@@ -59,7 +59,7 @@ var remedies = []struct {
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "memctl has no limit of time"},
 }
 
-// remedyOf returns the status of an error and what to do about it.
+// remedyOf returns the HTTP status for an error, and what the person can do about it.
 func remedyOf(err error) (status int, next string) {
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return refused.status, refused.next
@@ -72,7 +72,7 @@ func remedyOf(err error) (status int, next string) {
 	return http.StatusInternalServerError, "see the log of the server, and memctl status"
 }
 
-// failed returns the view of an error.
+// failed returns the view that shows an error.
 func failed(err error) *view {
 	status, next := remedyOf(err)
 	return &view{template: "error", title: "Error", status: status, data: failure{err.Error(), next}}

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// funcs are the functions of the templates.
+// funcs returns the functions that the templates call.
 func (p *Page) funcs() template.FuncMap {
 	return template.FuncMap{
 		// link encodes what is not of a URL
@@ -39,7 +39,7 @@ func (p *Page) funcs() template.FuncMap {
 	}
 }
 
-// at is a time for people, with the zone of the server.
+// at returns a time as text for people, in the time zone of the server.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -47,7 +47,7 @@ func at(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// age is how long ago a time is, or how far it is ahead.
+// age returns how long ago the time t was, or how far it is in the future, as text.
 func age(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -75,7 +75,7 @@ func age(now, t time.Time) string {
 	return fmt.Sprintf(form, human.Count(int(d/(365*day)), "year", "years"))
 }
 
-// count is a number with its noun; thousands are separated.
+// count returns a number with its noun, as text; thousands are separated.
 func count(n any, one, more string) string {
 	s := grouped(fmt.Sprint(n))
 	if s == "1" {
@@ -91,7 +91,7 @@ func grouped(digits string) string {
 	return digits
 }
 
-// writtenBy names a writer, and why the store wrote by itself.
+// writtenBy returns the name of a writer, and the cause if the store wrote by itself.
 func writtenBy(w varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {
@@ -129,7 +129,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// shortened returns at most about n bytes of a text, in one line.
+// shortened returns about the first n bytes of a text, on one line.
 func shortened(s string, n int) string {
 	head := human.Head(s, 4*n)
 	cut := len(head) < len(s)

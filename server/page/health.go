@@ -13,13 +13,13 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// shownHealth is the data of the state of the store.
+// shownHealth is the template data of the state of the store.
 type shownHealth struct {
 	OK       bool
 	Problems []string
 	Facts    []fact
-	Refused  []fact // edits by hand that are not adopted, with the reason
-	Aside    int    // files in quarantine
+	Refused  []fact // edits by hand that cannot be adopted, with the reason
+	Aside    int    // number of files in quarantine/
 }
 
 func (p *Page) health(r *request) (*view, error) {
@@ -98,13 +98,13 @@ func (p *Page) health(r *request) (*view, error) {
 	return &view{template: "health", title: "Health", data: d}, nil
 }
 
-// verified is the data of the result of a verification.
+// verified is the template data of the result of a verification.
 type verified struct {
 	Findings []finding
 	More     bool // there are more findings
 	Worst    string
 	Read     string
-	Problem  string // why it ended before its end
+	Problem  string // reason why the verification ended early
 	Sound    bool
 }
 
@@ -112,7 +112,7 @@ type finding struct {
 	Kind, Severity, Where, ID, Stake, Heals, Next, Why string
 }
 
-// verify reads the whole store, as memctl verify does. It changes nothing.
+// verify verifies the whole store, as memctl verify does, and shows the result. It changes nothing.
 func (p *Page) verify(r *request) (*view, error) {
 	if !p.verifying.TryLock() {
 		return nil, &refusal{http.StatusConflict, "a verification is running", "wait until it has ended"}
@@ -149,7 +149,7 @@ func (p *Page) verify(r *request) (*view, error) {
 	return &view{template: "verify", title: "Verify", data: d}, nil
 }
 
-// shownSessions is the data of the list of sessions.
+// shownSessions is the template data of the list of sessions.
 type shownSessions struct {
 	Sessions []varve.Session
 	More     bool
@@ -185,7 +185,7 @@ func (p *Page) forgetSession(r *request) (*view, error) {
 		goTo: link("log")}, nil
 }
 
-// shownAside is the data of the quarantine.
+// shownAside is the template data of the list of files in quarantine/.
 type shownAside struct {
 	Rows   []varve.Quarantined
 	Unread []string
@@ -213,13 +213,13 @@ func (p *Page) quarantine(r *request) (*view, error) {
 	return &view{template: "quarantine", title: "Quarantine", data: d}, nil
 }
 
-// shownFile is the data of a file in quarantine.
+// shownFile is the template data of one file in quarantine/.
 type shownFile struct {
 	varve.Quarantined
 	Text   string
 	Cut    bool
 	Binary bool
-	Drop   bool // the question before a drop is shown
+	Drop   bool // ask the person to confirm that the file is removed
 	// Restorable reports whether it may be a document: Restore says whether it is.
 	Restorable bool
 }
@@ -245,7 +245,7 @@ func (p *Page) quarantined(r *request) (*view, error) {
 
 var errEnough = errors.New("enough was read")
 
-// beginning keeps the beginning of what is written to it.
+// beginning is a writer that keeps only the beginning of the data.
 type beginning struct {
 	b    []byte
 	most int
@@ -273,7 +273,8 @@ func (p *Page) quarantineRestore(r *request) (*view, error) {
 	return &view{said: "Restored as a new version; the file stays in quarantine", goTo: link(to, "id", d.ID)}, nil
 }
 
-// quarantineDrop removes a file for good. The form has to repeat the word, as that of a purge.
+// quarantineDrop removes a file from quarantine/ for good. The person has to type a word to confirm it, as for
+// a purge.
 func (p *Page) quarantineDrop(r *request) (*view, error) {
 	if strings.TrimSpace(r.get("confirm")) != "drop" {
 		return nil, &refusal{http.StatusBadRequest, "nothing was dropped: the word was not repeated",

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// row is a memory in a list.
+// row is a memory in a list, as the template shows it.
 type row struct {
 	ID       string
 	Text     []piece
@@ -25,7 +25,7 @@ type row struct {
 	Memory   *varve.Memory
 	Writer   varve.Writer
 	Score    float64
-	Why      []string // why a search has found it
+	Why      []string // reasons why a search has found the memory
 	Note     *placeInNote
 }
 
@@ -37,39 +37,40 @@ type placeInNote struct {
 	Updated  time.Time
 }
 
-// piece is a part of a text; Mark: a word of the query.
+// piece is a part of a text. Mark is set if it is a word of the query.
 type piece struct {
 	Text string
 	Mark bool
 }
 
-// listed is the data of a list.
+// listed is the template data of a list of memories.
 type listed struct {
 	Query   string
 	Filters []chosen
 	Rows    []row
 	Search  bool
 	Export  string // the parameters of an export of the list
-	By      string // how it was searched: words, meaning or both; "": it was not
+	By      string // kind of the search: "words", "meaning" or "both"; "": the list is not the result of a search
 	Notes   []string
-	Unread  []string // what cannot be read
-	Next    string   // the next page
-	From    int      // the number of rows on pages before this one
-	Total   int64    // of all memories of the store
+	Unread  []string // errors of memories that cannot be read
+	Next    string   // link to the next page
+	From    int      // number of rows on the pages before this one
+	Total   int64    // number of all memories of the store
 	Like    string
-	Empty   string // why there is no row, and what to do
+	Empty   string // reason why the list is empty, and what to do
 }
 
-// chosen is a filter that is set, with the list without it.
+// chosen is a filter that is set, with the link to the list without it.
 type chosen struct{ Name, Value, Without string }
 
-// filterNames are the parameters of a list that filter, in the order in which they are shown.
+// filterNames are the parameters of a list that are filters, in the order in which they are shown.
 var filterNames = []string{"session", "tag", "category", "by", "since", "until", "where"}
 
-// listParams are all parameters of a list but its place.
+// listParams are all parameters of a list except its place.
 var listParams = append([]string{"q", "typed", "kind", "mode", "sort", "like"}, filterNames...)
 
-// listLink returns a list with the parameters of this one, except those that pairs changes.
+// listLink returns the link to a list with the parameters of this request, except those that pairs, names and
+// values, change.
 func (r *request) listLink(pairs ...string) string { return link("list", r.listParams(pairs...)...) }
 
 func (r *request) listParams(pairs ...string) (all []string) {
@@ -79,7 +80,8 @@ func (r *request) listParams(pairs ...string) (all []string) {
 	return withoutEmpty(append(all, pairs...))
 }
 
-// withoutEmpty keeps the last value of each name, if it is not empty.
+// withoutEmpty returns pairs of names and values with only the last value of each name, and without empty
+// values.
 func withoutEmpty(pairs []string) (kept []string) {
 	for i := 0; i < len(pairs); i += 2 {
 		last := true
@@ -93,7 +95,7 @@ func withoutEmpty(pairs []string) (kept []string) {
 	return kept
 }
 
-// filters returns the filters of the parameters.
+// filters returns the filters that the parameters of a request name.
 func (p *Page) filters(r *request) ([]varve.Filter, error) {
 	all, err := queryargs.ByTime(p.o.Clock(), func(name string) (string, bool) {
 		value := strings.TrimSpace(r.get(name))
@@ -124,7 +126,7 @@ func (p *Page) filters(r *request) ([]varve.Filter, error) {
 	return all, nil
 }
 
-// list shows memories: all, those that pass the filters, or what a search finds.
+// list shows a list of memories: all of them, those that pass the filters, or the hits of a search.
 func (p *Page) list(r *request) (*view, error) {
 	filters, err := p.filters(r)
 	if err != nil {
@@ -159,7 +161,7 @@ func (p *Page) list(r *request) (*view, error) {
 	return &view{template: "list", title: title, data: l}, nil
 }
 
-// nothing returns why a list is empty.
+// nothing returns the reason why a list is empty.
 func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 	switch {
 	case l.Total == 0 && !l.Search:
@@ -182,10 +184,10 @@ func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 	return what + " these words: use fewer or other words, or the beginning of a word, such as rom*."
 }
 
-// newestFirst is the order of a list that names none.
+// newestFirst is the order of a list for which no order is requested.
 const newestFirst = "-updated"
 
-// all lists the memories that pass the filters.
+// all adds to a list the memories that pass the filters.
 func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	key := r.get("sort")
 	if key == "" {
@@ -218,7 +220,7 @@ func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	return nil
 }
 
-// fatal reports whether an error is about the store and not about one document.
+// fatal reports whether an error is about the whole store, not about one document.
 func fatal(err error) bool {
 	return errors.Is(err, varve.ErrReplaced) || errors.Is(err, varve.ErrMoved) || errors.Is(err, varve.ErrClosed)
 }
@@ -231,7 +233,8 @@ func (r *request) number(name string) int {
 	return n
 }
 
-// listText is how many bytes of a memory a list shows, and heldMost how many bytes of documents a search holds.
+// listText is the number of bytes of a memory that a list shows. heldMost is the maximum number of bytes of
+// documents that a search holds.
 const (
 	listText = 280
 	heldMost = 8 << 20
@@ -246,7 +249,7 @@ func (p *Page) row(st *varve.Store, m *varve.Memory) row {
 	return x
 }
 
-// tagsOf returns the tags of a memory: a list, or one.
+// tagsOf returns the tags in a memory's metadata, where they are a list or a single text.
 func tagsOf(m *varve.Memory) (tags []string) {
 	switch list := m.Metadata["tags"].(type) {
 	case string:
@@ -296,7 +299,7 @@ func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
 
 const byWordsOnly = "searched by words only, since searching by meaning failed: "
 
-// found lists what a search finds.
+// found adds to a list the hits of a search.
 func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	l.From = r.number("from")
 	q, by, notes := p.query(r)
@@ -375,7 +378,8 @@ func noteRow(h *varve.Hit, query string) row {
 	return x
 }
 
-// typed returns a query of which the last word may be unfinished: words that begin with it are found too.
+// typed returns the text of a query. If unfinished, the person is still typing the last word, so the query also
+// finds words that begin with it.
 func typed(text string, unfinished bool) string {
 	last := text[strings.LastIndexFunc(text, unicode.IsSpace)+1:]
 	if !unfinished || len(last) < 2 ||
@@ -386,7 +390,7 @@ func typed(text string, unfinished bool) string {
 	return text + " " + last + "*"
 }
 
-// marked returns a fragment with its marks.
+// marked splits the fragment of a hit into the words of the query and the text between them.
 func marked(f *varve.Fragment) (pieces []piece) {
 	at := 0
 	add := func(to int, mark bool) {
@@ -409,7 +413,8 @@ func marked(f *varve.Fragment) (pieces []piece) {
 	return pieces
 }
 
-// asked returns the word of a query of which a stem was made, so that the reason has the word that was typed.
+// asked returns the word of the query that has the given stem, so that an explanation shows the word that was
+// typed.
 func asked(query, stem string) string {
 	if len(stem) < 4 {
 		return stem
@@ -425,7 +430,7 @@ func asked(query, stem string) string {
 	return stem
 }
 
-// why returns what the score of a hit is made of.
+// why returns the parts of the score of a hit, as texts.
 func why(h *varve.Hit, query string) (reasons []string) {
 	e := h.Explanation
 	if e == nil {
@@ -450,7 +455,7 @@ func why(h *varve.Hit, query string) (reasons []string) {
 	return reasons
 }
 
-// choices returns names for the filters: the newest sessions, and writers.
+// choices returns the values that the filters propose: the newest sessions, and writers.
 func (p *Page) choices(r *request) (*view, error) {
 	var d struct{ Sessions, Writers []string }
 	for s, err := range r.st.Sessions().All(r.ctx) {

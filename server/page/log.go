@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// newestSessions returns all sessions, those that were written last first.
+// newestSessions returns all sessions, the last written first.
 func (p *Page) newestSessions(r *request) (all []varve.Session, err error) {
 	for s, err := range r.st.Sessions().All(r.ctx) {
 		if err != nil {
@@ -25,7 +25,7 @@ func (p *Page) newestSessions(r *request) (all []varve.Session, err error) {
 	return all, nil
 }
 
-// shownLog is the data of the log.
+// shownLog is the template data of the list of commits.
 type shownLog struct {
 	Rows    []shownCommit
 	By      string
@@ -37,10 +37,10 @@ type shownLog struct {
 
 type shownCommit struct {
 	varve.Commit
-	More int // changes that are not shown
+	More int // number of changes that are not shown
 }
 
-// mostChanges is how many changes of a commit are shown.
+// mostChanges is the maximum number of changes of a commit that are shown.
 const mostChanges = 8
 
 func (p *Page) log(r *request) (*view, error) {
@@ -76,7 +76,7 @@ func (p *Page) log(r *request) (*view, error) {
 	return &view{template: "log", title: "Log", data: d}, nil
 }
 
-// shownWriters is the data of the list of writers.
+// shownWriters is the template data of the list of writers.
 type shownWriters struct {
 	Rows []varve.Writer
 	More bool
@@ -96,11 +96,11 @@ func (p *Page) writers(r *request) (*view, error) {
 	return &view{template: "writers", title: "Writers", data: d}, nil
 }
 
-// plannedUndo is the data of the question before an undo.
+// plannedUndo is the template data of the question whether to undo commits.
 type plannedUndo struct {
 	Plan    *varve.UndoPlan
 	By      string
-	Changes []varve.UndoChange // the first of them
+	Changes []varve.UndoChange // the first changes that the undo would make
 	More    int
 	Unread  []string
 	Done    string // what was taken back; "": it is a plan
@@ -135,7 +135,7 @@ func planView(plan *varve.UndoPlan) *view {
 	return &view{template: "undo", title: "Undo", data: plannedOf(plan)}
 }
 
-// undoPlan shows what an undo would do. It changes nothing.
+// undoPlan shows what an undo would do, for confirmation. It changes nothing.
 func (p *Page) undoPlan(r *request) (*view, error) {
 	o, err := undoOptions(r)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Limits of what is rendered as Markdown. Goldmark calls itself for each level of nesting, takes quadratic time for
-// some texts, and cannot be interrupted.
+// Limits of text that is rendered as Markdown. Goldmark is recursive for each level of nesting, takes quadratic
+// time for some texts, and cannot be interrupted.
 const (
-	mostMarkdown = 256 << 10 // bytes
-	mostNested   = 100       // quotes and lists that a line opens
+	mostMarkdown = 256 << 10 // maximum size of the text in bytes
+	mostNested   = 100       // maximum number of quotes and lists that a line opens
 )
 
-// renderable reports whether a text is within the limits of Markdown.
+// renderable reports whether a text is within the limits for Markdown.
 func renderable(shown string) bool {
 	if len(shown) > mostMarkdown {
 		return false
@@ -123,8 +123,9 @@ func startOf(n ast.Node) int {
 	return -1
 }
 
-// inert renders links that lead nowhere by themselves: one to another note opens it on the page, of any other the
-// script asks before it opens it. An image is such a link too: nothing is fetched.
+// inert renders the links of a note so that none leads anywhere by itself. A link to another note opens it on
+// the page; for any other link the script asks before it opens it. An image becomes such a link too: nothing is
+// fetched.
 type inert struct{ folder string }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -190,7 +191,7 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// open writes the beginning of a link.
+// open writes the start tag of a link to a target.
 func (i *inert) open(w util.BufWriter, to string) {
 	u, err := url.Parse(to)
 	switch {

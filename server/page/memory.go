@@ -16,42 +16,42 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// shownMemory is the data of one memory.
+// shownMemory is the template data of one memory.
 type shownMemory struct {
 	ID         string
 	Memory     varve.Memory
-	Text       string   // as much of it as is shown
-	Cut        bool     // more is behind it
-	Deleted    *version // the memory is deleted, or expired and not yet deleted
+	Text       string   // the beginning of the content that is shown
+	Cut        bool     // the content is longer than Text
+	Deleted    *version // set if the memory is deleted, or expired and not yet deleted
 	Expired    bool
 	Facts      []fact
 	Metadata   []fact
 	Tags       []string
 	Assemblies []varve.Assembly
-	Versions   []version // the newest first
-	Older      bool      // there were versions before
-	Unread     []string  // versions that cannot be read
+	Versions   []version // versions of the memory, the newest first
+	Older      bool      // older versions existed that are no longer kept
+	Unread     []string  // errors of versions that cannot be read
 	Writer     varve.Writer
-	MayEdit    bool // it is small enough
+	MayEdit    bool // the memory is small enough to be edited on the page
 	Embedded   bool
-	last       varve.Version // the newest version that has a document
+	last       varve.Version // the newest version that is not a deletion
 }
 
-// fact is a name with its value.
+// fact is a named value in a view.
 type fact struct {
 	Name, Value string
-	Time        time.Time // shown instead of Value, with its age
+	Time        time.Time // shown instead of Value if set, with its age
 	Link        string
 }
 
-// version is a version in a history.
+// version is a version in the history of a memory.
 type version struct {
 	varve.Version
 	Newest bool
-	Before uint64 // the version before it that is listed; 0: none
+	Before uint64 // the version listed before it; 0: there is none
 }
 
-// mostVersions is how many versions a history shows.
+// mostVersions is the maximum number of versions that a history shows.
 const mostVersions = 200
 
 func (p *Page) memory(r *request) (*view, error) {
@@ -93,7 +93,8 @@ func (p *Page) memory(r *request) (*view, error) {
 	return &view{template: "memory", title: shortened(visible(id), 60), data: d}, nil
 }
 
-// versions reads a history. It keeps one document, that of the newest version that has one.
+// versions reads the history of the memory into d. It keeps only one document, that of the newest version that
+// has one.
 func (d *shownMemory) versions(r *request, history func(func(varve.Version, error) bool)) {
 	for v, err := range history {
 		if err != nil {
@@ -125,7 +126,7 @@ func (d *shownMemory) versions(r *request, history func(func(varve.Version, erro
 	}
 }
 
-// describe fills in what is shown of the memory.
+// describe sets the fields of d that show the memory.
 func (d *shownMemory) describe(all bool) {
 	m := &d.Memory
 	text := m.Content
@@ -200,7 +201,7 @@ func sortedNames(m map[string]any) []string {
 	return names
 }
 
-// valueText is a JSON value as text: of a string without its quotes.
+// valueText returns a JSON value as text; a string is without quotes.
 func valueText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -212,32 +213,33 @@ func valueText(v any) string {
 	return string(b)
 }
 
-// text returns the text of a memory alone, for one that is too large for its view.
+// text shows only the text of a memory, for one that is too large for the view of a memory.
 func (p *Page) text(r *request) (*view, error) {
 	r.Form.Set("all", "1")
 	return p.memory(r)
 }
 
-// edited is the data of a form that edits a memory.
+// edited is the template data of the form that edits a memory.
 type edited struct {
 	ID       string // "": a new memory
 	Version  uint64
 	Content  string
-	Metadata string // JSON
+	Metadata string // the metadata as JSON
 	Expires  string
-	// Conflict is what has changed since the version that was read; nil: nothing has.
+	// Conflict has the changes by another writer since the version that was read; nil: there are none.
 	Conflict *conflict
 	Fresh    string // the id that a new memory gets
 	Back     bool   // Save brings the memory back, which is deleted
 	unsaved
 }
 
-// conflict is a change by another writer during an edit.
+// conflict is a change by another writer while the memory was being edited.
 type conflict struct {
-	Now     varve.Memory
-	Writer  varve.Writer
-	Changes *difference // from the version that was read to the newest one; nil: the former cannot be read
-	Text    string      // the newest text, without Changes
+	Now    varve.Memory
+	Writer varve.Writer
+	// differences between the version that was read and the newest one; nil: the former cannot be read
+	Changes *difference
+	Text    string // the newest text, if Changes is nil
 	Deleted bool
 }
 
@@ -328,7 +330,7 @@ func because(err error) (unsaved, int) {
 	return unsaved{err.Error(), next, errors.Is(err, varve.ErrOutcomeUnknown)}, status
 }
 
-// again shows the form once more, with what was entered and why it was not saved.
+// again returns a view of the form with what was entered, and the reason why it was not saved.
 func again(e *edited, err error) *view {
 	v := &view{template: "edit", title: "Not saved", data: e}
 	e.unsaved, v.status = because(err)
@@ -445,7 +447,7 @@ func (p *Page) create(r *request) (*view, error) {
 	return &view{said: "Remembered", goTo: link("memory", "id", m.ID)}, nil
 }
 
-// forget deletes memories, so that they can be brought back.
+// forget deletes memories in such a way that they can be restored.
 func (p *Page) forget(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -493,7 +495,7 @@ func (p *Page) undelete(r *request) (*view, error) {
 	return &view{said: "Brought back", goTo: link("memory", "id", id)}, nil
 }
 
-// restore puts a version back, as a new version.
+// restore makes an earlier version of a memory its newest version.
 func (p *Page) restore(r *request) (*view, error) {
 	id := r.get("id")
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)

@@ -17,7 +17,7 @@ import (
 // shownNotes is the data of a folder of notes.
 type shownNotes struct {
 	Folder  string
-	Up      []crumb // the folders above
+	Up      []crumb // links to the folders above
 	Rows    []varve.NoteEntry
 	Filters []chosen // which do not select here
 	More    bool
@@ -59,13 +59,13 @@ func (p *Page) folder(r *request, filters []chosen) (*view, error) {
 	return &view{template: "notes", title: "Notes", data: d}, nil
 }
 
-// shownNote is the data of a note.
+// shownNote is the template data of one note.
 type shownNote struct {
 	varve.NoteInfo
 	Up       []crumb
 	Name     string
-	Front    string        // front matter, as it is
-	Rendered template.HTML // of Markdown
+	Front    string        // the front matter, unchanged
+	Rendered template.HTML // the HTML of a note that is Markdown
 	Text     [3]string     // of anything else that is text: before the place, the place, and behind it
 	First    int           // the first line that is shown
 	Binary   bool
@@ -194,17 +194,17 @@ func isMarkdown(name string) bool {
 	return slices.Contains([]string{".md", ".markdown", ".mdown"}, strings.ToLower(path.Ext(name)))
 }
 
-// editedNote is the data of a form that edits a note.
+// editedNote is the template data of the form that edits a note.
 type editedNote struct {
 	Path    string
 	New     bool
 	Version uint64
 	Content string
 	unsaved
-	// Conflict is what has changed since the version that was read.
+	// Conflict has the differences between the version that was read and the newest one.
 	Conflict []span
-	Newest   string // the newest text, if the version that was read cannot be read
-	Deleted  bool   // it was deleted meanwhile
+	Newest   string // the newest text, if the version that was read is no longer available
+	Deleted  bool   // the note was deleted meanwhile
 }
 
 func (p *Page) noteEditForm(r *request) (*view, error) {
@@ -304,7 +304,7 @@ func (p *Page) noteForget(r *request) (*view, error) {
 	return &view{said: "Forgotten; a version can be restored", goTo: link("note", "path", r.get("path"))}, nil
 }
 
-// noteRestore writes a version of a note again, as its newest one.
+// noteRestore makes an earlier version of a note its newest version.
 func (p *Page) noteRestore(r *request) (*view, error) {
 	at := r.get("path")
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)

@@ -20,15 +20,16 @@ import (
 	"github.com/varve-db/varve/server"
 )
 
-// MostRows is the maximum number of rows of a list. MostShown is how many bytes of a text are shown at first, and
-// MostEdited how many the page edits.
+// MostRows is the maximum number of rows of a list. MostShown is the maximum number of bytes of a text that are
+// shown at first, MostEdited the maximum size of a text that can be edited.
 const (
 	MostRows   = 50
 	MostShown  = 64 << 10
 	MostEdited = 1 << 20
 )
 
-// mostBody is the maximum size of the body of a request, and mostError how many bytes of an error a header has.
+// mostBody is the maximum size of the body of a request in bytes, mostError the maximum number of bytes of an
+// error in a header.
 const (
 	mostBody  = 4 * MostEdited
 	mostError = 1 << 10
@@ -38,19 +39,20 @@ const (
 type Options struct {
 	Store *served.Store    // required
 	Clock func() time.Time // nil: time.Now
-	// Writer describes who writes by the page; the name of the token is added. The zero Writer has Program "page".
+	// Writer describes the writer of changes made on the page; the name of the token is added. The zero Writer
+	// has Program "page".
 	Writer varve.Writer
-	// Embed returns the vectors of texts, by the model EmbedModel; nil: search is by words only.
+	// Embed returns the vectors of texts by the model EmbedModel; nil: searches are by words only.
 	Embed      func(ctx context.Context, texts []string) ([][]float32, error)
 	EmbedModel string
 }
 
-// Page answers the requests of the page.
+// Page is the http.Handler of the page.
 type Page struct {
 	o         Options
 	mux       *http.ServeMux
 	templates *template.Template
-	verifying sync.Mutex // one verification at a time
+	verifying sync.Mutex // held by the one verification that may run
 	writable  atomic.Pointer[writable]
 }
 
@@ -131,7 +133,8 @@ func New(o Options) (*Page, error) {
 	return p, nil
 }
 
-// policy permits what the server itself has, and nothing inline. Only the script's own policy makes HTML of text.
+// policy is the Content-Security-Policy: it permits only resources of this server, and nothing inline. Only the
+// script may turn text into HTML, by its own policy.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
 	"trusted-types view"
@@ -152,32 +155,32 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// request is a request of a person.
+// request is a request for a view or a change, with the store and the token.
 type request struct {
 	*http.Request
-	ctx       context.Context // of the writer
+	ctx       context.Context // context that carries the writer
 	st        *varve.Store
 	readOnly  bool // by the token
 	noButtons bool // by the token or the state of the store
 }
 
-// get returns a parameter of the URL, or of the form that was posted.
+// get returns the value of a parameter of the URL, or of a field of the posted form.
 func (r *request) get(name string) string { return r.FormValue(name) }
 
-// view is an answer: a template with its data, or what was done and where to go on.
+// view is the answer to a request: a template with its data, or what was done and which view follows.
 type view struct {
 	template string
 	title    string
 	data     any
 	status   int    // 0: 200
-	said     string // what was done, for a line on the page
+	said     string // what was done, as a line for the page
 	goTo     string // the view that follows, such as #/memory?id=a; the template is not used
 }
 
 // handler answers a request with a view.
 type handler func(r *request) (*view, error)
 
-// shown is what a template gets.
+// shown is the data that every template gets.
 type shown struct {
 	Title    string
 	ReadOnly bool // nothing can be changed: no buttons are shown
@@ -199,7 +202,7 @@ func (p *Page) request(w http.ResponseWriter, hr *http.Request) (r *request, ok 
 		noButtons: t.ReadOnly}, true
 }
 
-// answer returns the http.HandlerFunc for a handler.
+// answer returns the http.HandlerFunc that calls h and writes the resulting view.
 func (p *Page) answer(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		r, ok := p.request(w, hr)
@@ -253,7 +256,7 @@ func errorHeader(v *view) string {
 	return url.PathEscape(human.Head(visible(f.Message), mostError) + " → " + f.Next)
 }
 
-// mayWrite returns a refusal if the token may only read.
+// mayWrite returns a refusal if the token of the request may only read.
 func (r *request) mayWrite() error {
 	if !r.readOnly {
 		return nil

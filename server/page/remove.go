@@ -12,10 +12,10 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// mostSelected is how many memories are forgotten or purged at once by the page.
+// mostSelected is the maximum number of memories that the page deletes or purges at once.
 const mostSelected = 500
 
-// selected asks what to do with the memories that are marked in a list.
+// selected shows the question what to do with the memories that are marked in a list.
 func (p *Page) selected(r *request) (*view, error) {
 	switch r.get("what") {
 	case "purge":
@@ -63,7 +63,7 @@ func (r *request) removable() removable {
 		}, st.History, st.Admin().Purge}
 }
 
-// plannedPurge is the data of the question before a purge.
+// plannedPurge is the template data of the question whether to purge memories.
 type plannedPurge struct {
 	Kind, One, More string // the kind of documents
 	Rows            []plannedRow
@@ -71,7 +71,7 @@ type plannedPurge struct {
 	Assemblies      []varve.Assembly
 	Processes       int
 	Changed         bool     // a document has changed since a plan was shown
-	Unread          []string // what cannot be read
+	Unread          []string // errors of data that cannot be read
 }
 
 type plannedRow struct {
@@ -80,7 +80,7 @@ type plannedRow struct {
 	Versions       int
 }
 
-// purgePlan shows what a purge removes. It changes nothing.
+// purgePlan shows what a purge would remove, for confirmation. It changes nothing.
 func (p *Page) purgePlan(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -160,12 +160,12 @@ func (r *request) asPlanned(ids []string) bool {
 	return true
 }
 
-// purged is the data of the report of a purge.
+// purged is the template data of the result of a purge.
 type purged struct {
 	Report    *varve.PurgeReport
 	One, More string   // the kind of documents
 	List      string   // the view with the others
-	Left      []string // where traces may remain
+	Left      []string // places where traces may remain
 	Notes     []string
 }
 

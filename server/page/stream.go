@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/server"
 )
 
-// beat is how often a stream says that it lives.
+// beat is the interval at which a stream writes an empty line, so that a dead connection is noticed.
 const beat = 10 * time.Second
 
-// event is a line of the stream.
+// event is a line of the stream of changes.
 type event struct {
 	Kind    string `json:"kind,omitempty"`
 	ID      string `json:"id,omitempty"`
@@ -21,7 +21,7 @@ type event struct {
 	By      string `json:"by,omitempty"`
 	Version uint64 `json:"version,omitempty"`
 	Beat    bool   `json:"beat,omitempty"`
-	Ended   string `json:"ended,omitempty"` // why there will be no more
+	Ended   string `json:"ended,omitempty"` // reason why the stream ends
 }
 
 // stream writes a line for each change from now on, until the client or the server ends it.

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// shownScopes is the data of the list of scopes of working memory.
+// shownScopes is the template data of the list of scopes of working memory.
 type shownScopes struct {
 	Rows   []shownScope
 	More   bool
@@ -66,7 +66,7 @@ func (p *Page) count(r *request, row *shownScope) error {
 	return nil
 }
 
-// open attaches to a scope that exists. Attaching to any other scope would create it.
+// open opens the working memory of a scope that exists. Opening a scope that does not exist would create it.
 func (p *Page) open(r *request, key string) (*working.Memory, error) {
 	s, err := working.ParseScope(key)
 	if err != nil {
@@ -82,16 +82,16 @@ func (p *Page) open(r *request, key string) (*working.Memory, error) {
 	return r.st.Working().Open(r.ctx, s, &working.Options{AsWritten: true})
 }
 
-// shownState is the data of a scope, or of a checkpoint of it.
+// shownState is the template data of the state of a scope, or of a checkpoint.
 type shownState struct {
 	Key, Name   string
 	Values      []fact
 	Expire      map[string]time.Duration
 	Task        *working.Task
 	Notes       []working.Note
-	More        int // notes that are not shown
+	More        int // number of notes that are not shown
 	Checkpoints []working.CheckpointInfo
-	Checkpoint  *working.CheckpointInfo // nil: the present state
+	Checkpoint  *working.CheckpointInfo // nil: Shown is the current state
 	Unread      []string
 }
 
@@ -146,7 +146,7 @@ func (p *Page) checkpoint(r *request) (*view, error) {
 	return &view{template: "scope", title: "Checkpoint", data: d}, nil
 }
 
-// checkpointRestore puts the state of a checkpoint back. The state before it becomes a checkpoint.
+// checkpointRestore restores the state of a checkpoint. It first saves the current state as another checkpoint.
 func (p *Page) checkpointRestore(r *request) (*view, error) {
 	m, err := p.open(r, r.get("key"))
 	if err != nil {

@@ -127,7 +127,7 @@ func isListed(name string) bool {
 type listedFile struct {
 	name  string // path in the backup, such as memories/x.json
 	hash  [sha256.Size]byte
-	older bool // the vector is by the previous model; see olderMark
+	older bool // the file's vector is by the previous model; see olderMark
 }
 
 // read returns the file's bytes, after comparing them with the hash in the list.

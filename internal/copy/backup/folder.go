@@ -37,9 +37,8 @@ type target struct {
 	random func([]byte) error
 }
 
-// newFolder is a folder that is filled under a temporary name, and gets the name that the user
-// asked for only when it is complete. Until then it is marked (vfs.Mark) and locked: see the
-// package comment.
+// newFolder is a folder that is filled under a temporary name. It gets its final name only when it is complete.
+// Until then it is marked (vfs.Mark) and locked: see the package comment.
 type newFolder struct {
 	fs      vfs.FS
 	dir     string // final name

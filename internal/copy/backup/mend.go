@@ -100,7 +100,8 @@ func damagedLog(err error) string {
 	return backupWAL
 }
 
-// passed reports a hole in the log as damage of the backup, and returns whether reading continues after the hole.
+// passed reports a hole in the log as damage of the backup. It returns true if the restore continues after the
+// hole.
 func (r *restore) passed(err error) bool {
 	if !r.holed || !holeIn(err) {
 		return false
@@ -119,15 +120,16 @@ func (r *restore) isLater(err error) bool {
 	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
-// unmet reports a hole of the log that no reading reached: the files have the data that were written there.
+// unmet reports a hole in the log that was found, but that no reading of the log came to. The data written
+// there are in the files.
 func (r *restore) unmet() {
 	if r.cause != nil {
 		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the files have the data that were written there")
 	}
 }
 
-// fresher finds the documents whose file in the backup is newer than the entries in a log with holes. The bytes of
-// such a file match no entry of the document, and its time is later than the time of each entry.
+// fresher finds the documents whose file in the backup is newer than all their entries in a log with holes. The
+// bytes of such a file match no entry of the document, and its time is later than the times of the entries.
 func (r *restore) fresher(ctx context.Context, own *past.Log, from, end wal.Mark) error {
 	type known struct {
 		hashes [][sha256.Size]byte

@@ -214,7 +214,8 @@ func (l *oldLine) valid() bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// near reports whether a equals b except for a few damaged digits. No two different hashes are that close.
+// near reports whether the hash a equals b except for a few damaged digits. Two different hashes are never that
+// similar.
 func near(a, b string) bool {
 	same := 0
 	for i := range min(len(a), len(b)) {

@@ -170,7 +170,7 @@ func (r *restore) impossible(why string) error {
 	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
 }
 
-// included reports whether a commit, whose last entry is e, is part of the restored moment.
+// included reports whether a commit whose last entry is e belongs to the state that is restored.
 func (r *restore) included(e *wal.Entry) bool {
 	switch {
 	case r.s.LSN != 0:

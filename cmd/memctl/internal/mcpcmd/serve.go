@@ -81,8 +81,8 @@ stdout carries only the protocol.`,
 	return c
 }
 
-// chosen returns the groups of tools: those that the user named, or the ones by default, which are the tools of the
-// reference server where the variable of that server is set.
+// chosen returns the groups of tools to offer: those of --tools, otherwise the default. The default is the
+// group graph if MEMORY_FILE_PATH, a variable of the reference server, is set.
 func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
 	if !cmd.Flags().Changed("tools") {
 		if a.Getenv(MemoryFileVariable) != "" {
@@ -97,7 +97,8 @@ func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
 	return groups, nil
 }
 
-// mcpStore returns the store's folder, and the file to import, if there may be one.
+// mcpStore returns the folder of the store to serve. file is the file of the reference server that is to be
+// imported into the store; its path is empty if there is none.
 func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err error) {
 	file = &memoryFile{}
 	if dir := a.Named(); dir != "" {
@@ -136,8 +137,8 @@ func nameIt(dir string) string {
 	return "if it is the store that you want, name it: --store " + cli.ShellQuote(dir)
 }
 
-// whole returns an absolute path. A server is rarely started by a shell, which would have expanded
-// a ~.
+// whole returns path as an absolute path. It returns an error for a path that begins with ~: no shell has
+// expanded it, since servers are rarely started by one. of names the flag or variable with the path.
 func whole(command, of, path string) (string, error) {
 	if v := projectcmd.Unexpanded(path); v != "" && v != "~" {
 		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", of, path, v)
@@ -174,14 +175,14 @@ func serveStore(
 	})
 }
 
-// The time for which a server that must end because of a signal waits for calls under way, and,
-// after these were cancelled, for them to notice.
+// How long a server that must end because of a signal waits for running calls, and then, after it has cancelled
+// them, for them to end.
 const (
 	lastAnswers = 600 * time.Millisecond
 	lastCalls   = 300 * time.Millisecond
 )
 
-// serveOn serves until the end of stdin or a signal, which are not errors.
+// serveOn serves the store until stdin ends or a signal arrives; neither is an error.
 func serveOn(ctx context.Context, a *cli.App, st *served.Store, o mcpserver.Options) error {
 	defer limitMemory(a.Getenv)()
 	ended := make(chan error, 1)
@@ -224,12 +225,12 @@ func serveOn(ctx context.Context, a *cli.App, st *served.Store, o mcpserver.Opti
 // garbage there is. A large store raises the limit.
 const mcpMemory = 128 << 20
 
-// mcpCache is the size of the cache of documents in a server, which also keeps what was put: its
-// contents are not garbage, and the calls need the rest of the memory.
+// mcpCache is the size in bytes of the cache of documents in a server. The cache also keeps documents that were
+// just written, which are not garbage; the calls need the rest of the memory.
 const mcpCache = 16 << 20
 
-// limitMemory sets the memory limit, unless the user has set one, until the returned function is
-// called.
+// limitMemory sets the memory limit of the garbage collector, unless the user has set one. The returned
+// function restores the previous limit.
 func limitMemory(get func(string) string) func() {
 	if get("GOMEMLIMIT") != "" {
 		return func() {}
@@ -249,8 +250,8 @@ func logger(a *cli.App) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
 }
 
-// answers returns the writer that the client reads. If a user plays the client on a terminal, the
-// output is escaped as all other output.
+// answers returns the writer for messages to the client. If stdout is a terminal, because a user plays the
+// client, the messages are escaped like all other output.
 func answers(a *cli.App) io.Writer {
 	if !a.Out.Screen {
 		return a.Out.Stream

@@ -53,7 +53,7 @@ func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, ag
 	})
 }
 
-// NoteServing names the store that is served.
+// NoteServing prints which store is served.
 func NoteServing(a *cli.App, dir string) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // the working directory of the server is unknown to the user

@@ -28,10 +28,11 @@ import (
 	"github.com/varve-db/varve/server/page"
 )
 
-// BrowserVariable names the variable with the program that opens a page, instead of that of the system.
+// BrowserVariable is the environment variable that names the program with which a page is opened, instead of
+// the default of the system.
 const BrowserVariable = "BROWSER"
 
-// UICommand returns memctl ui.
+// UICommand returns memctl ui, which serves the store's page and opens it in a browser.
 func UICommand(a *cli.App) *cobra.Command {
 	s := settings{addr: "127.0.0.1:0", requests: 256, timeout: 5 * time.Minute, drain: time.Second}
 	var noOpen, readOnly bool
@@ -112,7 +113,7 @@ func showPage(cmd *cobra.Command, a *cli.App, s *settings, noOpen, readOnly bool
 	})
 }
 
-// person returns the name that history shows for what is done on the page: that of the user.
+// person returns the name of the writer for changes made on the page: the name of the user.
 func person() string {
 	u, err := user.Current()
 	if err != nil {
@@ -127,7 +128,7 @@ func person() string {
 	return name
 }
 
-// serverWithPage returns a server that has the page.
+// serverWithPage returns a server that serves the API of the store, and the page.
 func serverWithPage(a *cli.App, st *served.Store, o server.Options) (*server.Server, error) {
 	p, err := page.New(page.Options{Store: st, Clock: a.Clock, Embed: o.Tools.Embed, EmbedModel: o.Tools.EmbedModel})
 	if err != nil {
@@ -137,8 +138,8 @@ func serverWithPage(a *cli.App, st *served.Store, o server.Options) (*server.Ser
 	return server.New(st, o)
 }
 
-// openBrowser opens a link by a file that only the user can read: the arguments of a program are visible to every user
-// of the machine. remove removes the file.
+// openBrowser opens a link in the browser. It passes the link in a file that only the user can read, because
+// the arguments of a program are visible to every user of the machine. remove removes the file.
 func openBrowser(ctx context.Context, a *cli.App, link string) (remove func(), err error) {
 	dir, err := vfs.MkdirTemp("", "varve-ui-") // only the user can enter it
 	if err != nil {

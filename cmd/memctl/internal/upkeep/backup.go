@@ -141,13 +141,13 @@ func given(path string) string {
 	return path
 }
 
-// isBackups reports whether a folder is in the store's folder for backups.
+// isBackups reports whether dir is inside the folder backups/ of the store.
 func isBackups(dir, store string) bool {
 	above, err := locate.Above(dir, func(dir string) bool { return dir == filepath.Join(store, "backups") })
 	return err == nil && above != ""
 }
 
-// unsound prints each fault of a backup, and returns the last one.
+// unsound prints each fault that was found in a backup, and returns the last one.
 func unsound(a *cli.App, err error) error {
 	const fix = "restore the sound part of it, or restore another backup; if the store still exists, make a new " +
 		"backup: memctl backup DIR"
@@ -185,14 +185,15 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string, o varv
 	return nil
 }
 
-// tellLeft prints the names of unfinished backups and restores of killed processes that were not removed.
+// tellLeft prints the names of incomplete backups and restores that were left by killed processes and could not
+// be removed.
 func tellLeft(a *cli.App, left []string) {
 	for _, l := range left {
 		a.Note("note: left over from a killed memctl backup or restore: %s", l)
 	}
 }
 
-// savedMoment is a commit in a JSON document.
+// savedMoment is the position and time of a commit, in the JSON output.
 type savedMoment struct {
 	Version uint64    `json:"version"`
 	Time    time.Time `json:"time"`
@@ -213,7 +214,7 @@ type savedBackup struct {
 	Damaged    []string    `json:"damaged"`
 }
 
-// documents returns the numbers of memories and assemblies as text.
+// documents returns the numbers of memories and assemblies as text, such as "3 memories and 1 assembly".
 func documents(memories, assemblies int64) string {
 	s := cli.Count(int(memories), "memory", "memories")
 	if assemblies > 0 {
@@ -222,7 +223,7 @@ func documents(memories, assemblies int64) string {
 	return s
 }
 
-// nounIn returns the noun for a document of a folder.
+// nounIn returns the noun for a document in a folder of the store, such as "memory" for memories.
 func nounIn(folder string) string {
 	if folder == "assemblies" {
 		return "assembly"
