@@ -68,7 +68,6 @@ var order = []string{
 	"remote/remotetest", // for tests
 	"remote/dir",
 	"remote/sender",
-	"remote/s3",
 	"index",
 	"memstore",
 	"internal/template",
@@ -121,6 +120,7 @@ var order = []string{
 	"importer",
 	"internal/queryargs",
 	"internal/project",
+	"remote/s3",
 	"memorytool",
 	"served",
 	"mcpserver",
@@ -382,7 +382,7 @@ var exported = map[string]int{
 	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        38,
-	"internal/views":        12,
+	"internal/views":        13,
 	"internal/adopt":        32, // also for trees: Ignores, Missing, LookBelow, LeftOut, Emptied
 	"internal/embedding":    22,
 	"internal/history":      7,

@@ -70,7 +70,8 @@ func TestAwkwardNames(t *testing.T) {
 		b.step = quote(id)
 		b.open(view("list", "session", "s"+id))
 		b.until(`document.querySelectorAll('.rows li').length === 1`)
-		b.do(chromedp.Evaluate(`document.querySelector('#q').select()`, nil), chromedp.KeyEvent("text")) // the filter stays
+		b.eval(`document.querySelector('#q').select()`)
+		b.do(chromedp.KeyEvent("text")) // the filter stays
 		b.until(`new URLSearchParams(location.hash.split('?')[1]).get('q') === 'text' &&
 			!document.querySelector('main').hasAttribute('aria-busy')`)
 		b.until(`document.querySelectorAll('.rows li').length === 1`)

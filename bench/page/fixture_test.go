@@ -214,8 +214,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 			if !errors.Is(err, context.Canceled) {
 				late, cancel := context.WithTimeout(b.ctx, 5*time.Second)
 				_ = chromedp.Run(late, chromedp.Evaluate(`document.body.innerText + '\n' + location.hash + '\nfocus: ' +
-					document.activeElement.outerHTML.slice(0, 200) + '\n' + document.querySelector('main').outerHTML.slice(0, 100)`,
-					&html))
+					document.activeElement.outerHTML.slice(0, 200)`, &html))
 				cancel()
 			}
 			b.t.Fatalf("%s: action %d: %v; the page has:\n%s\nwrong: %q", b.step, i+1, err, html, b.faults())

@@ -169,8 +169,8 @@ func (p *Page) undo(r *request) (*view, error) {
 	return undoneInPart(plan, err, said), nil
 }
 
-// undoneInPart shows what an undo has taken back, and what it has left and why. err is nil if only changes with conflicts
-// are left.
+// undoneInPart shows what an undo has taken back, and what it has left and why. err is nil if only changes with
+// conflicts are left.
 func undoneInPart(plan *varve.UndoPlan, err error, said string) *view {
 	d := plannedOf(plan)
 	v := &view{template: "undo", title: "Undone in part", said: said, data: d}

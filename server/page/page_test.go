@@ -185,7 +185,8 @@ func TestRights(t *testing.T) {
 			}
 		}
 	}
-	changes := []string{"assembly-forget", "assembly-undelete", "assembly-restore", "edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session",
+	changes := []string{"assembly-forget", "assembly-undelete", "assembly-restore",
+		"edit", "new", "forget", "undelete", "restore", "purge", "undo", "forget-session",
 		"quarantine-restore",
 		"quarantine-drop", "checkpoint-restore", "note-edit", "note-restore", "note-forget"}
 	for _, c := range changes {

@@ -35,7 +35,7 @@ func TestFullDiskForNotes(t *testing.T) {
 		fixture.Must(t, err)
 		_, err = file.WriteAt([]byte(saved), 0)
 		fixture.Must(t, errors.Join(err, file.Close()))
-		d.Fill(0)
+		d.Fill(16 << 10)
 
 		full := func(what string, err error) {
 			t.Helper()
