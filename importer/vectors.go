@@ -98,7 +98,7 @@ func (r *run) openIndex(name string) (*vectorFile, error) {
 	return &vectorFile{Vectors: of, file: f, index: x, claimed: make([]bool, x.Len())}, nil
 }
 
-// closeVectors closes the vector files, and records what was done with them.
+// closeVectors closes the vector files, and adds to the report how many of their vectors were imported.
 func (r *run) closeVectors() {
 	for _, f := range r.vectors.files {
 		f.file.Close()

@@ -37,7 +37,7 @@ func (p *Piece) check(geo segment.Geometry) error {
 	case !ok:
 		return fmt.Errorf("has only %d bytes", len(p.Bytes))
 	case !geo.Holds(at) || !geo.Holds(p.From.LSN) || at < p.From.LSN:
-		return fmt.Errorf("impossible positions: %d, and %d of the first frame", p.From.LSN, at)
+		return fmt.Errorf("the piece follows position %d, and its first frame is at %d: impossible", p.From.LSN, at)
 	case uint64(geo.Offset(at))+uint64(len(p.Bytes)) > geo.Size || p.To.LSN != at+uint64(len(p.Bytes)):
 		return fmt.Errorf("impossible length of %d bytes at %d", len(p.Bytes), at)
 	}

@@ -143,7 +143,7 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 		return Header{}, fmt.Errorf("%w: impossible length of the payload, %d bytes, or of the key, %d bytes",
 			ErrHeader, h.Length, h.KeyLen)
 	case h.Durable > at:
-		return Header{}, fmt.Errorf("%w: the header names a durable position %d after the frame", ErrHeader, h.Durable)
+		return Header{}, fmt.Errorf("%w: durable position %d in the header is after the frame", ErrHeader, h.Durable)
 	case h.End() > g.End(g.Number(at)):
 		return Header{}, fmt.Errorf("%w: the frame reaches beyond the end of the segment", ErrHeader)
 	}

@@ -136,7 +136,7 @@ func parseTokens(b []byte) ([]Token, error) {
 		case names[e.Name]:
 			err = fmt.Errorf("%w: the name %q occurs twice", varve.ErrInvalid, e.Name)
 		case sums[Sum(sum)]:
-			err = fmt.Errorf("%w: %q is the same token as another", varve.ErrInvalid, e.Name)
+			err = fmt.Errorf("%w: the token %q is the same as that of another name", varve.ErrInvalid, e.Name)
 		default:
 			err = t.Validate()
 		}

@@ -107,7 +107,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 		return w, err
 	}
 	if err := settle(s, to); err != nil {
-		return w, fmt.Errorf("finish the previous write of vectors: %w", err)
+		return w, fmt.Errorf("finishing the previous write of vectors: %w", err)
 	}
 	if err := fill(s, to, p, which, &w); err != nil {
 		return w, fmt.Errorf("write %s: %w", n.faiss, err)

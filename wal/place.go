@@ -611,8 +611,8 @@ func (l *FileLog) freeFolder() {
 	}
 }
 
-// noFolder continues without the lock on the folder, because the file system has no such locks. The log is
-// being opened.
+// noFolder continues without the lock on the folder, because the file system has no such locks. It is
+// called only while the log is being opened.
 func (l *FileLog) noFolder() {
 	_ = l.place.folder.Close()
 	l.place.folder = nil

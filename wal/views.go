@@ -141,8 +141,8 @@ func (l *FileLog) putAside(t *TornTail) error {
 // after the tail's first frames was written for this segment.
 const tornKept = 8<<20 + segment.HeaderSize
 
-// Distrusted reports whether the log was recovered after an unclean end and the document files of entries
-// above flushed have not been written again since: they may contain anything.
+// Distrusted reports whether the log was recovered after an unclean end and the files of documents that have entries
+// after the position flushed have not been written again since. Until then these files may contain anything.
 func (n Notes) Distrusted() bool {
 	return n.l.shared.Mapped() && n.l.shared.Distrusted()
 }

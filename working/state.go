@@ -46,7 +46,7 @@ func (c *cell) left(tick int64) int64 {
 	return c.deadline - tick
 }
 
-// item is the current cell of a name.
+// item is the current value of a name in the working memory, with its place in the lists of expiry and last use.
 type item struct {
 	cell
 	name       string

@@ -43,7 +43,7 @@ type Writer struct {
 	Undo string `json:"undo,omitempty"`
 }
 
-var errWriter = errors.New("not a description of a writer")
+var errWriter = errors.New("the value does not describe a writer")
 
 func (w *Writer) names() [7]*string {
 	return [7]*string{&w.Program, &w.Host, &w.Agent, &w.Session, &w.Client, &w.ClientVersion, &w.Token}

@@ -248,7 +248,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string,
 		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(r.maker.name),
 			Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, like the vectors of an earlier run", r.file.Dim),
-			Err:   fmt.Errorf("%w: run memctl reindex --restart to discard these", vector.ErrDimension)}
+			Err:   fmt.Errorf("%w: to discard the vectors computed so far, run memctl reindex --restart", vector.ErrDimension)}
 	}
 	if err := r.file.Add(list); err != nil {
 		return nil, em.engine.Env().IOError("writing", em.vectors.ComputedPath(vectors.ComputedName), err)

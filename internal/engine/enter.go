@@ -208,7 +208,8 @@ func (eng *Engine) makeStore() error {
 		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS,
 			eng.env.Dir) {
 			if err == nil {
-				err = fmt.Errorf("%w: the folder is not empty and not shared with its group: name a new folder", errs.ErrInvalid)
+				err = fmt.Errorf("%w: a new store of a group needs an empty folder or one shared with it: "+
+					"name another folder", errs.ErrInvalid)
 			}
 			return fmt.Errorf("sharing %s: %w", eng.env.Dir, err)
 		}

@@ -112,9 +112,9 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	return assemblies, newest, nil
 }
 
-// Settled reads the newest version of a document without deciding about edits by hand. A holder of flush.lock,
-// and a goroutine that such a holder may wait for, must not decide about edits. If the file does not match the
-// version, the error is ErrCorrupt, unless the log has the document.
+// Settled reads the newest version of a document and does not adopt an edit of its file. It is for the holder of
+// flush.lock, and for goroutines that such a holder may wait for, which must not adopt edits. If the file differs
+// from the version, Settled reads the version from the log; if the log has it no longer, the error is ErrCorrupt.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {

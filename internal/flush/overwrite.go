@@ -82,7 +82,8 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 		fl.engine.Env().Logger.Warn("data may remain after a purge that has not finished", "err", left)
 	}
 	if err != nil { // the file keeps a name in tmp/purge, for the next purge
-		fl.engine.Env().Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
+		fl.engine.Env().Logger.Warn("cannot overwrite the previous index after a purge; the next purge tries again",
+			"err", err)
 	}
 	return nil
 }

@@ -2,8 +2,9 @@ package jsondoc
 
 import "reflect"
 
-// CloneMap copies a map of the types that DecodeMap returns, and typed lists and maps one level down. It stops at
-// maxDepth: a map that contains itself is left to the encoder, which refuses it.
+// CloneMap makes a deep copy of a map with the types that DecodeMap returns. Of lists and maps of other types, such
+// as []string, only the elements are copied, not what they contain. Nothing deeper than maxDepth is copied, so a map
+// that contains itself ends the copy; the encoder refuses it later.
 func CloneMap(m map[string]any, maxDepth int) map[string]any {
 	c := make(map[string]any, len(m))
 	for k, v := range m {

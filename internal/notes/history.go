@@ -106,8 +106,8 @@ func (ns *Notes) lineage(ctx context.Context, path string, yield func(history.Ve
 	return err
 }
 
-// began returns the first version, at the path of a Move, of the note that was moved from there: the first one
-// after the last deletion at that path.
+// began returns the version with which a note that was moved later was created at its old path. That is the first
+// version at the path after the last deletion there.
 func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
 		if err == nil && v.Deleted && v.LSN < m.Version {

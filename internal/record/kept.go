@@ -43,7 +43,7 @@ func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
 	if named {
 		n, err := strconv.ParseUint(string(number), 10, 32)
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != string(number) {
-			return 0, 0, nil, fmt.Errorf("%w: the writer in the copy of a version: %.30q", errRecord, number)
+			return 0, 0, nil, fmt.Errorf("%w: a stored version has an invalid writer: %.30q", errRecord, number)
 		}
 		by = uint32(n)
 	}

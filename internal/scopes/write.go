@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// sweepEach is how many expired items each change removes at most: more than a change can add one by one,
+	// sweepEach is the maximum number of expired items that one change removes: more than a change adds,
 	// so that expired items do not accumulate.
 	sweepEach = 4
 	// entryBytes is the size in bytes from which a log entry takes no further operations.

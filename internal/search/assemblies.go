@@ -25,7 +25,7 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 	}
 	if q.Text != "" {
 		return nil, &errs.FieldError{Field: "query Text",
-			Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
+			Err: fmt.Errorf("%w: a search for assemblies needs Vector or Like", errs.ErrInvalid)}
 	}
 	if q.boosts() {
 		return nil, &errs.FieldError{Field: "query Recency and Importance",

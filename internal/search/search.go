@@ -521,8 +521,8 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 	return list[:min(n, len(list))], err
 }
 
-// ended returns the error with which a search must end after reading a memory failed with err, or nil if the search can
-// continue with the others.
+// ended decides whether a search continues although a memory could not be read because of err. It returns nil if so,
+// otherwise the error with which the search ends.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

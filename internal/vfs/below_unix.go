@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderOf returns the parent folder and last element of a name, in the form that the system calls ending in "at" take.
-// Below a root the folder is a descriptor that was opened without following links; done closes it. Elsewhere, and
-// directly below a root, it is AT_FDCWD and base is the name itself.
+// folderOf returns a name in the form that the system calls ending in "at" take: a descriptor of a folder, and a name
+// in it. If the name is in a subfolder of a root, fd is its parent folder, opened without following links, and done
+// closes it. For every other name, also one directly in a root, fd is AT_FDCWD and base is the whole name.
 func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
 	at, held := b.place(name)
 	last := strings.LastIndexByte(name, os.PathSeparator)

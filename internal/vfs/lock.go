@@ -202,7 +202,7 @@ func (l *flock) stale() bool {
 	return true
 }
 
-// startWaiting joins the goroutine that waits in this mode, or starts one.
+// startWaiting returns the goroutine that already waits for the lock in this mode, with one more caller, or starts one.
 func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -178,7 +178,8 @@ func (r *Remote) load(ctx context.Context) (*document, string, error) {
 		return nil, "", &errs.CorruptionError{Path: r.key(headName), Offset: -1, Err: errForm}
 	}
 	if r.id != uuid.Nil && d.Remote != r.id {
-		return nil, "", fmt.Errorf("%s: %w: it was removed, and another copy begun", r.Place(), remote.ErrNoRemote)
+		return nil, "", fmt.Errorf("%s: %w: the copy was removed, and another one was begun in its place", r.Place(),
+			remote.ErrNoRemote)
 	}
 	r.remember(d, tag)
 	return d, tag, nil

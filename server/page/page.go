@@ -35,7 +35,7 @@ const (
 	mostError = 1 << 10
 )
 
-// Options are the settings of a page.
+// Options are the settings of the web page that New makes.
 type Options struct {
 	Store *served.Store    // required
 	Clock func() time.Time // nil: time.Now

@@ -175,10 +175,10 @@ func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
 // Spilled returns the position below which all entries are in the index.
 func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 
-// RaiseSpilled raises the position of Spilled; it never lowers it.
+// RaiseSpilled raises the position that Spilled returns; it never lowers it.
 func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
 
-// SetSpilled sets the position of Spilled, during a recovery.
+// SetSpilled sets the position that Spilled returns, also to a lower one. Only a recovery calls it.
 func (p Page) SetSpilled(at uint64) { p.words.Store(wordSpilled, at) }
 
 // Syncing reports whether a sync of the log was begun and has not succeeded yet.
@@ -263,8 +263,8 @@ func (p Page) AddFeatures(set uint64) {
 // is none.
 func (p Page) CopyStart() uint64 { return p.words.Load(wordCopyStart) }
 
-// BeginCopy records the present end of the log as CopyStart, unless an older copy is running. It loads the
-// tail first.
+// BeginCopy sets CopyStart to the present end of the log, unless a copy that began earlier is running. It reads the
+// end before it looks for such a copy, so what is recorded is never a later position than the present end.
 func (p Page) BeginCopy() { p.words.CompareAndSwap(wordCopyStart, 0, p.Tail()) }
 
 // ClearCopyStart records that no backup is copying the log.

@@ -80,7 +80,7 @@ var checkpointCases = []Case{
 			_, err := m.Append(t.Ctx, "x")
 			t.OK(err)
 			if n := t.Mark(m, "").Changed; n != 2 {
-				t.Errorf("checkpoint %d keeps %d items, 2 changed", i, n)
+				t.Errorf("checkpoint %d stores %d items, want only the 2 that changed", i, n)
 			}
 		}
 		t.Equal("nothing changed", t.Mark(m, "").Changed, 0)

@@ -171,7 +171,7 @@ func parseHead(b []byte, kind string, at int64) (packed, plain int, err error) {
 		return 0, 0, damaged(at, errors.New("impossible size of a block"))
 	}
 	if kind != bodyBlock && plain > listRatio*packed+listFree {
-		return 0, 0, damaged(at, errors.New("impossible compression of a list"))
+		return 0, 0, damaged(at, errors.New("a list claims to decompress to more than a list can"))
 	}
 	return packed, plain, nil
 }
@@ -184,14 +184,14 @@ func unpack(dec *zstd.Decoder, head, packed, dst []byte, at int64) ([]byte, erro
 	plain := int(le.Uint32(head[8:]))
 	var h zstd.Header
 	if err := h.Decode(packed); err != nil || !h.HasFCS || h.Skippable || h.FrameContentSize != uint64(plain) {
-		return nil, damaged(at, errors.New("the compressed bytes have another size than the block"))
+		return nil, damaged(at, errors.New("a block decompresses to another size than its header says"))
 	}
 	if cap(dst) < plain {
 		dst = make([]byte, 0, plain)
 	}
 	b, err := dec.DecodeAll(packed, dst[:0:plain]) // never writes beyond the capacity: see newDecoder
 	if err == nil && len(b) != plain {
-		err = errors.New("the compressed bytes have another size than the block")
+		err = errors.New("a block decompresses to another size than its header says")
 	}
 	if err != nil {
 		return nil, damaged(at, err)

@@ -173,7 +173,7 @@ func (p *Reader) block(at int64, kind string, dst []byte) (raw, plain []byte, ne
 		return nil, nil, next, err
 	}
 	if len(raw) < blockHead+packed {
-		return raw, nil, 0, p.named(damaged(at, errors.New("the file ends in a block")))
+		return raw, nil, 0, p.named(damaged(at, errors.New("the file is cut off within a block")))
 	}
 	dec, ok := p.decoders.Get().(*zstd.Decoder)
 	if !ok {

@@ -58,11 +58,11 @@ type fate struct {
 	unknown string // reason why the user must decide about the piece; "" if the user need not
 }
 
-// look decides what to do with a part of the log in quarantine, and erases the purged data in its bytes. A
-// valid frame names its own document, whatever else it mentions. Bytes without a valid header do not name a
-// document: they are the end of a torn write, or what a recycled file had before. Such bytes are treated as
-// part of a purged document if the piece also has entries of one, or if they name one and the piece has valid
-// entries of others.
+// look decides what to do with a piece of the log that is in quarantine, and erases the purged data in its bytes. A
+// valid frame belongs to the document in its header, whatever other documents its text mentions. Bytes without a
+// valid header (the end of a torn write, or what a recycled file had before) belong to no known document. They are
+// treated as purged if the piece also has entries of a purged document, or if they contain the name of a purged
+// document and the piece has valid entries of other documents.
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })

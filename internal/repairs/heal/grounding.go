@@ -109,7 +109,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
 		if f.Kind == repair.CheckpointMark || f.Remarks&repair.OtherLog != 0 {
-			err = errors.New("the positions belong to another log")
+			err = errors.New("the log positions in the checkpoint belong to another log")
 		}
 	}
 	if err != nil {

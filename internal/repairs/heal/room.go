@@ -70,8 +70,8 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 	return nil
 }
 
-// room makes room for quarantine/ itself, in which all other files are kept: it renames something else in the
-// place of that folder to a free name beside it.
+// room makes it possible to create the folder quarantine/. If something that is not a folder has that name, room
+// renames it to a free name beside it; it cannot be moved into quarantine/ as other files are.
 func (r *repairer) room() error {
 	name := r.path("quarantine")
 	info, err := r.o.FS.Stat(name)
