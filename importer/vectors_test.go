@@ -192,7 +192,7 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 		"torn":      {good[:100], "100 bytes, but 2 vectors"},
 		"empty":     {"", "0 bytes are too few"},
 		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): only an IndexIDMap"},
-		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): only an IndexFlatIP"},
+		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): inside, only an IndexFlatIP"},
 		"bare":      {good[37:] + strings.Repeat("\x00", 60), "an IndexFlatIP (IxFI): only an IndexIDMap"},
 		"text":      {strings.Repeat("hello ", 40), `"hell": not a known FAISS index`},
 	} {

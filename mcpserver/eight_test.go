@@ -344,7 +344,7 @@ func TestUpdate(t *testing.T) {
 		`{"id":"` + id + `","old":"a"}`:                "old and new: give both",
 		`{"id":"` + id + `","old":"nope","new":"x"}`:   "occurs 0 times",
 		`{"id":"` + id + `","old":"Short","new":""}`:   "nothing would be left",
-		`{"id":"` + id + `","key":"api","text":"x"}`:   "give one of them",
+		`{"id":"` + id + `","key":"api","text":"x"}`:   "give only one of them",
 		`{"id":"` + id + `","session":"t","text":"x"}`: "another session",
 		`{"id":"` + id[len(id)-6:] + `","text":"x"}`:   "has 6 characters, and a change needs 10",
 		`{"id":"00000000-no-such","text":"x"}`:         "not found",

@@ -329,7 +329,7 @@ func TestRoots(t *testing.T) {
 		if text := c.says("recall", `{"query":"fact"}`); strings.Contains(text,
 			"the roots have changed: the project is beta now, and was alpha") {
 			has(t, text, "nothing found")
-			c.refuses("undo", `{}`, "does not see")
+			c.refuses("undo", `{}`, "outside this project")
 			c.says("remember", `{"text":"a fact of beta, for a while"}`)
 			has(t, c.says("undo", `{}`), "took back", "for a while")
 			c.says("undo", `{}`) // again

@@ -83,7 +83,7 @@ func openedAgain(a *cli.App, replaced error) (dir string, err error) {
 	if !cli.IsStore(dir) {
 		return "", replaced
 	}
-	a.Warn("%v: memctl now watches the store that is in its place", replaced)
+	a.Warn("%v: memctl now watches another store, the one that is in its place", replaced)
 	return dir, nil
 }
 

@@ -210,7 +210,8 @@ func TestWaysAreAll(t *testing.T) {
 		"doctorcmd.open":       locate + ", or locate.DataFolder; it reports what is not used",
 		"main.demoPut":         path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
 		"notecmd.adoption": locate, "notecmd.importFolder": locate,
-		"mcpcmd.Served": path + ", or locate.BesideFile, or locate.DataFolder",
+		"servecmd.serveStores": "a folder below --stores, which was given",
+		"mcpcmd.Served":        path + ", or locate.BesideFile, or locate.DataFolder",
 	}
 	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "Migrate": true, "Restore": true}
 	found := map[string]bool{}

@@ -34,7 +34,13 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, unseal repair.Unseal,
 		return info, err
 	}
 	info, err = checkAll(ctx, from, dir, progress)
-	return info, errors.Join(append(from.damage(), err, from.close())...)
+	faults := from.damage()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one list, not a list in a list
+		faults = append(faults, joined.Unwrap()...)
+	} else {
+		faults = append(faults, err)
+	}
+	return info, errors.Join(append(faults, from.close())...)
 }
 
 // checkAll reads all files of a backup.
