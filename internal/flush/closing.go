@@ -42,17 +42,17 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		return err
 	}
 	ctx = Unpaced(ctx)
+	m, round := mergeClosing, context.WithoutCancel(ctx)
+	if _, ends := ctx.Deadline(); ends {
+		m, round = mergeEnding, ctx
+	}
 	until := fl.engine.Log().Durable()
 	if len(fl.aside) == 0 && fl.engine.Log().Flushed() >= until && !fl.engine.Log().Notes().Distrusted() &&
-		!fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill && !fl.owesWords() {
+		!fl.engine.Damaged().Load() && fl.engine.State().Overlay().Len() <= closingSpill && !fl.owesWords(m) {
 		c, err := fl.engine.Log().Checkpoint()
 		if err == nil && c.Attested.LSN >= until {
 			return nil
 		}
-	}
-	m, round := mergeClosing, context.WithoutCancel(ctx)
-	if _, ends := ctx.Deadline(); ends {
-		m, round = mergeEnding, ctx
 	}
 	for again := false; ; {
 		held, err := fl.lockClosing(ctx, m, until)
@@ -102,9 +102,10 @@ func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 }
 
 // owesWords reports whether a process without a background goroutine has made, for its searches, the words that an
-// earlier process left to the next one. It closes with them in files, so that the process after it need not make them.
-func (fl *Flusher) owesWords() bool {
-	return fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && fl.views.Loose() > closingWords
+// earlier process left to the next one. It closes with them in files, so that the process after it need not make them,
+// unless it must end soon.
+func (fl *Flusher) owesWords(m Merge) bool {
+	return m == mergeClosing && fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && fl.views.Loose() > closingWords
 }
 
 // filedTo reports whether everything before a position is in document files, and this process has no other

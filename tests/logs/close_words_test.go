@@ -64,13 +64,14 @@ func finds(t *testing.T, st *varve.Store, i int) {
 // and a background round makes them, or the Close of a process that has searched and has no background.
 func TestCloseLeavesWords(t *testing.T) {
 	t.Parallel()
-	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+	dir, other, ending := t.TempDir(), filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "ending")
 	st := fixture.Open(t, dir, nil)
 	putWords(t, st, manyWords)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
 	fixture.CopyDir(t, dir, other)
+	fixture.CopyDir(t, dir, ending)
 	st = fixture.Open(t, dir, &varve.Options{NoBackground: true})
 	log := storetest.Inner(st).Engine.Log()
 	at, files := wordsAt(t, dir), log.Flushed()
@@ -85,6 +86,14 @@ func TestCloseLeavesWords(t *testing.T) {
 	}
 	if at := wordsAt(t, dir); at != log.Spilled() {
 		t.Errorf("a process that has made the words for its searches leaves files up to %d, not %d", at, log.Spilled())
+	}
+	st = fixture.Open(t, ending, &varve.Options{NoBackground: true})
+	finds(t, st, 0)
+	if err := st.CloseWithin(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if now := wordsAt(t, ending); now != at {
+		t.Errorf("a process that has to end soon has made the words from %d to %d", at, now)
 	}
 	st = fixture.Open(t, other, &varve.Options{NoBackground: true})
 	storetest.Inner(st).Flusher.FlushBackground(t.Context())
