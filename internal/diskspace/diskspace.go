@@ -61,13 +61,14 @@ const (
 	ofIndex      = 1200 // bytes for each memory
 	ofLogPercent = 60   // of the bytes of its file
 	usualMemory  = 1100 // bytes; the size where the store has no memory yet
+	mostMemory   = 64 << 20
 )
 
-// Fit sets Fits for a store that has memories of so many bytes.
+// Fit sets Fits for a store that has memories of so many bytes, which may be damaged numbers of its index.
 func (s *Space) Fit(memories, bytes int64) {
 	mean := int64(usualMemory)
 	if memories > 0 {
-		mean = max(bytes/memories, 1)
+		mean = min(max(bytes/memories, 1), mostMemory)
 	}
 	each := (mean+block-1)/block*block + mean*ofLogPercent/100 + ofIndex
 	if s.Total > 0 {

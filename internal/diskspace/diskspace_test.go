@@ -1,6 +1,7 @@
 package diskspace
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -36,6 +37,8 @@ func TestFit(t *testing.T) {
 	}{
 		{"an empty store", Space{Total: 1 << 41, Free: 6_000_000 + 1<<27, Low: 1 << 27}, 0, 0, 1000, 1050},
 		{"large memories", Space{Total: 1 << 41, Free: 6_000_000 + 1<<27, Low: 1 << 27}, 10, 100_000, 300, 320},
+		{"numbers beyond all bounds", Space{Total: 1 << 41, Free: 1 << 40}, 1, math.MaxInt64, 10_000, 10_300},
+		{"numbers below zero", Space{Total: 1 << 41, Free: 5297 * 1000}, 1, math.MinInt64, 1000, 1001},
 		{"a full disk", Space{Total: 1 << 41, Free: 100, Low: 1 << 27}, 0, 0, 0, 0},
 		{"inodes", Space{Total: 1 << 41, Free: 1 << 40, Low: 1 << 27, Inodes: 10_256, AllInodes: 768_544}, 0, 0,
 			10_000, 10_000},

@@ -23,11 +23,7 @@ func Look(eng *engine.Engine) (Space, error) {
 		AllInodes: v.Files}
 	// Counting costs time, so the changes are counted only where the inodes may be few.
 	if state := eng.State(); s.AllInodes > 0 && s.Inodes < inodeMost+int64(state.Overlay().Len()) {
-		for _, change := range state.Changes(flushed, durable) {
-			if !change.Deleted {
-				s.Unfiled++
-			}
-		}
+		s.Unfiled = state.Written(flushed, durable)
 	}
 	if set := eng.State().Set(); set != nil {
 		defer set.Release()

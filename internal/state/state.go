@@ -415,5 +415,17 @@ func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	return list
 }
 
+// Written returns how many of the Changes in [from, to) are not deletions. It makes no list of them.
+func (s *State) Written(from, to uint64) (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.overlay.Load().Changes(from, to) {
+		if !at.Deleted {
+			n++
+		}
+	}
+	return n
+}
+
 // Close releases the current index.
 func (s *State) Close() error { return s.sets.Swap(nil) }

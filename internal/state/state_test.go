@@ -181,4 +181,10 @@ func TestFirstChanges(t *testing.T) {
 			t.Errorf("from %d to %d at most %d: %v", c[0], c[1], c[2], got)
 		}
 	}
+	for i := range 3 {
+		s.Overlay().Put(record.Memory, fmt.Sprint("gone", i), uint64(88+8*i), true)
+	}
+	if n := s.Written(16, 1000); n != 9 {
+		t.Errorf("%d changes from 16 on are not deletions", n)
+	}
 }
