@@ -35,7 +35,8 @@
 //     (a cloned machine), or this machine was reset to an earlier state (DivergedError);
 //   - the remote has lost its entries, or the place has another remote (LostError).
 //
-// Every other error is temporary: the next round tries again.
+// Every other error is temporary: the next round tries again. Maintain looks for the same before it makes a snapshot,
+// when that is saved, and before it removes anything, and then saves and removes nothing.
 //
 // # Snapshots
 //

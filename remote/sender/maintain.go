@@ -38,7 +38,9 @@ func (s *Sender) Maintain(ctx context.Context) (err error) {
 		return err
 	}
 	if b.Snapshot.Erase {
-		if err := s.erase(ctx, m); err != nil {
+		if err := s.erase(ctx, &b, m); errors.Is(err, errEnded) {
+			return nil // the next epoch erases
+		} else if err != nil {
 			return err // Now and Erase are still set
 		}
 	}
@@ -52,7 +54,10 @@ func (s *Sender) Maintain(ctx context.Context) (err error) {
 	s.mu.Lock()
 	s.status.Snapshot = m.Time
 	s.mu.Unlock()
-	return s.prune(ctx, m.Time)
+	if err := s.prune(ctx, &b, m.Time); !errors.Is(err, errEnded) {
+		return err
+	}
+	return nil
 }
 
 // due reports whether a snapshot is due. A clock that was set back by more than a day makes one due, too.
@@ -63,20 +68,34 @@ func (s *Sender) due(b *Binding, now time.Time) bool {
 		s.source.Durable()-min(d.At, s.source.Durable()) >= s.o.SnapshotBytes
 }
 
-// errEnded reports that the log has ended while a snapshot of it was made.
+// errEnded reports that the log has ended, or a Round begins an epoch, while a snapshot was made.
 var errEnded = errors.New("the log has ended while a snapshot was made")
+
+// confirm returns nil if the remote still ends in the epoch of a binding, with what the log of the binding has. Only
+// then may a snapshot be saved there, and anything be removed: what another sender adds stays whole.
+func (s *Sender) confirm(ctx context.Context, b *Binding) error {
+	if has := s.remote.ID(); has != b.Remote {
+		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: has}
+	}
+	head, err := s.remote.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if now := s.bound(); now.Epoch != b.Epoch || now.Request != uuid.Nil {
+		return errEnded
+	}
+	if err := s.mayFollow(*b, head); err != nil {
+		return err
+	}
+	if err := s.follows(ctx, b, head); !errors.Is(err, errAgain) {
+		return err
+	}
+	return errEnded
+}
 
 // save makes and saves a snapshot of the log of the binding.
 func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error) {
-	log := s.source.Past()
-	same := func() error {
-		id, err := log.ID()
-		if err == nil && id.Epoch != b.Log {
-			err = errEnded
-		}
-		return err
-	}
-	if err := same(); err != nil {
+	if err := s.confirm(ctx, b); err != nil {
 		return nil, err
 	}
 	id, err := s.newID()
@@ -88,12 +107,12 @@ func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error)
 		return nil, err
 	}
 	defer snap.Close()
-	m := &remote.Snapshot{ID: id, Geometry: log.Geometry, Log: b.Log, Epoch: b.Epoch, Begin: snap.Begin(),
-		Machine: b.Machine, Format: remote.Format, Time: s.o.Clock()}
+	m := &remote.Snapshot{ID: id, Geometry: s.source.Past().Geometry, Log: b.Log, Epoch: b.Epoch,
+		Begin: snap.Begin(), Machine: b.Machine, Format: remote.Format, Time: s.o.Clock()}
 	if err := s.remote.Save(ctx, m, &ending{snap, m}); err != nil {
 		return nil, err
 	}
-	if err := same(); err != nil { // a purge, for example: the snapshot may contain what it has erased
+	if err := s.confirm(ctx, b); err != nil { // after a purge the snapshot may contain what it has erased
 		if derr := s.remote.Drop(ctx, m.ID); derr != nil {
 			return nil, derr
 		}
@@ -117,8 +136,11 @@ func (e *ending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// erase removes everything before a snapshot.
-func (s *Sender) erase(ctx context.Context, m *remote.Snapshot) error {
+// erase removes everything before a snapshot of the epoch of a binding.
+func (s *Sender) erase(ctx context.Context, b *Binding, m *remote.Snapshot) error {
+	if err := s.confirm(ctx, b); err != nil {
+		return err
+	}
 	if _, err := s.remote.Prune(ctx, m.Epoch, m.Begin.LSN); err != nil {
 		return err
 	}
@@ -127,7 +149,7 @@ func (s *Sender) erase(ctx context.Context, m *remote.Snapshot) error {
 		return err
 	}
 	for i := range list {
-		if list[i].ID != m.ID {
+		if list[i].ID != m.ID && list[i].Epoch <= m.Epoch {
 			err = errors.Join(err, s.remote.Drop(ctx, list[i].ID))
 		}
 	}
@@ -135,11 +157,15 @@ func (s *Sender) erase(ctx context.Context, m *remote.Snapshot) error {
 }
 
 // prune removes what no moment within Options.Keep needs, if two newer snapshots exist.
-func (s *Sender) prune(ctx context.Context, now time.Time) error {
+func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
+	if err := s.confirm(ctx, b); err != nil {
+		return err
+	}
 	list, err := s.remote.Snapshots(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(m remote.Snapshot) bool { return m.Epoch > b.Epoch })
 	slices.SortFunc(list, func(a, b remote.Snapshot) int { // not by time, which may be wrong
 		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))
 	})

@@ -226,19 +226,26 @@ func (s *Sender) attempt(ctx context.Context) error {
 	}
 	durable := s.source.Durable()
 	if head.At != s.known {
-		err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.Log}, head.At)
-		if errors.Is(err, past.ErrBegunAgain) {
-			if now, err := log.ID(); err != nil || now != id {
-				return errors.Join(errAgain, err) // ended meanwhile
-			}
-			return &DivergedError{Place: s.remote.Place(), Head: head, Durable: durable, Err: err}
-		}
-		if err != nil {
+		if err := s.follows(ctx, &b, head); err != nil {
 			return err
 		}
 		s.known = head.At
 	}
 	return s.ship(ctx, b, id, head, durable)
+}
+
+// follows returns nil if the log of a binding has what the newest entry ends with, *DivergedError if it has something
+// else, and errAgain if that log has ended meanwhile.
+func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
+	log := s.source.Past()
+	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.Log}, head.At)
+	if !errors.Is(err, past.ErrBegunAgain) {
+		return err
+	}
+	if now, err := log.ID(); err != nil || now.Epoch != b.Log {
+		return errors.Join(errAgain, err)
+	}
+	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}
 }
 
 // beforeDamage returns what is known of a remote whose newest entry, with the number, is damaged.

@@ -631,6 +631,17 @@ func TestStopped(t *testing.T) {
 			must(t, s.Maintain(ctx))
 			l2, r2, want := test(t, l, r, k)
 			before := remotetest.Head(t, r2)
+			kept := contents(t, r2)
+			bound := k.b
+			k.b.Snapshot.Now, k.b.Snapshot.Erase = true, true
+			s = start(t, r2, l2, k)
+			if err := s.Maintain(ctx); fmt.Sprintf("%T", err) != fmt.Sprintf("%T", want) {
+				t.Fatalf("maintained before a round: %T %v, want %T", err, err, want)
+			}
+			if now := contents(t, r2); now != kept || l2 != l && l2.taken > 0 {
+				t.Fatalf("maintained what another sender means: %s, before: %s", now, kept)
+			}
+			k.b = bound
 			s = start(t, r2, l2, k)
 			for range 3 {
 				l2.grow(1)
@@ -647,6 +658,45 @@ func TestStopped(t *testing.T) {
 				t.Errorf("something was sent: %+v", h)
 			}
 		})
+	}
+}
+
+// contents describes everything that a remote has.
+func contents(t *testing.T, r remote.Remote) string {
+	t.Helper()
+	epochs, err := r.Epochs(t.Context())
+	must(t, err)
+	list, err := r.Snapshots(t.Context())
+	must(t, err)
+	return fmt.Sprintf("%+v %+v", epochs, list)
+}
+
+// Another machine takes over while a snapshot is made: the snapshot is dropped, and nothing is removed.
+func TestTakenDuringSnapshot(t *testing.T) {
+	t.Parallel()
+	process := crash.New().Process("store")
+	l, r := newLocal(t, process, 1), place(t, process)
+	k := bind(t, r, l)
+	s := start(t, r, l, k)
+	l.grow(10)
+	must(t, s.Round(t.Context()))
+	must(t, s.Maintain(t.Context()))
+	k.b.Snapshot.Now, k.b.Snapshot.Erase = true, true
+	s = start(t, r, l, k)
+	kept := ""
+	l.during = func() {
+		a := l.log.Anchor(t, remotetest.Head(t, r))
+		a.At = l.log.End
+		_, err := r.Begin(t.Context(), a)
+		must(t, err)
+		kept = contents(t, r)
+	}
+	var taken *sender.TakenError
+	if err := s.Maintain(t.Context()); !errors.As(err, &taken) {
+		t.Error(err)
+	}
+	if now := contents(t, r); now != kept || kept == "" {
+		t.Errorf("what another machine means was changed: %s, before: %s", now, kept)
 	}
 }
 
