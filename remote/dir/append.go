@@ -39,16 +39,20 @@ func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 	return r.follow(ctx, &next, p.Bytes)
 }
 
-// Begin begins an epoch; see remote.Remote. It also begins one after a newest entry that is damaged.
+// Begin begins an epoch; see remote.Remote. It also begins one after a newest entry that is damaged, if
+// an entry before it can be read.
 func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err error) {
 	if err := a.Valid(); err != nil {
 		return 0, err
 	}
 	h, err := r.head(ctx)
 	at := h.position
-	if errors.Is(err, errs.ErrCorrupt) && at.Number > 0 {
+	if damage := err; errors.Is(err, errs.ErrCorrupt) && at.Number > 0 {
 		if h, err = r.before(ctx, at.Number); err == nil {
 			err = r.settle(at.Number)
+		}
+		if err == nil && h.position.Number == 0 {
+			return 0, damage // nothing shows whose copy it is
 		}
 		at.Epoch, at.Geometry = h.position.Epoch+1, h.position.Geometry // the damaged entry may have begun an epoch
 		h.sum = [32]byte{}

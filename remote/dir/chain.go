@@ -174,6 +174,9 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 // head does the same as Head. If the newest entry is damaged, the error is a *errs.CorruptionError, and only the Number
 // of the position is set.
 func (r *Remote) head(ctx context.Context) (h head, err error) {
+	if err := r.here(); err != nil {
+		return h, err
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return h, err

@@ -315,6 +315,75 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// The disk is replaced, or unmounted, while the remote is open: every call says so, and the other copy stays as it is.
+func TestReplacedDisk(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	r, l := begun(t, folder, 6)
+	away := folder + ".away"
+	swap := func(old, new string) {
+		t.Helper()
+		if err := os.Rename(old, new); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap(folder, away)
+	refused := func(when string) {
+		t.Helper()
+		ctx := t.Context()
+		s := remote.Snapshot{ID: remotetest.NewID(t), Geometry: l.Geometry, Epoch: 1, Begin: l.Start, End: l.End,
+			Time: time.Unix(1, 0)}
+		_, head := r.Head(ctx)
+		_, begin := r.Begin(ctx, remotetest.NewLog(2).Anchor(t, remote.Position{Number: 3}))
+		_, prune := r.Prune(ctx, 9, 0)
+		_, epochs := r.Epochs(ctx)
+		_, snapshots := r.Snapshots(ctx)
+		_, open := r.Open(ctx, s.ID)
+		_, machines := r.Machines(ctx)
+		var read error
+		for _, read = range r.Read(ctx, 1, l.Start.LSN) {
+		}
+		for name, err := range map[string]error{"Head": head, "Begin": begin, "Prune": prune, "Epochs": epochs,
+			"Snapshots": snapshots, "Open": open, "Machines": machines, "Read": read,
+			"Append": r.Append(ctx, &remotetest.NewLog(1).Grow(9, 1).Pieces[6]), "Wait": r.Wait(ctx, 0),
+			"Save": r.Save(ctx, &s, strings.NewReader("abc")), "Drop": r.Drop(ctx, s.ID),
+			"Register": r.Register(ctx, remote.Machine{ID: uuid.UUID{1}})} {
+			if !errors.Is(err, remote.ErrNoRemote) {
+				t.Errorf("%s: %s: %v", when, name, err)
+			}
+		}
+	}
+	refused("without a disk")
+	other, theirs := begun(t, folder, 2)
+	refused("another disk")
+	remotetest.Compare(t, other, 1, theirs.Start.LSN, theirs.Pieces)
+	for _, name := range []string{"snapshots", "machines", "tmp"} {
+		if names, err := os.ReadDir(filepath.Join(folder, name)); err != nil || len(names) > 0 {
+			t.Error("written to another copy:", names, err)
+		}
+	}
+	swap(folder, folder+".other")
+	swap(away, folder)
+	remotetest.Compare(t, r, 1, l.Start.LSN, l.Pieces)
+}
+
+// No epoch begins after a damaged entry if no other shows whose copy it is.
+func TestBeginAfterOnlyDamage(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	r, _ := begun(t, folder, 1)
+	for _, number := range []string{"002", "001"} {
+		if err := os.WriteFile(entry(folder, number), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := remotetest.NewLog(2)
+	other.Geometry.UUID = [16]byte{7}
+	if _, err := r.Begin(t.Context(), other.Anchor(t, remote.Position{Number: 2})); !errors.Is(err, errs.ErrCorrupt) {
+		t.Error("another store has begun an epoch after damage:", err)
+	}
+}
+
 // replacing is a file system whose exclusive rename looks up the name first, and then replaces it, as some network
 // file systems do.
 type replacing struct{ vfs.FS }

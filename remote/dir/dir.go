@@ -80,25 +80,46 @@ type identity struct {
 // remote.ErrNoRemote: nothing is created, because a disk that is not mounted looks like an empty folder.
 func Open(_ context.Context, dir string, o *Options) (*Remote, error) {
 	r := with(dir, o)
-	b, err := vfs.ReadFile(r.o.FS, r.path(identityName), 4096)
+	id, err := r.identity()
+	if err != nil {
+		return nil, err
+	}
+	r.id = id
+	return r, nil
+}
+
+// identity reads the ID of the remote that is in the folder now.
+func (r *Remote) identity() (id uuid.UUID, err error) {
+	name := r.path(identityName)
+	b, err := vfs.ReadFile(r.o.FS, name, 4096)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w -> is the disk mounted?", dir, remote.ErrNoRemote)
+		return id, fmt.Errorf("%s: %w -> is the disk mounted?", r.dir, remote.ErrNoRemote)
 	}
 	if err != nil {
-		return nil, wrapped("reading", r.path(identityName), err)
+		return id, wrapped("reading", name, err)
 	}
 	var i identity
 	if err := json.Unmarshal(b, &i); err != nil {
-		return nil, &errs.CorruptionError{Path: r.path(identityName), Offset: -1, Err: err}
+		return id, &errs.CorruptionError{Path: name, Offset: -1, Err: err}
 	}
 	if i.Format > format {
-		return nil, &errs.NewerError{Path: r.path(identityName), Format: i.Format, Reads: format}
+		return id, &errs.NewerError{Path: name, Format: i.Format, Reads: format}
 	}
 	if i.Format == 0 || i.ID == uuid.Nil {
-		return nil, &errs.CorruptionError{Path: r.path(identityName), Offset: -1, Err: errContent}
+		return id, &errs.CorruptionError{Path: name, Offset: -1, Err: errContent}
 	}
-	r.id = i.ID
-	return r, nil
+	return i.ID, nil
+}
+
+// here returns nil if the folder still is the remote that was opened: a disk may be replaced, or unmounted, at any
+// time. Otherwise the error matches remote.ErrNoRemote.
+func (r *Remote) here() error {
+	id, err := r.identity()
+	if err == nil && id != r.id {
+		err = fmt.Errorf("%s: %w: another copy is there now, %s, not %s -> is the right disk mounted?", r.dir,
+			remote.ErrNoRemote, id, r.id)
+	}
+	return err
 }
 
 // Create makes a folder a remote, after a test of the file system: if two writers can both win there, or syncs fail,

@@ -11,6 +11,10 @@
 //	machines/<id>.json          the machines that use the remote
 //	tmp/<random>                files that are being written
 //
+// The disk of the folder can be replaced while a process runs. Every call therefore begins with a look at
+// varve-remote.json: without it, or with the ID of another remote, the error matches remote.ErrNoRemote, and nothing is
+// read or written.
+//
 // # An entry
 //
 // Numbers are little-endian.

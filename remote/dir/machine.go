@@ -21,6 +21,9 @@ const mostMachine = 64 << 10
 
 // Register records a machine; see remote.Remote.
 func (r *Remote) Register(_ context.Context, m remote.Machine) error {
+	if err := r.here(); err != nil {
+		return err
+	}
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -35,6 +38,9 @@ func (r *Remote) Register(_ context.Context, m remote.Machine) error {
 
 // Machines returns the recorded machines; see remote.Remote.
 func (r *Remote) Machines(_ context.Context) (list []remote.Machine, err error) {
+	if err := r.here(); err != nil {
+		return nil, err
+	}
 	names, err := r.o.FS.ReadDir(r.path("machines"))
 	if err != nil {
 		return nil, wrapped("reading", r.path("machines"), err)

@@ -87,6 +87,9 @@ func (r *Remote) meta(id uuid.UUID) string { return r.path("snapshots", id.Strin
 
 // Save stores a snapshot; see remote.Remote.
 func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
+	if err := r.here(); err != nil {
+		return err
+	}
 	hash := sha256.New()
 	s.Size = 0
 	err := r.addBy(ctx, func(f io.WriterAt) error {
@@ -122,6 +125,9 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 		_ = r.o.FS.Remove(r.body(s.ID))
 		return err
 	}
+	if err := r.here(); err != nil { // a body takes long
+		return err
+	}
 	// The body must be durable before the description.
 	if err := r.o.FS.SyncDir(r.path("snapshots")); err != nil {
 		return wrapped("syncing", r.path("snapshots"), err)
@@ -151,6 +157,9 @@ func (r *Remote) readBack(s *remote.Snapshot) error {
 
 // Snapshots returns the complete snapshots; see remote.Remote.
 func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err error) {
+	if err := r.here(); err != nil {
+		return nil, err
+	}
 	names, err := r.o.FS.ReadDir(r.path("snapshots"))
 	if err != nil {
 		return nil, wrapped("reading", r.path("snapshots"), err)
@@ -216,6 +225,9 @@ func (b *body) Size() int64 { return b.size }
 
 // Open opens the bytes of a snapshot; see remote.Remote.
 func (r *Remote) Open(_ context.Context, id uuid.UUID) (remote.Body, error) {
+	if err := r.here(); err != nil {
+		return nil, err
+	}
 	_, err := r.o.FS.Stat(r.meta(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: snapshot %s: %w", r.Place(), id, errs.ErrNotFound)
@@ -243,6 +255,9 @@ func (r *Remote) openBody(id uuid.UUID) (*body, error) {
 
 // Drop removes a snapshot; see remote.Remote.
 func (r *Remote) Drop(_ context.Context, id uuid.UUID) error {
+	if err := r.here(); err != nil {
+		return err
+	}
 	for _, name := range []string{r.meta(id), r.body(id)} { // without the description the rest is no snapshot
 		if err := r.o.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return wrapped("removing", name, err)
