@@ -188,6 +188,39 @@ func TestSleeperBeforeRename(t *testing.T) {
 	}
 }
 
+// A reader has asked for the newest entry when others are added and everything up to that one is pruned: it is told.
+func TestReadBesidePrune(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "copy")
+	awake, l := begun(t, folder, 3)
+	l.Grow(4, 1)
+	slept := false
+	reader, err := dir.Open(t.Context(), folder, &dir.Options{FS: wrap.New(vfs.OS(),
+		func(op *wrap.Op, call func() error) error {
+			err := call()
+			if op.Kind == wrap.SyncDir && !slept { // the newest entry was found
+				slept = true
+				remotetest.Append(t, awake, l.Pieces[3:]...)
+				if _, err := awake.Prune(t.Context(), 1, l.Pieces[4].To.LSN); err != nil {
+					t.Error(err)
+				}
+			}
+			return err
+		})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	truncated := false
+	for p, err := range reader.Read(t.Context(), 1, l.Start.LSN) {
+		if truncated = errors.Is(err, errs.ErrTruncated); !truncated {
+			t.Errorf("piece from %v, %v", p.From, err)
+		}
+	}
+	if !truncated || !slept {
+		t.Error("reading what was pruned is no error")
+	}
+}
+
 // Entries that were removed by hand at the end are noticed where others are below them, and a newer format is refused.
 func TestDamagedFolder(t *testing.T) {
 	t.Parallel()

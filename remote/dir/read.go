@@ -57,7 +57,10 @@ func (r *Remote) read(ctx context.Context, epoch uint64, from segment.LSN,
 	if err != nil {
 		return err
 	}
-	g.first, err = r.search(ctx, min(floor, last), last+1, func(h *head) bool {
+	if floor > last {
+		return g.truncated // everything up to the newest entry was pruned meanwhile
+	}
+	g.first, err = r.search(ctx, floor, last+1, func(h *head) bool {
 		return h.position.Epoch > epoch || h.position.Epoch == epoch && h.position.At.LSN > from
 	})
 	if err != nil {
