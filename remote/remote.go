@@ -45,8 +45,8 @@ type Remote interface {
 	Wait(ctx context.Context, beyond uint64) error
 
 	// Save stores a snapshot with the bytes of body, whose Size and SHA256 it sets. body may set End until it has
-	// returned io.EOF. An error of body, and bytes that differ when they are read back, are errors; then no snapshot is
-	// listed.
+	// returned io.EOF. An error of body (only io.EOF itself is its end: see Fill), and bytes that differ when they are
+	// read back, are errors; then no snapshot is listed.
 	Save(ctx context.Context, s *Snapshot, body io.Reader) error
 	// Snapshots returns the complete snapshots, oldest first. A *errs.CorruptionError for one of them comes with the
 	// others.

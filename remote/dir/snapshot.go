@@ -98,7 +98,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			n, err := io.ReadFull(body, part)
+			n, end, err := remote.Fill(body, part)
 			hash.Write(part[:n])
 			if n > 0 {
 				if _, werr := f.WriteAt(part[:n], s.Size); werr != nil {
@@ -106,10 +106,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 				}
 			}
 			s.Size += int64(n)
-			switch {
-			case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-				return nil
-			case err != nil:
+			if end || err != nil {
 				return err
 			}
 		}

@@ -523,11 +523,14 @@ func testSnapshots(t *testing.T, open func() remote.Remote) {
 			t.Errorf("snapshot %d: %d bytes, want %d; %v", i, len(got), len(bodies[list[i].ID]), err)
 		}
 	}
-	broken := errors.New("the source broke")
 	lost := snapshot(t, l, epoch)
-	if err := r.Save(t.Context(), &lost, io.MultiReader(bytes.NewReader(make([]byte, 1<<20)),
-		iotest.ErrReader(broken))); !errors.Is(err, broken) {
-		t.Error("a snapshot whose source failed:", err)
+	for _, broken := range []error{errors.New("the source broke"), io.ErrUnexpectedEOF,
+		fmt.Errorf("reading the source: %w", io.EOF)} {
+		lost = snapshot(t, l, epoch)
+		if err := r.Save(t.Context(), &lost, io.MultiReader(bytes.NewReader(make([]byte, 1<<20+1)),
+			iotest.ErrReader(broken))); !errors.Is(err, broken) {
+			t.Errorf("a snapshot whose source failed with %q: %v", broken, err)
+		}
 	}
 	invalid := snapshot(t, l, epoch)
 	invalid.End = past.Mark{}

@@ -130,7 +130,7 @@ type ending struct {
 // Read reads from the snapshot.
 func (e *ending) Read(b []byte) (int, error) {
 	n, err := e.Snapshot.Read(b)
-	if errors.Is(err, io.EOF) {
+	if err == io.EOF { // an error that wraps it is no end
 		e.m.End = e.End()
 	}
 	return n, err
