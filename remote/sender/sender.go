@@ -280,9 +280,7 @@ func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 
 // adopt records the epoch that an earlier request of this sender has begun.
 func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
-	err := s.rebind(ctx, func(b *Binding) { b.Epoch, b.Log, b.Request = head.Epoch, head.Log, uuid.Nil })
-	s.known = past.Mark{}
-	return errors.Join(errAgain, err)
+	return s.begun(ctx, head.Epoch, head.Log)
 }
 
 // begin begins an epoch, because of a reason for people.
@@ -321,11 +319,17 @@ func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, wh
 	s.mu.Lock()
 	s.status.Began, s.status.Reason = a.Time, why
 	s.mu.Unlock()
-	// A purge during the wait for the answer has erased more than the purge before.
-	erase := b.Epoch > 0 && s.purged(log, b.Log)
+	return s.begun(ctx, epoch, id.Epoch)
+}
+
+// begun records an epoch that this sender has begun for a log. A purge since the request for it was recorded has erased
+// more than one before.
+func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
+	b := s.bound()
+	erase := b.Epoch > 0 && s.purged(s.source.Past(), b.Log)
 	s.known = past.Mark{}
 	return errors.Join(errAgain, s.rebind(ctx, func(b *Binding) {
-		b.Epoch, b.Log, b.Request = epoch, id.Epoch, uuid.Nil
+		b.Epoch, b.Log, b.Request = epoch, log, uuid.Nil
 		b.Snapshot.Now, b.Snapshot.Erase = true, b.Snapshot.Erase || erase
 	}))
 }

@@ -522,6 +522,56 @@ func TestPurged(t *testing.T) {
 	l.compare(r)
 }
 
+// lossy is a remote whose Begin fails before it is done, then after it is done.
+type lossy struct {
+	remote.Remote
+	before, after bool
+}
+
+func (l *lossy) Begin(ctx context.Context, a *remote.Anchor) (uint64, error) {
+	if l.before {
+		return 0, errFlaky
+	}
+	epoch, err := l.Remote.Begin(ctx, a)
+	if l.after {
+		return 0, errFlaky
+	}
+	return epoch, err
+}
+
+// A purge after the request for an epoch was recorded, and the answer to that request is lost: what was purged goes.
+func TestPurgedBeforeLostAnswer(t *testing.T) {
+	t.Parallel()
+	process := crash.New().Process("store")
+	l, r := newLocal(t, process, 1), place(t, process)
+	lost := &lossy{Remote: r}
+	k := bind(t, r, l)
+	s := start(t, lost, l, k)
+	l.grow(40)
+	must(t, s.Round(t.Context()))
+	must(t, s.Maintain(t.Context()))
+	l.repair()
+	lost.before = true
+	if err := s.Round(t.Context()); !errors.Is(err, errFlaky) || k.b.Request == uuid.Nil || k.b.Snapshot.Erase {
+		t.Fatal(err, k.b)
+	}
+	l.purge("m7")
+	lost.before, lost.after = false, true
+	if err := s.Round(t.Context()); !errors.Is(err, errFlaky) {
+		t.Fatal(err)
+	}
+	lost.after = false
+	must(t, s.Round(t.Context()))
+	if !k.b.Snapshot.Now || !k.b.Snapshot.Erase || k.b.Request != uuid.Nil || k.b.Epoch != 2 {
+		t.Errorf("the purge is forgotten: %+v", k.b)
+	}
+	must(t, s.Maintain(t.Context()))
+	epochs, err := r.Epochs(t.Context())
+	if list, serr := r.Snapshots(t.Context()); err != nil || serr != nil || len(list) != 1 || len(epochs) != 1 {
+		t.Errorf("what is before the purge is still there: %+v %+v %v %v", epochs, list, err, serr)
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
