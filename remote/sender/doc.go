@@ -32,7 +32,8 @@
 //
 //   - another machine has begun an epoch (TakenError);
 //   - the remote has entries in this sender's epoch that the log does not have: a second sender with the same binding
-//     (a cloned machine), or this machine was reset to an earlier state (DivergedError);
+//     (a cloned machine), or this machine was reset to an earlier state (DivergedError); the latter, too, if the log
+//     has not yet ended as often as the one that was sent;
 //   - the remote has lost its entries, or the place has another remote (LostError).
 //
 // Every other error is temporary: the next round tries again. Maintain looks for the same before it makes a snapshot,

@@ -217,6 +217,11 @@ func (s *Sender) attempt(ctx context.Context) error {
 	switch {
 	case !damaged && head.Number > 0 && b.Request != uuid.Nil && head.Request == b.Request:
 		return s.adopt(ctx, head)
+	case b.Epoch > 0 && id.Epoch < b.Log: // the folder is of an earlier moment: its log began no other one since
+		if err := s.follows(ctx, &b, head); err != nil {
+			return err
+		}
+		return errAgain
 	case damaged:
 		return s.begin(ctx, head, id, "the newest entry of the copy is damaged")
 	case b.Epoch == 0, b.Request != uuid.Nil:
@@ -242,7 +247,7 @@ func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) 
 	if !errors.Is(err, past.ErrBegunAgain) {
 		return err
 	}
-	if now, err := log.ID(); err != nil || now.Epoch != b.Log {
+	if now, err := log.ID(); err != nil || now.Epoch > b.Log {
 		return errors.Join(errAgain, err)
 	}
 	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}

@@ -655,6 +655,14 @@ func TestStopped(t *testing.T) {
 			back.grow(len(p.Pieces) - 4)
 			return back, r, new(sender.DivergedError)
 		},
+		"the folder is older than its log": func(t *testing.T, l *local, r remote.Remote, k *memory) (*local, remote.Remote,
+			error) {
+			l.repair()
+			must(t, start(t, r, l, k).Round(ctx))
+			back := newLocal(t, crash.New().Process("older"), 1)
+			back.grow(len(l.log.Pieces) + 9)
+			return back, r, new(sender.DivergedError)
+		},
 		"two machines were one": func(t *testing.T, l *local, r remote.Remote, k *memory) (*local, remote.Remote, error) {
 			twin := newLocal(t, crash.New().Process("twin"), 1)
 			twin.grow(len(l.log.Pieces) - 4)
