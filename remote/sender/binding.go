@@ -33,7 +33,7 @@ type Binding struct {
 // Due is the state of the snapshots.
 type Due struct {
 	Now   bool        `json:"now,omitempty"`   // one must be saved whatever has passed since the last one
-	Erase bool        `json:"erase,omitempty"` // then everything before it is removed: a purge
+	Erase bool        `json:"erase,omitempty"` // a purge: all before that one is removed; without Now it is saved
 	At    segment.LSN `json:"at,omitempty"`    // position at which the last one was begun
 	Time  time.Time   `json:"time"`            // time at which it was begun
 }

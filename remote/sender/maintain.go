@@ -27,37 +27,45 @@ func (s *Sender) Maintain(ctx context.Context) (err error) {
 	if s.stoppedBy() != nil || b.Epoch == 0 || b.Request != uuid.Nil {
 		return nil
 	}
-	if now := s.o.Clock(); !s.due(&b, now) {
-		return nil
+	if err = s.maintained(ctx, &b); errors.Is(err, errEnded) {
+		return nil // the next Round begins an epoch, for which a snapshot is due; a purge is completed then
 	}
-	m, err := s.save(ctx, &b)
-	if errors.Is(err, errEnded) {
-		return nil // the next Round begins an epoch, for which one is due
+	return err
+}
+
+// maintained does what is due in the epoch of a binding.
+func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
+	if b.Snapshot.Erase && !b.Snapshot.Now { // its snapshot is saved: no other one is needed for it
+		if err = s.erase(ctx, b); errors.Is(err, errEnded) {
+			return err
+		}
 	}
-	if err != nil {
+	if now := s.o.Clock(); !s.due(b, now) {
 		return err
 	}
-	if b.Snapshot.Erase {
-		if err := s.erase(ctx, &b, m); errors.Is(err, errEnded) {
-			return nil // the next epoch erases
-		} else if err != nil {
-			return err // Now and Erase are still set
-		}
+	m, serr := s.save(ctx, b)
+	if serr != nil {
+		return errors.Join(err, serr)
 	}
-	if err := s.rebind(ctx, func(now *Binding) {
-		if now.Epoch == b.Epoch && now.Request == uuid.Nil { // otherwise the next epoch needs one of its own
-			now.Snapshot = Due{At: m.Begin.LSN, Time: m.Time}
-		}
-	}); err != nil {
+	if err := s.change(ctx, b, func(d *Due) { *d = Due{Erase: d.Erase, At: m.Begin.LSN, Time: m.Time} }); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.status.Snapshot = m.Time
 	s.mu.Unlock()
-	if err := s.prune(ctx, &b, m.Time); !errors.Is(err, errEnded) {
-		return err
+	if b.Snapshot.Erase && b.Snapshot.Now {
+		err = s.erase(ctx, b)
 	}
-	return nil
+	return errors.Join(err, s.prune(ctx, b, m.Time))
+}
+
+// change changes what is due, durably, unless another epoch has begun, which has what is due of its own.
+func (s *Sender) change(ctx context.Context, b *Binding, change func(d *Due)) error {
+	return s.rebind(ctx, func(now *Binding) {
+		if now.Epoch == b.Epoch && now.Request == uuid.Nil {
+			change(&now.Snapshot)
+		}
+	})
 }
 
 // due reports whether a snapshot is due. A clock that was set back by more than a day makes one due, too.
@@ -136,24 +144,40 @@ func (e *ending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// erase removes everything before a snapshot of the epoch of a binding.
-func (s *Sender) erase(ctx context.Context, b *Binding, m *remote.Snapshot) error {
+// erase removes everything before the first snapshot of the epoch of a binding, after a purge: that snapshot was begun
+// after the purge. If the epoch has none, one is due. A damaged description stops the removal of no other snapshot; it
+// is an error then, because what it describes may have what was purged.
+func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err
 	}
-	if _, err := s.remote.Prune(ctx, m.Epoch, m.Begin.LSN); err != nil {
-		return err
-	}
 	list, err := s.remote.Snapshots(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	for i := range list {
-		if list[i].ID != m.ID && list[i].Epoch <= m.Epoch {
-			err = errors.Join(err, s.remote.Drop(ctx, list[i].ID))
-		}
+	sortSnapshots(list)
+	first := slices.IndexFunc(list, func(m remote.Snapshot) bool { return m.Epoch == b.Epoch && m.Log == b.Log })
+	if first < 0 {
+		b.Snapshot.Now = true
+		return errors.Join(err, s.change(ctx, b, func(d *Due) { d.Now = true }))
 	}
-	return err
+	if _, err := s.remote.Prune(ctx, b.Epoch, list[first].Begin.LSN); err != nil {
+		return err
+	}
+	for i := range list[:first] {
+		err = errors.Join(err, s.remote.Drop(ctx, list[i].ID))
+	}
+	if err != nil {
+		return err // Erase is still set
+	}
+	return s.change(ctx, b, func(d *Due) { d.Erase = false })
+}
+
+// sortSnapshots sorts snapshots not by time, which may be wrong.
+func sortSnapshots(list []remote.Snapshot) {
+	slices.SortFunc(list, func(a, b remote.Snapshot) int {
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))
+	})
 }
 
 // prune removes what no moment within Options.Keep needs, if two newer snapshots exist.
@@ -166,9 +190,7 @@ func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(m remote.Snapshot) bool { return m.Epoch > b.Epoch })
-	slices.SortFunc(list, func(a, b remote.Snapshot) int { // not by time, which may be wrong
-		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))
-	})
+	sortSnapshots(list)
 	oldest := -1
 	for i := 0; i < len(list)-2; i++ {
 		if !list[i].Time.After(now.Add(-s.o.Keep)) {

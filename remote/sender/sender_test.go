@@ -522,6 +522,68 @@ func TestPurged(t *testing.T) {
 	l.compare(r)
 }
 
+// undropped is a remote whose Drop fails.
+type undropped struct {
+	remote.Remote
+	broken bool
+}
+
+func (u *undropped) Drop(ctx context.Context, id uuid.UUID) error {
+	if u.broken {
+		return errFlaky
+	}
+	return u.Remote.Drop(ctx, id)
+}
+
+// A removal after a purge that fails is repeated without another snapshot, and what is damaged does not stop the rest.
+func TestPurgedLater(t *testing.T) {
+	t.Parallel()
+	process := crash.New().Process("store")
+	l, r := newLocal(t, process, 1), place(t, process)
+	u := &undropped{Remote: r}
+	k := bind(t, r, l)
+	s := start(t, u, l, k)
+	for range 3 {
+		l.grow(40)
+		must(t, s.Round(t.Context()))
+		must(t, s.Maintain(t.Context()))
+		l.now = l.now.Add(48 * time.Hour)
+	}
+	old, err := r.Snapshots(t.Context())
+	if err != nil || len(old) != 3 {
+		t.Fatal(old, err)
+	}
+	l.purge("m7")
+	must(t, s.Round(t.Context()))
+	u.broken = true
+	taken := l.taken
+	for range 3 {
+		if err := s.Maintain(t.Context()); !errors.Is(err, errFlaky) {
+			t.Fatal(err)
+		}
+	}
+	if l.taken != taken+1 || !k.b.Snapshot.Erase || k.b.Snapshot.Now {
+		t.Errorf("%d snapshots for one purge: %+v", l.taken-taken, k.b)
+	}
+	f, err := process.OpenFile("/copy/snapshots/"+old[0].ID.String()+".meta", os.O_RDWR, 0)
+	must(t, err)
+	_, err = f.WriteAt([]byte("damage"), 30)
+	must(t, errors.Join(err, f.Close()))
+	u.broken = false
+	s = start(t, u, l, k)
+	if err := s.Maintain(t.Context()); !errors.Is(err, errs.ErrCorrupt) || !k.b.Snapshot.Erase {
+		t.Errorf("what is damaged may have what was purged: %v", err)
+	}
+	if list, err := r.Snapshots(t.Context()); len(list) != 1 || list[0].Epoch != 2 || !errors.Is(err, errs.ErrCorrupt) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	must(t, r.Drop(t.Context(), old[0].ID))
+	must(t, s.Maintain(t.Context()))
+	if l.taken != taken+1 || k.b.Snapshot.Erase {
+		t.Errorf("%d snapshots for one purge: %+v", l.taken-taken, k.b)
+	}
+}
+
 // lossy is a remote whose Begin fails before it is done, then after it is done.
 type lossy struct {
 	remote.Remote
