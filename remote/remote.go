@@ -44,9 +44,9 @@ type Remote interface {
 	// Wait blocks until the number of the newest entry is greater than beyond, or ctx ends.
 	Wait(ctx context.Context, beyond uint64) error
 
-	// Save stores a snapshot with the bytes of body, whose Size and SHA256 it sets. body may set End until it has
-	// returned io.EOF. An error of body (only io.EOF itself is its end: see Fill), and bytes that differ when they are
-	// read back, are errors; then no snapshot is listed.
+	// Save stores a snapshot with the bytes of body, whose Size and SHA256 it sets. body may set End and Time until
+	// it has returned io.EOF. An error of body (only io.EOF itself is its end: see Fill), and bytes that differ when
+	// they are read back, are errors; then no snapshot is listed.
 	Save(ctx context.Context, s *Snapshot, body io.Reader) error
 	// Snapshots returns the complete snapshots, oldest first. A *errs.CorruptionError for one of them comes with the
 	// others.
@@ -124,7 +124,7 @@ type Snapshot struct {
 	End      past.Mark // no moment before this can be restored from the snapshot
 	Machine  uuid.UUID
 	Format   uint32
-	Time     time.Time
+	Time     time.Time // clock of the sender at the End
 	Size     int64
 	SHA256   [32]byte
 }

@@ -493,9 +493,9 @@ func testSnapshots(t *testing.T, open func() remote.Remote) {
 		s := snapshot(t, l, epoch)
 		body := bytes.Repeat([]byte(fmt.Sprint(size)), size)
 		saved := s
-		saved.End = past.Mark{}
+		saved.End, saved.Time = past.Mark{}, time.UnixMicro(1)
 		must(t, r.Save(t.Context(), &saved, io.MultiReader(bytes.NewReader(body), readerFunc(func() {
-			saved.End = s.End // known when the body ends
+			saved.End, saved.Time = s.End, s.Time // known when the body ends
 		}))))
 		if s.Size, s.SHA256 = int64(len(body)), sha256.Sum256(body); saved != s {
 			t.Fatalf("saved %+v, want %+v", saved, s)

@@ -40,14 +40,15 @@ func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 			return err
 		}
 	}
-	if now := s.o.Clock(); !s.due(b, now) {
+	begun := s.o.Clock()
+	if !s.due(b, begun) {
 		return err
 	}
 	m, serr := s.save(ctx, b)
 	if serr != nil {
 		return errors.Join(err, serr)
 	}
-	if err := s.change(ctx, b, func(d *Due) { *d = Due{Erase: d.Erase, At: m.Begin.LSN, Time: m.Time} }); err != nil {
+	if err := s.change(ctx, b, func(d *Due) { *d = Due{Erase: d.Erase, At: m.Begin.LSN, Time: begun} }); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -117,7 +118,7 @@ func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error)
 	defer snap.Close()
 	m := &remote.Snapshot{ID: id, Geometry: s.source.Past().Geometry, Log: b.Log, Epoch: b.Epoch,
 		Begin: snap.Begin(), Machine: b.Machine, Format: remote.Format, Time: s.o.Clock()}
-	if err := s.remote.Save(ctx, m, &ending{snap, m}); err != nil {
+	if err := s.remote.Save(ctx, m, &ending{snap, m, s.o.Clock}); err != nil {
 		return nil, err
 	}
 	if err := s.confirm(ctx, b); err != nil { // after a purge the snapshot may contain what it has erased
@@ -129,17 +130,18 @@ func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error)
 	return m, nil
 }
 
-// ending sets the end of a snapshot when its bytes end.
+// ending sets the end of a snapshot, and the time of that, when its bytes end.
 type ending struct {
 	Snapshot
-	m *remote.Snapshot
+	m     *remote.Snapshot
+	clock func() time.Time
 }
 
 // Read reads from the snapshot.
 func (e *ending) Read(b []byte) (int, error) {
 	n, err := e.Snapshot.Read(b)
 	if err == io.EOF { // an error that wraps it is no end
-		e.m.End = e.End()
+		e.m.End, e.m.Time = e.End(), e.clock()
 	}
 	return n, err
 }
@@ -180,7 +182,8 @@ func sortSnapshots(list []remote.Snapshot) {
 	})
 }
 
-// prune removes what no moment within Options.Keep needs, if two newer snapshots exist.
+// prune removes what no moment within Options.Keep needs, if two newer snapshots exist. A clock that was ahead for one
+// snapshot removes nothing: now counts only as far as another one can be due after the newest but one.
 func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err
@@ -191,6 +194,11 @@ func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 	}
 	list = slices.DeleteFunc(list, func(m remote.Snapshot) bool { return m.Epoch > b.Epoch })
 	sortSnapshots(list)
+	if n := len(list); n > 1 {
+		if most := list[n-2].Time.Add(s.o.SnapshotEvery); now.After(most) {
+			now = most
+		}
+	}
 	oldest := -1
 	for i := 0; i < len(list)-2; i++ {
 		if !list[i].Time.After(now.Add(-s.o.Keep)) {
