@@ -30,27 +30,23 @@ func (r *Remote) floor() (uint64, error) {
 	return floor, nil
 }
 
-// last returns the number of the newest entry, 0 if there is none, and the floor. The entry need not be durable.
+// last returns the number of the newest entry, 0 if there is none, and the floor. The entry need not be durable. What
+// was found counts with a floor that is still the same afterwards: a prune in between removes what is looked at.
 func (r *Remote) last() (last, floor uint64, err error) {
 	if floor, err = r.floor(); err != nil {
 		return 0, 0, err
 	}
-	r.mu.Lock()
-	last = r.newest
-	r.mu.Unlock()
-	for tries := 0; last >= floor && tries < 8; tries++ {
-		if there, err := r.exists(last + 1); err != nil {
+	for {
+		before := floor
+		if last, err = r.look(floor); err != nil {
 			return 0, 0, err
-		} else if !there {
-			if there, err := r.exists(last); err != nil || there {
-				return last, floor, err
-			}
+		}
+		if floor, err = r.floor(); err != nil {
+			return 0, 0, err
+		}
+		if floor == before {
 			break
 		}
-		last++
-	}
-	if last, err = r.listed(); err != nil {
-		return 0, 0, err
 	}
 	if last < floor && (last > 0 || floor > 1) {
 		return 0, 0, r.missing(floor)
@@ -59,6 +55,25 @@ func (r *Remote) last() (last, floor uint64, err error) {
 	r.newest = last
 	r.mu.Unlock()
 	return last, floor, nil
+}
+
+// look looks for the newest entry: from where it was once, or, if it is far from there, in a listing.
+func (r *Remote) look(floor uint64) (last uint64, err error) {
+	r.mu.Lock()
+	last = r.newest
+	r.mu.Unlock()
+	for tries := 0; last >= floor && tries < 8; tries++ {
+		if there, err := r.exists(last + 1); err != nil {
+			return 0, err
+		} else if !there {
+			if there, err := r.exists(last); err != nil || there {
+				return last, err
+			}
+			break
+		}
+		last++
+	}
+	return r.listed()
 }
 
 func (r *Remote) exists(number uint64) (bool, error) {

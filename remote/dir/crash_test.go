@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -257,6 +258,37 @@ func TestCutAnywhere(t *testing.T) {
 			}
 		}
 		t.Logf("%d cuts, %d entries before", cuts, present)
+	}
+}
+
+// The folder of the newest entry is pruned while it is looked for: the copy is not empty, and not damaged.
+func TestHeadBesidePrune(t *testing.T) {
+	t.Parallel()
+	const before = 1019
+	log := remotetest.NewLog(3).Grow(1035, 1)
+	disk := made(t, log, before)
+	awake, err := dir.Open(t.Context(), "/copy", options(disk.Process("awake"), time.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slept := false
+	looking, err := dir.Open(t.Context(), "/copy", options(wrap.New(disk.Process("looking"),
+		func(op *wrap.Op, call func() error) error {
+			err := call()
+			if op.Kind == wrap.ReadDir && strings.HasPrefix(op.Path, "/copy/log") && !slept {
+				slept = true
+				remotetest.Append(t, awake, log.Pieces[before:]...)
+				if _, perr := awake.Prune(t.Context(), 1, log.Pieces[1032].To.LSN); perr != nil {
+					t.Error(perr)
+				}
+			}
+			return err
+		}), time.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := looking.Head(t.Context()); err != nil || h.At != log.End || !slept {
+		t.Errorf("the head beside a prune is %+v, %v", h, err)
 	}
 }
 
