@@ -56,17 +56,22 @@ func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 			return v, err
 		}
 	}
-	for i := range v.Snapshots {
-		s := &v.Snapshots[i]
+	all := v.Snapshots
+	v.Snapshots = nil
+	for i := range all {
+		s := &all[i]
 		if s.To.LSN < s.End.LSN {
 			s.To = past.Mark{}
 		}
 		if data {
-			s.Err = hashed(ctx, r, &s.Snapshot)
+			if s.Err = hashed(ctx, r, &s.Snapshot); errors.Is(s.Err, errs.ErrNotFound) {
+				continue // dropped meanwhile
+			}
 			if err := v.damage(s.Err); err != nil {
 				return v, err
 			}
 		}
+		v.Snapshots = append(v.Snapshots, *s)
 		v.Restorable = v.Restorable || s.Err == nil && s.Epoch == head.Epoch && head.Number > 0 && s.To.LSN >= head.At.LSN
 	}
 	return v, nil
@@ -115,19 +120,18 @@ func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 	for i := range v.Snapshots {
 		s := &v.Snapshots[i]
-		begins := s.Begin == to || from.LSN != 0 && from.LSN <= s.Begin.LSN && s.Begin.LSN < to.LSN
+		within := from == s.Begin || from.LSN < s.Begin.LSN && s.Begin.LSN < to.LSN
+		begins := s.Begin == to || from.LSN != 0 && within
 		if s.Epoch == epoch && (begins || from.LSN != 0 && s.To == from) {
 			s.To = to
 		}
 	}
 }
 
-// hashed reads the bytes of a snapshot and compares their hash.
+// hashed reads the bytes of a snapshot and compares their hash. If there is no such snapshot the error matches
+// errs.ErrNotFound.
 func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 	b, err := r.Open(ctx, s.ID)
-	if errors.Is(err, errs.ErrNotFound) {
-		return nil // dropped meanwhile
-	}
 	if err != nil {
 		return err
 	}

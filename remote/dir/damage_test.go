@@ -280,6 +280,12 @@ func TestDamagedSnapshot(t *testing.T) {
 			t.Fatalf("byte %d flipped: %d snapshots, %v", i, len(list), err)
 		}
 	}
+	if err := os.Remove(filepath.Join(folder, "snapshots", ids[1].String()+".body")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Open(t.Context(), ids[1]); !errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrNotFound) {
+		t.Error("the bytes of a snapshot are missing:", err)
+	}
 }
 
 // What a killed process has left is removed by a prune two days later.

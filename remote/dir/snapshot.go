@@ -232,7 +232,17 @@ func (r *Remote) Open(_ context.Context, id uuid.UUID) (remote.Body, error) {
 	if err != nil {
 		return nil, wrapped("reading", r.meta(id), err)
 	}
-	return r.openBody(id)
+	b, err := r.openBody(id)
+	if errors.Is(err, errs.ErrNotFound) {
+		if _, merr := r.o.FS.Stat(r.meta(id)); merr == nil { // otherwise it was dropped meanwhile
+			return nil, &errs.CorruptionError{Path: r.body(id), Offset: -1,
+				Err: fmt.Errorf("the bytes of a snapshot are missing: %w", fs.ErrNotExist)}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func (r *Remote) openBody(id uuid.UUID) (*body, error) {

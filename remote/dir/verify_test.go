@@ -1,15 +1,30 @@
 package dir_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/remote/remotetest"
 )
+
+// dropping is a remote from which a snapshot is dropped after it was listed.
+type dropping struct {
+	remote.Remote
+	id uuid.UUID
+}
+
+func (d *dropping) Snapshots(ctx context.Context) ([]remote.Snapshot, error) {
+	list, err := d.Remote.Snapshots(ctx)
+	return list, errors.Join(err, d.Drop(ctx, d.id))
+}
 
 // Verify finds a flipped bit anywhere in entries and snapshots, and tells whether the copy can still be restored.
 func TestVerify(t *testing.T) {
@@ -60,6 +75,34 @@ func TestVerify(t *testing.T) {
 		if err := os.WriteFile(file, good, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	body := filepath.Join(folder, "snapshots", s.ID.String()+".body")
+	if err := os.Rename(body, folder+".body"); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(); v.Restorable || len(v.Damage) == 0 {
+		t.Errorf("the bytes of the snapshot are missing: %+v", v)
+	}
+	if err := os.Rename(folder+".body", body); err != nil {
+		t.Fatal(err)
+	}
+	v, err := remote.Verify(t.Context(), &dropping{r, s.ID}, true)
+	if err != nil || v.Restorable || len(v.Damage) > 0 || len(v.Snapshots) > 0 {
+		t.Errorf("a snapshot that is dropped meanwhile: %+v, %v", v, err)
+	}
+	s.ID, s.Begin.Sum = remotetest.NewID(t), s.Begin.Sum+1
+	if err := r.Save(t.Context(), &s, strings.NewReader("the bytes")); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(); v.Restorable || len(v.Snapshots) != 1 || v.Snapshots[0].To.LSN != 0 {
+		t.Errorf("a snapshot of another string: %+v", v)
+	}
+	if err := r.Drop(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.ID, s.Begin = remotetest.NewID(t), l.Pieces[9].From
+	if err := r.Save(t.Context(), &s, strings.NewReader("the bytes")); err != nil {
+		t.Fatal(err)
 	}
 	next := remotetest.NewLog(2)
 	epoch, err := r.Begin(t.Context(), next.Anchor(t, remotetest.Head(t, r)))
