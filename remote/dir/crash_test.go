@@ -261,6 +261,32 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
+// A reader gets nothing of a string whose newest entry cannot be made durable.
+func TestReadOfUnsynced(t *testing.T) {
+	t.Parallel()
+	log := remotetest.NewLog(3).Grow(3, 1)
+	broken := errors.New("the disk is broken")
+	r, err := dir.Open(t.Context(), "/copy", options(fault.New(made(t, log, 3).Process("reader"),
+		func(op *fault.Op) error {
+			if op.Kind == wrap.SyncDir {
+				return broken
+			}
+			return nil
+		}), time.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for p, err := range r.Read(t.Context(), 1, log.Start.LSN) {
+		if n++; !errors.Is(err, broken) {
+			t.Errorf("piece from %v, %v", p.From, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d pieces and errors", n)
+	}
+}
+
 // The folder of the newest entry is pruned while it is looked for: the copy is not empty, and not damaged.
 func TestHeadBesidePrune(t *testing.T) {
 	t.Parallel()

@@ -48,8 +48,8 @@ func (r *Remote) read(ctx context.Context, epoch uint64, from segment.LSN,
 	newest, err := r.head(ctx)
 	last := newest.position.Number
 	switch {
-	case err != nil && last == 0:
-		return err
+	case err != nil && (last == 0 || !errors.Is(err, errs.ErrCorrupt)):
+		return err // with a newest entry that may not be durable nothing is read
 	case last == 0, err == nil && newest.position.Epoch < epoch:
 		return g.truncated
 	}
