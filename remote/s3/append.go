@@ -54,7 +54,7 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 		switch {
 		case store != uuid.Nil && store != a.Geometry.UUID:
 			return false, &remote.OtherStoreError{Place: r.Place(), Has: store, Want: a.Geometry.UUID}
-		case at.Number > 0 && at.Request == a.Request && at.At == a.At &&
+		case at.Number > 0 && at.Request == a.Request && at.At == a.At && at.Log == a.Log &&
 			d.Entries[len(d.Entries)-1].Kind == kindAnchor:
 			epoch = at.Epoch
 			return false, nil // begun before

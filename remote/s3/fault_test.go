@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -272,7 +273,7 @@ func TestDamage(t *testing.T) {
 				!errors.Is(bad, errs.ErrCorrupt) {
 				t.Errorf("%s %s: %v", key, name, bad)
 			}
-			if strings.Contains(key, "data/") && name == "flipped" && len(got) < len(l.Pieces)-8 {
+			if strings.Contains(key, "data/") && (name == "flipped" || name == "missing") && len(got) < len(l.Pieces)-8 {
 				t.Errorf("%s %s: only %d pieces are read", key, name, len(got))
 			}
 			i := 0
@@ -332,6 +333,7 @@ func TestForged(t *testing.T) {
 		{`"size":`, `"size":9`}, {`"size":`, `"size":-`}, {`"at":`, `"at":99`}, {`"at":`, `"at":-1`},
 		{`"object":"data/`, `"object":"../`}, {`"object":"data/`, `"object":"secret`}, {`"number":`, `"number":7`},
 		{`"epoch":`, `"epoch":-`}, {`"time":`, `"time":-`}, {`"segment_size":`, `"segment_size":1`},
+		{`"at":`, `"at":922337203685477580`}, {`"end":`, `"end":1`},
 		{`"kind":"piece"`, `"kind":"anchor"`}, {`"kind":"piece"`, `"kind":"x"`}, {`"lsn":`, `"lsn":9`},
 		{`"format":1`, `"format":2`}, {`"level":0`, `"level":1`}, {`"level":0`, `"level":9`}, {`{`, `[`},
 	} {
@@ -418,5 +420,108 @@ func TestSnapshotParts(t *testing.T) {
 	b.remove(fmt.Sprintf("p/snapshots/%s/00000001", s.ID))
 	if _, err := body.ReadAt(make([]byte, 10), 17<<20); !errors.Is(err, errs.ErrCorrupt) {
 		t.Error("a missing part:", err)
+	}
+}
+
+// When an epoch ends because of a purge, a prune leaves none of its bytes, wherever they were.
+func TestPruneLeavesNoBytes(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	r := b.create("p")
+	l := remotetest.NewLog(1)
+	one := begin(t, r, l)
+	l.Grow(5, one)
+	remotetest.Append(t, r, l.Pieces...)
+	next := remotetest.NewLog(2)
+	two := begin(t, r, next)
+	for range 3 {
+		next.Grow(100, two)
+		remotetest.Append(t, r, next.Pieces[len(next.Pieces)-100:]...)
+		if _, err := r.Prune(t.Context(), two, next.Start.LSN); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range b.keys("p/") {
+			for _, p := range l.Pieces {
+				if bytes.Contains(b.get(key), p.Bytes[:64]) { // a header, with its checksum
+					t.Fatalf("%s has bytes of the epoch before", key)
+				}
+			}
+		}
+	}
+	remotetest.Compare(t, b.open("p"), two, next.Pieces[0].To.LSN, next.Pieces[1:])
+}
+
+// A source that is cut off is no snapshot; one that is there already is not replaced, nor are its bytes removed; a lost
+// answer to any of the requests is no error.
+func TestSave(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	r := b.create("p")
+	l := remotetest.NewLog(1)
+	epoch := begin(t, r, l)
+	snapshot := func() *remote.Snapshot {
+		return &remote.Snapshot{ID: remotetest.NewID(t), Geometry: l.Geometry, Epoch: epoch, Begin: l.Start, End: l.Start,
+			Format: remote.Format, Time: time.Unix(1, 0)}
+	}
+	for _, cut := range []error{io.ErrUnexpectedEOF, fmt.Errorf("reading: %w", io.EOF)} {
+		err := r.Save(t.Context(), snapshot(), io.MultiReader(strings.NewReader("half"), iotest.ErrReader(cut)))
+		if !errors.Is(err, cut) {
+			t.Errorf("cut off with %v: %v", cut, err)
+		}
+	}
+	if left := b.keys("p/snapshots"); len(left) > 0 {
+		t.Error("objects are left:", left)
+	}
+	b.with(func() {
+		lost := map[string]bool{}
+		b.lose = func(r *http.Request) bool {
+			first := r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/snapshots/") && !lost[r.URL.Path]
+			lost[r.URL.Path] = true
+			return first
+		}
+	})
+	s, data := snapshot(), bytes.Repeat([]byte("x"), 17<<20)
+	if err := r.Save(t.Context(), s, bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	b.with(func() { b.lose = nil })
+	again := *s
+	if err := r.Save(t.Context(), &again, strings.NewReader("other")); !errors.Is(err, errs.ErrInvalid) {
+		t.Error("saved again:", err)
+	}
+	body, err := r.Open(t.Context(), s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	got, err := io.ReadAll(io.NewSectionReader(body, 0, body.Size()))
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// A prune sweeps nothing that belongs to a remote below its prefix.
+func TestSweepSparesOthers(t *testing.T) {
+	t.Parallel()
+	b := newBucket(t)
+	o := b.options("p")
+	o.Clock = func() time.Time { return time.Now().Add(1000 * time.Hour) }
+	if _, err := s3.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	b.put("p/snapshots/user/file", []byte("of the user"))
+	left := "p/snapshots/" + remotetest.NewID(t).String() + "/00000000"
+	b.put(left, []byte("of a killed process"))
+	r, err := s3.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := remotetest.NewLog(1)
+	epoch := begin(t, r, l)
+	if _, err := r.Prune(t.Context(), epoch, l.Start.LSN); err != nil {
+		t.Fatal(err)
+	}
+	if keys := b.keys("p/snapshots"); len(keys) != 1 || keys[0] != "p/snapshots/user/file" {
+		t.Error(keys)
 	}
 }

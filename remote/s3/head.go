@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 	dataFolder = "data/"
 	listFolder = "lists/"
 
+	mostTries  = 100       // times that a head is computed again because another writer was faster
 	mostInline = 256 << 10 // bytes of pieces in the head
 	mostLevel  = 8         // level of lists
 )
@@ -125,10 +127,15 @@ func (e *entry) valid(inline int64) bool {
 		len(e.SHA256) != sha256.Size, e.At < 0, e.Size < 0, e.Size > segment.MaxSize,
 		e.Kind == kindAnchor && (e.From != e.To || e.Size != 0), e.Kind == kindPiece && e.To.LSN <= e.From.LSN:
 		return false
-	case e.Object == "":
-		return e.At+e.Size <= inline
 	}
-	return isRandom(e.Object, dataFolder) && e.At+e.Size <= segment.MaxSize+mostInline
+	most := inline
+	if e.Object != "" {
+		if !isRandom(e.Object, dataFolder) {
+			return false
+		}
+		most = segment.MaxSize + mostInline
+	}
+	return e.At <= most && e.Size <= most-e.At
 }
 
 // valid reports whether a program can have written the reference.
@@ -174,7 +181,8 @@ func (r *Remote) load(ctx context.Context) (*document, string, error) {
 		return nil, "", &errs.NewerError{Path: r.key(headName), Format: d.Format, Reads: format}
 	}
 	err = check(d.Lists, d.Entries, int64(len(d.raw)))
-	if err != nil || d.Remote == uuid.Nil || len(d.Entries) == 0 && len(d.Lists) > 0 {
+	if err != nil || d.Remote == uuid.Nil || len(d.Entries) == 0 && len(d.Lists) > 0 ||
+		(d.Floor == 0) != (len(d.Entries) == 0) {
 		return nil, "", &errs.CorruptionError{Path: r.key(headName), Offset: -1, Err: errForm}
 	}
 	if r.id != uuid.Nil && d.Remote != r.id {
@@ -246,6 +254,9 @@ func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error
 			return err
 		}
 		// Another writer was faster, or an earlier request of this call has succeeded and its answer was lost.
+		if try == mostTries {
+			return err
+		}
 		if d = nil; try > 0 {
 			if err := r.o.Sleep(ctx, min(time.Second, 5*time.Millisecond<<min(try, 8))); err != nil {
 				return err
@@ -256,6 +267,11 @@ func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error
 
 // add adds an entry with its bytes to a head.
 func (r *Remote) add(ctx context.Context, d *document, e entry, data []byte) error {
+	if e.Kind == kindAnchor { // so that a purge can remove the bytes of an epoch without those of the next
+		if err := r.outsource(ctx, d); err != nil {
+			return err
+		}
+	}
 	sum := sha256.Sum256(data)
 	e.SHA256, e.Size, e.At = sum[:], int64(len(data)), int64(len(d.raw))
 	d.Entries = append(d.Entries, e)
@@ -368,14 +384,16 @@ func (r *Remote) loadList(ctx context.Context, ref *listRef) (*list, error) {
 	if _, err := unpack(magicList, r.key(ref.Object), b, l); err != nil {
 		return nil, err
 	}
-	first, last := uint64(0), uint64(0)
+	has := listRef{Object: ref.Object, SHA256: ref.SHA256, Level: ref.Level}
 	switch {
 	case ref.Level == 0 && len(l.Entries) > 0 && len(l.Lists) == 0:
-		first, last = l.Entries[0].Number, l.Entries[len(l.Entries)-1].Number
+		last := &l.Entries[len(l.Entries)-1]
+		has.First, has.Last, has.Epoch, has.End = l.Entries[0].Number, last.Number, last.Epoch, last.To.LSN
 	case ref.Level > 0 && len(l.Lists) > 0 && len(l.Entries) == 0:
-		first, last = l.Lists[0].First, l.Lists[len(l.Lists)-1].Last
+		last := &l.Lists[len(l.Lists)-1]
+		has.First, has.Last, has.Epoch, has.End = l.Lists[0].First, last.Last, last.Epoch, last.End
 	}
-	if first == 0 || first != ref.First || last != ref.Last || check(l.Lists, l.Entries, 0) != nil {
+	if !reflect.DeepEqual(has, *ref) || check(l.Lists, l.Entries, 0) != nil {
 		return corrupt(errForm)
 	}
 	for i := range l.Lists {

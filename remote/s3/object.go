@@ -22,6 +22,7 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
 )
 
 // The kinds of objects that pack writes.
@@ -35,8 +36,8 @@ const (
 const (
 	version    = 1
 	packHead   = 16
-	mostJSON   = 16 << 20 // bytes of the JSON of one object
-	mostPacked = 32 << 20 // bytes of an object that pack writes
+	mostJSON   = 1 << 20 // bytes of the JSON of one object
+	mostPacked = 4 << 20 // bytes of an object that pack writes
 )
 
 var (
@@ -112,6 +113,9 @@ func (r *Remote) key(name string) string {
 	return r.o.Prefix + "/" + name
 }
 
+// timeFor returns how long a request with so many bytes may take: a minute, and a second for each 64 KiB.
+func timeFor(n int64) time.Duration { return time.Minute + time.Duration(n>>16)*time.Second }
+
 // random returns a new name in a folder.
 func (r *Remote) random(folder string) (string, error) {
 	var b [16]byte
@@ -147,6 +151,8 @@ func (r *Remote) put(ctx context.Context, name string, b []byte, condition strin
 	default:
 		opts.SetMatchETag(condition)
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeFor(int64(len(b))))
+	defer cancel()
 	sum := sha256.Sum256(b)
 	info, err := r.core.PutObject(ctx, r.o.Bucket, r.key(name), bytes.NewReader(b), int64(len(b)), "",
 		fmt.Sprintf("%x", sum), opts)
@@ -161,12 +167,14 @@ func (r *Remote) get(ctx context.Context, name string, most int64) (b []byte, ta
 // getPart returns at most most bytes of an object, or of the range in opts. at is for errors.
 func (r *Remote) getPart(ctx context.Context, name string, at, most int64, opts minio.GetObjectOptions) ([]byte, string,
 	error) {
+	ctx, cancel := context.WithTimeout(ctx, timeFor(min(most, segment.MaxSize)))
+	defer cancel()
 	body, info, _, err := r.core.GetObject(ctx, r.o.Bucket, r.key(name), opts)
 	if err != nil {
 		return nil, "", r.wrapped("reading", name, err)
 	}
 	defer body.Close()
-	b := bytes.NewBuffer(make([]byte, 0, max(0, min(info.Size, most))))
+	b := bytes.NewBuffer(make([]byte, 0, max(0, min(info.Size, most))+bytes.MinRead))
 	n, err := io.Copy(b, io.LimitReader(body, most+1))
 	switch {
 	case err != nil:
@@ -205,7 +213,7 @@ func (r *Remote) names(ctx context.Context, prefix string) iter.Seq2[listed, err
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		root := r.key("")
-		for o := range r.core.Client.ListObjects(ctx, r.o.Bucket, minio.ListObjectsOptions{Prefix: r.key(prefix),
+		for o := range r.core.Client.ListObjectsIter(ctx, r.o.Bucket, minio.ListObjectsOptions{Prefix: r.key(prefix),
 			Recursive: true}) {
 			if o.Err != nil {
 				yield(listed{}, r.wrapped("listing", prefix, o.Err))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-db/varve/segment"
 )
 
@@ -29,7 +31,8 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (r
 		}
 	}
 	floor := uint64(0)
-	err = r.entries(ctx, func(d *document) { floor = d.newest().Number }, func(e *entry) (bool, error) {
+	gone := func(l *listRef) bool { return l.Epoch < epoch || l.Epoch == epoch && l.End <= before }
+	err = r.entries(ctx, func(d *document) { floor = d.newest().Number }, gone, func(e *entry) (bool, error) {
 		if e.Epoch > epoch || e.Epoch == epoch && e.To.LSN > before {
 			floor = min(floor, e.Number)
 			return false, nil
@@ -44,9 +47,8 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (r
 	}
 	var now *document
 	err = r.change(ctx, func(d *document) (bool, error) {
-		removed = 0
 		if floor > d.Floor {
-			removed = int(floor - d.Floor)
+			removed = int(floor - d.Floor) // kept if the answer to the first request was lost
 			d.raise(floor)
 		}
 		now = d
@@ -126,26 +128,35 @@ func (r *Remote) namedByLists(ctx context.Context, d *document, lists []listRef,
 	return nil
 }
 
-// sweepSnapshots removes the bytes of snapshots that have no description, if they are old.
+// sweepSnapshots removes the bytes of snapshots that have no description, if the newest of them is old.
 func (r *Remote) sweepSnapshots(ctx context.Context) error {
-	described, now := map[string]bool{}, r.o.Clock()
-	var parts []listed
+	described, newest := map[uuid.UUID]bool{}, map[uuid.UUID]time.Time{}
 	for o, err := range r.names(ctx, snapshotFolder) {
 		if err != nil {
 			return err
 		}
-		if id, ok := strings.CutSuffix(o.name, metaSuffix); ok {
-			described[id] = true
-		} else if strings.Contains(strings.TrimPrefix(o.name, snapshotFolder), "/") {
-			parts = append(parts, o)
+		name := strings.TrimPrefix(o.name, snapshotFolder)
+		if text, ok := strings.CutSuffix(name, metaSuffix); ok {
+			if id, err := uuid.Parse(text); err == nil {
+				described[id] = true
+			}
+		} else if text, _, ok := strings.Cut(name, "/"); ok {
+			if id, err := uuid.Parse(text); err == nil && o.time.After(newest[id]) {
+				newest[id] = o.time
+			}
 		}
 	}
-	for _, o := range parts {
-		id, _, _ := strings.Cut(strings.TrimPrefix(o.name, snapshotFolder), "/")
-		if described[snapshotFolder+id] || now.Sub(o.time) < leftAfter {
+	for id, at := range newest {
+		if described[id] || r.o.Clock().Sub(at) < leftAfter {
 			continue
 		}
-		if err := r.remove(ctx, o.name); err != nil {
+		// Described since the listing?
+		if _, err := r.tagOf(ctx, metaName(id)); err == nil {
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := r.dropParts(ctx, id); err != nil {
 			return err
 		}
 	}

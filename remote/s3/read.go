@@ -1,14 +1,13 @@
 package s3
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"iter"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/remote"
@@ -26,7 +25,7 @@ var (
 // Read returns the pieces of an epoch; see remote.Remote.
 func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[remote.Piece, error] {
 	return func(yield func(remote.Piece, error) bool) {
-		g := reading{r: r, epoch: epoch, from: from, yield: yield}
+		g := reading{r: r, epoch: epoch, from: from, yield: yield, lost: map[string]bool{}}
 		if err := g.run(ctx); err != nil && !errors.Is(err, errStop) {
 			yield(remote.Piece{}, err)
 		}
@@ -40,26 +39,31 @@ type reading struct {
 	from  segment.LSN // position up to which pieces were yielded, at first the one that was asked for
 	yield func(remote.Piece, error) bool
 
-	end  mark   // where the entry before ends; the zero value if that is not known
-	name string // of the object that was read last
-	data []byte // its bytes
+	lost map[string]bool // objects with bytes that are missing although the newest head names them
+	gone string          // the object with bytes that was found missing last
+	end  mark            // where the entry before ends; the zero value if that is not known
+	name string          // of the object that was read last
+	data []byte          // its bytes
 }
 
 // run reads until an error, or the end of the epoch in the head that was read last.
 func (g *reading) run(ctx context.Context) error {
-	for write := uuid.Nil; ; {
+	for missing := ""; ; {
 		d, _, err := g.r.load(ctx)
 		if err != nil {
 			return err
 		}
-		err = g.pass(ctx, d)
-		if !errors.Is(err, fs.ErrNotExist) {
+		if err = g.pass(ctx, d); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if d.Write == write { // still named by the head that was read after the object was found missing
+		switch { // is it named by the head that was read after the object was found missing?
+		case err.Error() != missing:
+		case g.gone != "" && !g.lost[g.gone]:
+			g.lost[g.gone] = true // its pieces are damaged, and the others are read
+		default:
 			return &errs.CorruptionError{Path: g.r.Place(), Offset: -1, Err: errors.Join(errMissing, err)}
 		}
-		write = d.Write
+		missing = err.Error() // it has the name of the object, which no other object ever has
 	}
 }
 
@@ -87,7 +91,11 @@ func (g *reading) pass(ctx context.Context, d *document) error {
 			known, g.end = true, e.To
 			return true, nil
 		}
-		if !known && e.From.LSN > g.from {
+		switch {
+		case e.From.LSN <= g.from:
+		case known:
+			return false, &errs.CorruptionError{Path: g.r.key(headName), Offset: -1, Err: errString}
+		default:
 			truncated.Oldest = e.From.LSN
 			return false, truncated
 		}
@@ -127,8 +135,14 @@ func (g *reading) bytes(ctx context.Context, d *document, e *entry) ([]byte, err
 	data, path := d.raw, g.r.key(headName)
 	if e.Object != "" {
 		path = g.r.key(e.Object)
+		if g.lost[e.Object] {
+			return nil, &errs.CorruptionError{Path: path, Offset: -1, Err: errMissing}
+		}
 		if g.name != e.Object {
 			b, _, err := g.r.get(ctx, e.Object, segment.MaxSize+mostInline)
+			if errors.Is(err, fs.ErrNotExist) {
+				g.gone = e.Object
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -139,35 +153,37 @@ func (g *reading) bytes(ctx context.Context, d *document, e *entry) ([]byte, err
 	if e.At+e.Size <= int64(len(data)) {
 		b := data[e.At : e.At+e.Size]
 		if sum := sha256.Sum256(b); string(sum[:]) == string(e.SHA256) {
-			return b, nil
+			return bytes.Clone(b), nil // the head and the object are used again
 		}
 	}
 	return nil, &errs.CorruptionError{Path: path, Offset: e.At, Err: errBytes}
 }
 
-// entries calls visit with all entries that are kept, oldest first. begin is called before the first one, and again if
-// the head was changed meanwhile.
-func (r *Remote) entries(ctx context.Context, begin func(d *document), visit func(e *entry) (bool, error)) error {
-	for write := uuid.Nil; ; {
+// entries calls visit with the entries that are kept, oldest first, except for those of the lists for which skip
+// returns true. begin is called before the first one, and again if the head was changed meanwhile.
+func (r *Remote) entries(ctx context.Context, begin func(d *document), skip func(l *listRef) bool,
+	visit func(e *entry) (bool, error)) error {
+	for missing := ""; ; {
 		d, _, err := r.load(ctx)
 		if err != nil {
 			return err
 		}
 		begin(d)
-		err = r.walk(ctx, d, func(*listRef) bool { return false }, visit)
+		err = r.walk(ctx, d, skip, visit)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if d.Write == write {
+		if err.Error() == missing {
 			return &errs.CorruptionError{Path: r.Place(), Offset: -1, Err: errors.Join(errMissing, err)}
 		}
-		write = d.Write
+		missing = err.Error()
 	}
 }
 
 // Epochs returns the epochs of which entries are kept; see remote.Remote.
 func (r *Remote) Epochs(ctx context.Context) (all []remote.Epoch, err error) {
-	err = r.entries(ctx, func(*document) { all = nil }, func(e *entry) (bool, error) {
+	none := func(*listRef) bool { return false }
+	err = r.entries(ctx, func(*document) { all = nil }, none, func(e *entry) (bool, error) {
 		t := time.UnixMicro(e.Time).UTC()
 		if n := len(all); n == 0 || all[n-1].Number != e.Epoch {
 			all = append(all, remote.Epoch{Number: e.Epoch, Geometry: e.geometry(), Log: e.Log, From: past.Mark(e.From),

@@ -55,12 +55,13 @@ func ParseURL(text string) (*Options, error) {
 			"AWS_SECRET_ACCESS_KEY, or VARVE_S3_ACCESS_KEY_ID and VARVE_S3_SECRET_ACCESS_KEY")
 	}
 	o := &Options{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
-	if u.Scheme != "s3" || o.Bucket == "" || u.Fragment != "" {
-		return invalid("%q -> s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=REGION", text)
+	if u.Scheme != "s3" || o.Bucket == "" || u.Fragment != "" || strings.Contains(o.Bucket, ":") ||
+		strings.Contains(o.Prefix, "@") {
+		return invalid("the URL is not that of a bucket -> s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=REGION")
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return invalid("%q: %v", text, err)
+		return invalid("the parameters of the URL cannot be read -> ?endpoint=HOST:PORT&region=REGION")
 	}
 	for name, values := range q {
 		value := values[len(values)-1]

@@ -55,7 +55,8 @@ func TestParseURL(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "s3://", "s3:///x", "http://b/p", "s3://b?colour=red", "s3://b?tls=maybe",
-		"s3://id:secret@b/p", "s3://b?endpoint=a/b", "s3://b/p#x", "s3://b?endpoint=id:secret@host", "s3://%zz"} {
+		"s3://id:secret@b/p", "s3://b?endpoint=a/b", "s3://b/p#x", "s3://b?endpoint=id:secret@host", "s3://%zz",
+		"https://b?secret_key=secret", "s3://key:123/secret@bucket", "s3://b?endpoint=%zz&x=secret"} {
 		if _, err := s3.ParseURL(text); !errors.Is(err, errs.ErrInvalid) {
 			t.Errorf("%s: %v", text, err)
 		} else if strings.Contains(err.Error(), "secret") {

@@ -75,6 +75,11 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if _, err := r.tagOf(ctx, metaName(s.ID)); err == nil {
+		return fmt.Errorf("%s: snapshot %s: %w: it is there already", r.Place(), s.ID, errs.ErrInvalid)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	size, sum, err := r.saveParts(ctx, s.ID, body)
 	if err == nil {
 		s.Size, s.SHA256 = size, sum
@@ -91,28 +96,50 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 	if err != nil {
 		return err
 	}
-	_, err = r.put(ctx, metaName(s.ID), b, absent)
+	if _, err = r.put(ctx, metaName(s.ID), b, absent); refused(err) {
+		// The answer to the first request was lost, or another one has described it.
+		if there, rerr := r.described(ctx, metaName(s.ID)); rerr == nil && there.SHA256 == s.SHA256 {
+			return nil
+		}
+	}
 	return err
 }
 
 func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (size int64, sum [32]byte, err error) {
 	hash, part := sha256.New(), make([]byte, partSize)
 	for n := int64(0); ; n++ {
-		read, err := io.ReadFull(body, part)
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		read, ended, err := fill(body, part)
+		if err != nil {
 			return 0, sum, err
 		}
 		if read > 0 {
 			hash.Write(part[:read])
-			if _, err := r.put(ctx, partName(id, n), part[:read], absent); err != nil {
+			// Refused if the answer to the first request was lost; the bytes are read back.
+			if _, err := r.put(ctx, partName(id, n), part[:read], absent); err != nil && !refused(err) {
 				return 0, sum, err
 			}
 			size += int64(read)
 		}
-		if err != nil {
+		if ended {
 			return size, [32]byte(hash.Sum(nil)), nil
 		}
 	}
+}
+
+// fill reads until b is full. Only io.EOF itself is the end: an error that wraps it, or io.ErrUnexpectedEOF, is of a
+// source that was cut off.
+func fill(r io.Reader, b []byte) (n int, ended bool, err error) {
+	for n < len(b) {
+		m, err := r.Read(b[n:])
+		n += m
+		if err == io.EOF { //nolint:errorlint // see above
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
 }
 
 // readBack verifies the bytes of a snapshot.
@@ -251,6 +278,11 @@ func (b *body) fetch(at, want int64) error {
 	}
 	name := partName(b.id, part)
 	data, _, err := b.r.getPart(b.ctx, name, from, want, opts)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := b.r.tagOf(b.ctx, metaName(b.id)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: snapshot %s: %w: it was dropped", b.r.Place(), b.id, errs.ErrNotFound)
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && int64(len(data)) != want {
 		return &errs.CorruptionError{Path: b.r.key(name), Offset: from, Err: errors.Join(errShort, err)}
 	}
