@@ -2,6 +2,7 @@ package s3_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"io"
 	"net/http"
@@ -11,11 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote/s3"
 )
 
@@ -115,7 +118,8 @@ func (b *bucket) options(prefix string) s3.Options {
 		b.t.Fatal(err)
 	}
 	return s3.Options{Bucket: "copies", Prefix: prefix, Endpoint: u.Host, Region: "us-east-1", NoTLS: true,
-		Credentials: credentials.NewStaticV4("id", "secret", ""), Transport: b.server.Client().Transport}
+		Credentials: credentials.NewStaticV4("id", "secret", ""), Transport: b.server.Client().Transport,
+		Sleep: func(ctx context.Context, d time.Duration) error { return vfs.Sleep(ctx, min(d, 2*time.Millisecond)) }}
 }
 
 // create makes a place a remote.

@@ -20,6 +20,9 @@ const (
 	probeRounds = 4
 	probeSize   = 64 << 10
 	probeTime   = 30 * time.Second
+	// probePause is how long both requests are open at their half: an object store that compares the condition when a
+	// request begins has compared both by then.
+	probePause = 100 * time.Millisecond
 )
 
 // probe refuses an object store where two writers can both store the same object. In each round two requests for one
@@ -102,6 +105,7 @@ func (r *Remote) compete(ctx context.Context, name string, condition http.Header
 			answers[i], failed[i] = r.slowPut(ctx, name, condition, bodies[i], func() {
 				half.Done()
 				half.Wait()
+				_ = r.o.Sleep(ctx, probePause)
 			})
 		})
 	}
