@@ -16,5 +16,6 @@
 //   - A store is exchanged once, by one call; others that notice the same wait for it.
 //   - Until the next store is open, the previous one is held: its calls fail, and each of them tries again to open the
 //     next one.
+//   - A call whose context is Pinned to a store gets that one, or an error.
 //   - The first store is the caller's: it is closed by Options.Close when it was replaced, and never by End.
 package served

@@ -26,18 +26,21 @@ type Store struct {
 	first   *varve.Store
 	flight  singleflight.Group // opens the next store once for all that wait for it
 	opening sync.Mutex         // held to open the next store; taken before mu
-	ended   bool               // guarded by opening
+	closing sync.WaitGroup     // stores that open has replaced and closes; added to with opening held
 
-	mu  sync.Mutex
-	now *held
-	all map[*varve.Store]*held // those that are served or in use
+	mu    sync.Mutex
+	now   *held
+	all   map[*varve.Store]*held // those that are served or in use
+	ended bool
+	stop  context.CancelFunc // ends the opening of the next store
 }
 
 // held is a store that is served now, or is in use.
 type held struct {
 	st       *varve.Store
 	uses     int
-	replaced bool // another one is served
+	replaced bool          // another one is served
+	left     chan struct{} // closed when another one is served
 }
 
 // New returns a Store that serves st, which the caller closes.
@@ -45,7 +48,7 @@ func New(st *varve.Store, o Options) *Store {
 	if o.Close == nil {
 		o.Close = func(st *varve.Store) { _ = st.Close() } // it returns that its folder was replaced
 	}
-	now := &held{st: st}
+	now := &held{st: st, left: make(chan struct{})}
 	return &Store{o: o, first: st, now: now, all: map[*varve.Store]*held{st: now}}
 }
 
@@ -59,11 +62,32 @@ func (s *Store) Current() *varve.Store {
 	return s.now.st
 }
 
+// pinned is the key of the store of Pinned in a context.
+type pinned struct{}
+
+// Pinned returns a context for calls that may use st and no other store, for it was checked that they may. When another
+// one is served, Acquire and Use return an error that matches varve.ErrReplaced.
+func Pinned(ctx context.Context, st *varve.Store) context.Context {
+	return context.WithValue(ctx, pinned{}, st)
+}
+
+// may returns an error if a context is pinned to another store than st.
+func may(ctx context.Context, st *varve.Store) error {
+	if only, ok := ctx.Value(pinned{}).(*varve.Store); ok && only != st {
+		return fmt.Errorf("%w; another one is served from here on: repeat the call", varve.ErrReplaced)
+	}
+	return nil
+}
+
 // Acquire returns the store that is at its path now, open until Release is called with it. If it was replaced, Acquire
 // exchanges it first.
 func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
 	for {
 		st := s.use()
+		if err := may(ctx, st); err != nil {
+			s.Release(st)
+			return nil, err
+		}
 		err := st.Admin().InPlace()
 		if err == nil {
 			return st, nil
@@ -76,6 +100,13 @@ func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
 			return nil, err
 		}
 	}
+}
+
+// Left returns a channel that is closed when another store is served than st, which was acquired and not released yet.
+func (s *Store) Left(st *varve.Store) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[st].left
 }
 
 // Release ends a use of a store that Acquire has returned.
@@ -99,6 +130,9 @@ func (s *Store) Release(st *varve.Store) {
 func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
 	st := s.use()
 	defer s.Release(st)
+	if err := may(ctx, st); err != nil {
+		return err
+	}
 	err := st.Admin().InPlace()
 	if err == nil {
 		err = f(st)
@@ -121,18 +155,30 @@ func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error 
 	return fmt.Errorf("%w; the store that is now at its path is served from here on", err)
 }
 
-// End waits until no store is being opened, and closes the store that is served now, if it is not the first one. No
-// store is opened after that.
+// End cancels the opening of a store, waits until it has ended, and closes the store that is served now, if it is not
+// the first one. No store is opened after that.
 func (s *Store) End() {
+	s.mu.Lock()
+	before := s.ended
+	s.ended = true
+	if s.stop != nil {
+		s.stop()
+	}
+	s.mu.Unlock()
 	s.opening.Lock()
 	defer s.opening.Unlock()
-	if s.ended {
-		return
-	}
-	s.ended = true
-	if last := s.Current(); last != s.first {
+	s.closing.Wait()
+	if last := s.Current(); !before && last != s.first {
 		s.o.Close(last)
 	}
+}
+
+// begin reports whether a store may be opened, which stop cancels.
+func (s *Store) begin(stop context.CancelFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop = stop
+	return !s.ended
 }
 
 // use returns the store that is served now, with one more use.
@@ -166,7 +212,9 @@ func (s *Store) exchange(ctx context.Context, was *varve.Store, why error) error
 func (s *Store) open(ctx context.Context, was *varve.Store) error {
 	s.opening.Lock()
 	defer s.opening.Unlock()
-	if s.ended {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if !s.begin(stop) {
 		return varve.ErrClosed
 	}
 	if s.Current() != was {
@@ -179,15 +227,16 @@ func (s *Store) open(ctx context.Context, was *varve.Store) error {
 	s.mu.Lock()
 	before := s.now
 	before.replaced = true
-	s.now = &held{st: next}
+	close(before.left)
+	s.now = &held{st: next, left: make(chan struct{})}
 	s.all[next] = s.now
 	unused := before.uses == 0
 	if unused {
 		delete(s.all, was)
 	}
 	s.mu.Unlock()
-	if unused {
-		s.o.Close(was)
+	if unused { // the calls that wait for the next store do not wait for this
+		s.closing.Go(func() { s.o.Close(was) })
 	}
 	return nil
 }

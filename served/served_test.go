@@ -204,6 +204,79 @@ func TestUsed(t *testing.T) {
 	}
 }
 
+// A call that is pinned to a store gets no other one, whoever has exchanged it.
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	p, s := newPlace(t)
+	first, err := s.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release(first)
+	pinned := Pinned(t.Context(), first)
+	left := s.Left(first)
+	calls := 0
+	count := func(*varve.Store) error { calls++; return nil }
+	if err := s.Use(pinned, count); err != nil || calls != 1 {
+		t.Error(calls, err)
+	}
+	p.replace("second")
+	second, err := s.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release(second)
+	select {
+	case <-left:
+	default:
+		t.Error("whoever listens to the first one is not told")
+	}
+	if err := s.Use(pinned, count); !errors.Is(err, varve.ErrReplaced) || calls != 1 {
+		t.Error(calls, err)
+	}
+	if st, err := s.Acquire(pinned); !errors.Is(err, varve.ErrReplaced) {
+		t.Error(st, err)
+	}
+	p.replace("third")
+	if st, err := s.Acquire(Pinned(t.Context(), second)); !errors.Is(err, varve.ErrReplaced) {
+		t.Error("exchanged by the call itself:", st, err)
+	}
+	if err := s.Use(t.Context(), count); err != nil || calls != 2 {
+		t.Error(calls, err)
+	}
+}
+
+// End does not wait for an opening that lasts.
+func TestEndCancels(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder of an open store cannot be removed")
+	}
+	p := &place{t: t, dir: filepath.Join(t.TempDir(), "s")}
+	st, err := p.open(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }() // it returns that its folder was replaced
+	opening := make(chan struct{})
+	s := New(st, Options{Open: func(ctx context.Context) (*varve.Store, error) {
+		close(opening)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	p.replace("second")
+	ended := make(chan error)
+	go func() {
+		_, err := s.Acquire(t.Context())
+		ended <- err
+	}()
+	<-opening
+	s.End()
+	if err := <-ended; !errors.Is(err, varve.ErrReplaced) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // Calls beside exchanges: each gets a store that is open, or is told.
 func TestMany(t *testing.T) {
 	t.Parallel()

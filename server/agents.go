@@ -111,7 +111,8 @@ func archived(st *varve.Store) bool {
 }
 
 // ofStore returns a handler that refuses a request whose token is not valid for the served store, and passes on
-// others.
+// others. What it passes on uses the store that was checked, and no other one; a request that listens ends when another
+// one is served.
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := TokenOf(r.Context()); t != nil && t.Stores != nil {
@@ -121,12 +122,23 @@ func (s *Server) ofStore(next http.Handler) http.Handler {
 				refuse(w, r, http.StatusServiceUnavailable, "the store cannot be used: see the log of the server")
 				return
 			}
-			c := st.Admin().Config().MemoryStore
-			s.store.Release(st)
-			if c == nil || !slices.Contains(t.Stores, c.ID) {
+			defer s.store.Release(st)
+			if c := st.Admin().Config().MemoryStore; c == nil || !slices.Contains(t.Stores, c.ID) {
 				refuse(w, r, http.StatusForbidden, "the token is for other stores")
 				return
 			}
+			ctx, cancel := context.WithCancel(served.Pinned(r.Context(), st))
+			defer cancel()
+			if listens(r) {
+				go func(left <-chan struct{}) {
+					select {
+					case <-left:
+						cancel()
+					case <-ctx.Done():
+					}
+				}(s.store.Left(st))
+			}
+			r = r.WithContext(ctx)
 		}
 		next.ServeHTTP(w, r)
 	})

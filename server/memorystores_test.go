@@ -1,12 +1,15 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +103,81 @@ func TestPageOfStore(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOtherStoreMeanwhile: a request whose token was checked for the store that was served then does not use the one
+// that was put in its place meanwhile, and a request that listens ends.
+func TestOtherStoreMeanwhile(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder of an open store cannot be removed")
+	}
+	dir := filepath.Join(t.TempDir(), "s")
+	open := func(ctx context.Context) (*varve.Store, error) {
+		return varve.Open(ctx, dir, &varve.Options{NoBackground: true})
+	}
+	st, err := open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := served.New(st, served.Options{Open: open})
+	t.Cleanup(func() {
+		held.End()
+		_ = st.Close() // its folder was replaced
+	})
+	own, now := settings.StoreID+strings.Repeat("a", 32), time.Now().UTC()
+	if err := st.Admin().UpdateConfig(t.Context(), func(c *varve.Config) error {
+		c.MemoryStore = &varve.MemoryStoreConfig{ID: own, Name: "own", CreatedAt: now, UpdatedAt: now}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := OpenTokens("", Token{Name: "own", Sum: SumOf("own"), Page: true, Stores: []string{own}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening, checked, exchanged := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	s, err := New(held, Options{Tokens: tokens, Page: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == streamPath {
+			close(listening)
+			<-r.Context().Done()
+			return
+		}
+		close(checked)
+		<-exchanged
+		err := held.Use(r.Context(), func(*varve.Store) error { return nil })
+		if !errors.Is(err, varve.ErrReplaced) {
+			t.Error("the other store was used:", err)
+		}
+		w.WriteHeader(http.StatusTeapot)
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	ask := func(path string) (status int) {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "http://127.0.0.1"+path, nil)
+		r.Header.Set("Authorization", "Bearer own")
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	all.Go(func() { ask(streamPath) })
+	<-listening
+	all.Go(func() {
+		if status := ask("/page/x"); status != http.StatusTeapot {
+			t.Error(status)
+		}
+	})
+	<-checked
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if status := ask("/readyz"); status != http.StatusOK {
+		t.Error("ready:", status)
+	}
+	close(exchanged)
+	all.Wait()
 }
 
 // mcpTo calls a method of MCP at a path.
