@@ -54,6 +54,27 @@ type Page struct {
 	templates *template.Template
 	verifying sync.Mutex // held by the one verification that may run
 	writable  atomic.Pointer[writable]
+	named     atomic.Pointer[named]
+}
+
+// named is a store with its UUID.
+type named struct {
+	st   *varve.Store
+	uuid string
+}
+
+// storeHeader is the header of a view with the UUID of the store that it shows. The script sends it with each change, so
+// that what a person saw in one store is not changed in another that was put in its place.
+const storeHeader = "Varve-Store"
+
+// uuidOf returns the UUID of a store.
+func (p *Page) uuidOf(st *varve.Store) string {
+	n := p.named.Load()
+	if n == nil || n.st != st {
+		n = &named{st, st.Admin().Stats().UUID}
+		p.named.Store(n)
+	}
+	return n.uuid
 }
 
 // writable is whether a store could be written to at a time.
@@ -211,8 +232,16 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		}
 		changes := hr.Method != http.MethodGet && hr.Method != http.MethodHead
 		var v *view
+		other := false
 		err := p.use(r.ctx, changes, func(st *varve.Store) (err error) {
-			if r.st = st; changes {
+			r.st = st
+			uuid := p.uuidOf(st)
+			if seen := hr.Header.Get(storeHeader); changes && seen != "" && seen != uuid {
+				other = true
+				return nil
+			}
+			w.Header().Set(storeHeader, uuid)
+			if changes {
 				err = r.mayWrite()
 			}
 			if err == nil && !r.readOnly && !p.mayBeWritten(r.ctx, st) {
@@ -227,6 +256,9 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 			}
 			return err
 		})
+		if other { // not told to use, which exchanges the store
+			err = fmt.Errorf("%w; nothing was changed: what you saw was in another store", varve.ErrReplaced)
+		}
 		if err != nil {
 			if v = failed(err); changes { // the script shows it beside the form
 				w.Header().Set("Varve-Error", errorHeader(v))

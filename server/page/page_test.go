@@ -32,6 +32,7 @@ type site struct {
 	st   *varve.Store
 	held *served.Store
 	web  *httptest.Server
+	seen string // UUID of the store that the person saw; "": a client that does not tell
 }
 
 var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -128,6 +129,9 @@ func (s *site) do(token, method, path string, pairs ...string) answer {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if s.seen != "" {
+		req.Header.Set(storeHeader, s.seen)
+	}
 	res, err := s.web.Client().Do(req)
 	if err != nil {
 		s.t.Fatal(err)
@@ -720,6 +724,11 @@ func TestReplaced(t *testing.T) {
 	}
 	s := newSite(t, nil)
 	s.put(varve.Memory{ID: "a", Content: "the text"})
+	s.put(varve.Memory{ID: "b", Content: "forgotten in its own store"})
+	s.seen = s.get("list").header.Get(storeHeader)
+	if a := s.post("forget", "id", "b"); a.status != http.StatusOK || s.seen != s.st.Admin().Stats().UUID {
+		t.Errorf("a change in the store %q that was seen: %+v", s.seen, a)
+	}
 	dir := s.st.Admin().Stats().Dir
 	rename := func(from, to string) {
 		t.Helper()
@@ -752,6 +761,17 @@ func TestReplaced(t *testing.T) {
 			!strings.Contains(a.body, "of the other store") {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
+	}
+	// Views have exchanged the store meanwhile; the form is of the first one.
+	if a := s.post("forget", "id", "a"); a.status != http.StatusServiceUnavailable ||
+		!strings.Contains(a.header.Get("Varve-Error"), "nothing%20was%20changed") || a.header.Get(storeHeader) != "" {
+		t.Errorf("a change of what was seen in the first store: %+v", a)
+	}
+	if s.seen = s.get("memory", "id", "a").header.Get(storeHeader); s.seen == s.st.Admin().Stats().UUID {
+		t.Error("the view does not name the other store")
+	}
+	if a := s.post("forget", "id", "a"); a.status != http.StatusOK {
+		t.Errorf("a change of what was seen in the other store: %+v", a)
 	}
 }
 

@@ -16,6 +16,7 @@
     history.replaceState(null, '', '/#/list')
   }
 
+  let store = '' // the UUID of the store of what is shown: changes are for that store only
   const ask = (path, options = {}) => fetch(path, {
     ...options, cache: 'no-store', credentials: 'omit', redirect: 'error',
     headers: {...options.headers, Authorization: 'Bearer ' + (sessionStorage.getItem(KEY) || '')},
@@ -86,6 +87,7 @@
       answered = false
       const inside = quiet && main.contains(document.activeElement)
       const at = inside && document.activeElement.closest('[data-id]')?.dataset.id
+      store = r.headers.get('Varve-Store') || ''
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       if (at) $$('[data-id]', main).find(x => x.dataset.id === at)?.querySelector('a')?.focus({preventScroll: true})
       if (inside && !main.contains(document.activeElement)) heading().focus({preventScroll: true})
@@ -179,7 +181,7 @@
     for (const b of $$('button', form)) b.disabled = true
     sending++
     try {
-      const r = await ask(to, {method: 'POST', body})
+      const r = await ask(to, {method: 'POST', body, headers: store ? {'Varve-Store': store} : {}})
       const html = await r.text()
       if (r.status === 401) return signIn(restarted + ' What you entered is still here.')
       if (r.headers.has('Varve-Said')) say(decodeURIComponent(r.headers.get('Varve-Said')))
@@ -194,6 +196,7 @@
       if (!form.isConnected) return warn('Answer to a form that was left: ' + decodeURIComponent(r.headers.get('Varve-Title')))
       calm()
       answered = true
+      store = r.headers.get('Varve-Store') || ''
       put(html, decodeURIComponent(r.headers.get('Varve-Title')))
       window.scrollTo(0, 0)
       ;($('[name=confirm]', main) || heading()).focus({preventScroll: true})
