@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,6 +31,8 @@ type caller struct {
 	known   bool   // project is that of the client's current roots
 	asked   bool   // project was determined before
 	told    string // line that the next answer contains
+
+	store weak.Pointer[varve.Store] // the store of its last call; nil: of none yet, or the client was told that it is gone
 }
 
 type callerKey struct{}
@@ -94,6 +97,29 @@ func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host stri
 		w.Token = c.id
 	}
 	return varve.WithWriter(ctx, w)
+}
+
+// isNew reports whether a call of the client uses another store than its last one, of which the client is to be told
+// once. Requests with a token have no session: several clients may have it, and it is not known whom to tell.
+func (c *caller) isNew(st *varve.Store) bool {
+	if c == nil || c.session == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	none, was := weak.Pointer[varve.Store]{}, c.store
+	c.store = weak.Make(st)
+	return was != none && was != c.store
+}
+
+// forgetStore is called when the client is told that the store of its last call is gone.
+func (c *caller) forgetStore() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store = weak.Pointer[varve.Store]{}
 }
 
 // own returns the name of the client's writer, by which undo finds the changes of the client.

@@ -11,13 +11,26 @@ import (
 
 // during runs f with what the calls of the served store share. The call that finds that the store was replaced gets the
 // error, for what an agent was told before was about another store; every later call uses the store that is there now.
+// Where another call has found it, of another client or of another server, each session is told by its next call.
 func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	was := s.served.Current()
-	err := s.served.Use(ctx, func(st *varve.Store) error { return f(s.on(st)) })
+	c, _ := ctx.Value(callerKey{}).(*caller)
+	other := false
+	err := s.served.Use(ctx, func(st *varve.Store) error {
+		if other = c.isNew(st); other {
+			return nil
+		}
+		return f(s.on(st))
+	})
 	switch {
+	case other: // not told to Use, which exchanges the store
+		return fmt.Errorf("%w; another store is served since your last call, and nothing was done → repeat the call",
+			varve.ErrReplaced)
 	case !errors.Is(err, varve.ErrReplaced) || s.served.Current() == was:
 		return err
-	case errors.Is(err, varve.ErrOutcomeUnknown):
+	}
+	c.forgetStore()
+	if errors.Is(err, varve.ErrOutcomeUnknown) {
 		return fmt.Errorf("%w → check whether the call was done before you repeat it", err)
 	}
 	return fmt.Errorf("%w → repeat the call", err)

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/served"
 )
@@ -113,6 +117,57 @@ func TestServerAsks(t *testing.T) {
 				t.Errorf("%.300s", got)
 			}
 		})
+	}
+}
+
+// A session whose store was exchanged by others is told once, before anything is done in the other store.
+func TestToldOfOtherStore(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder of an open store cannot be removed")
+	}
+	dir := filepath.Join(t.TempDir(), "s")
+	open := func(ctx context.Context) (*varve.Store, error) {
+		return varve.Open(ctx, dir, &varve.Options{NoBackground: true})
+	}
+	st, err := open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := served.New(st, served.Options{Open: open})
+	t.Cleanup(func() {
+		held.End()
+		_ = st.Close() // its folder was replaced
+	})
+	server := New(held, Options{})
+	var calls []func(text string) string
+	for range 2 {
+		say, said := talk(t, server)
+		say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+			`"clientInfo":{"name":"t","version":"1"}}}`)
+		said()
+		say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		calls = append(calls, func(text string) string {
+			t.Helper()
+			say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"text":"` + text + `"}}}`)
+			return said()
+		})
+	}
+	has(t, calls[0]("the first store"), "remembered")
+	has(t, calls[1]("the first store"), "known already")
+	for range 2 {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		has(t, calls[0]("of no store"), "served from here on → repeat the call")
+		has(t, calls[0]("the second store"), "remembered")
+		has(t, calls[1]("of no store"), "another store is served since your last call, and nothing was done → repeat the call")
+		has(t, calls[1]("the second store"), "known already")
+	}
+	for m, err := range held.Current().Memories(t.Context()) {
+		if err != nil || m.Content != "the second store" {
+			t.Errorf("%q, %v", m.Content, err)
+		}
 	}
 }
 
