@@ -36,7 +36,9 @@ func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, err
 func (s *Stores) listen(h *handle, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.listens += by
+	if h.listens += by; by > 0 {
+		s.onlyListens(h)
+	}
 }
 
 // Store returns the store.

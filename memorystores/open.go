@@ -335,10 +335,7 @@ func (s *Stores) dropLocked(h *handle) {
 	if s.open[h.id] == h {
 		delete(s.open, h.id)
 	}
-	if h.uses == h.listens {
-		s.closing++
-		h.closing = true
-	}
+	s.onlyListens(h)
 	if h.uses == 0 {
 		go s.close(h)
 	}
@@ -354,16 +351,22 @@ func (s *Stores) release(h *handle) {
 	defer s.mu.Unlock()
 	h.uses--
 	h.last = time.Now()
-	if h.uses > 0 {
-		return
-	}
-	if h.dropped {
-		if !h.closing {
-			s.closing++
-		}
+	s.onlyListens(h)
+	if h.uses == 0 && h.dropped {
 		go s.close(h)
-	} else {
+	}
+}
+
+// onlyListens is called when the uses of a handle have become fewer, or more of them listen. If no other ones are left,
+// the handle can be closed for a request that waits, or is counted as being closed. The caller holds s.mu.
+func (s *Stores) onlyListens(h *handle) {
+	switch {
+	case h.uses != h.listens:
+	case !h.dropped:
 		s.wake()
+	case !h.closing:
+		h.closing = true
+		s.closing++
 	}
 }
 

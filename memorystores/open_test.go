@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -152,4 +153,65 @@ func TestListeners(t *testing.T) {
 	s.want(200, "a", "DELETE", b, nil)
 	<-second
 	s.want(404, "a", "GET", b, nil)
+}
+
+// waits waits until a request waits for another store to be closed.
+func (s *site) waits() {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); runtime.Gosched() {
+		s.stores.mu.Lock()
+		n := len(s.stores.wanted)
+		s.stores.mu.Unlock()
+		if n > 0 {
+			return
+		}
+	}
+	s.t.Fatal("no request waits")
+}
+
+// TestOnlyListeners: a request that waits for a place gets that of a store of which only uses that listen are left,
+// whether another use ends or begins to listen.
+func TestOnlyListeners(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, t.TempDir(), Options{MostOpen: 1})
+	a, b := s.create("a"), s.create("b")
+	lend := func(store string, listens bool) *Lease {
+		t.Helper()
+		l, err := s.stores.Lend(t.Context(), store[1:], listens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	wait := func(store string) (done chan struct{}) {
+		done = make(chan struct{})
+		go func() {
+			defer close(done)
+			s.want(200, "a", "GET", store+"/memories", nil)
+		}()
+		s.waits()
+		return done
+	}
+	call, listening := lend(a, false), lend(a, true)
+	done := wait(b)
+	call.Release()
+	<-listening.Ended()
+	listening.Release()
+	<-done
+
+	h, err := s.stores.use(t.Context(), a[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	done = wait(b)
+	s.stores.listen(h, 1) // as Lend does behind use
+	listening = &Lease{s: s.stores, h: h, listens: true}
+	<-listening.Ended()
+	listening.Release()
+	<-done
+	s.stores.mu.Lock()
+	defer s.stores.mu.Unlock()
+	if s.stores.closing != 0 || len(s.stores.wanted) != 0 {
+		t.Errorf("%d are being closed, %d waited for", s.stores.closing, len(s.stores.wanted))
+	}
 }
