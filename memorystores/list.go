@@ -84,6 +84,17 @@ func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 		}
 		return nil
 	}
+	defer func() {
+		if !l.more || strings.HasSuffix(l.last, left) || strings.HasSuffix(l.last, "/") {
+			return
+		}
+		for _, t := range moved {
+			if t.from == l.last { // it has its place behind the one that is there now
+				return
+			}
+		}
+		l.last += left // the last memory of the page has been shown, also if it is moved before the next page is read
+	}()
 	for e, err := range l.h.store.Notes().ListAfter(ctx, l.folder, l.depth, strings.TrimSuffix(l.after, left)) {
 		if err != nil {
 			return err

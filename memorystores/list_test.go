@@ -108,6 +108,7 @@ func TestMovedBetweenPages(t *testing.T) {
 		s.want(200, "a", "POST", ids[from], map[string]any{"path": to})
 	}
 	move("/f/b", "/f/x") // was shown
+	move("/f/d", "/f/y") // was shown, as the last of its page
 	move("/f/h", "/f/a") // is not shown yet
 	s.memory(store, "/f/h", "a new one")
 	move("/out", "/f/m")
