@@ -150,6 +150,9 @@ type Options struct {
 	// knows about the client, nil on a transport without tokens. Tools that are not permitted are not listed,
 	// and calls of them are refused as calls of an unknown tool. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
+	// Writing, if not nil, is called before a tool that may change something is run, when the arguments are read; the tool
+	// is run if it returns no error, and end is called after it.
+	Writing func(ctx context.Context) (end func(), err error)
 	// Observe, if not nil, is called for each request that was answered, by the goroutine that answers it.
 	Observe func(o Operation)
 	// Version is the version of the host that clients get; "": the version of the library.
@@ -316,6 +319,13 @@ func (s *host) handler(t *tool) mcp.ToolHandler {
 			c.arguments, req.Params.Arguments = nil, nil // so that the line can be freed
 		}
 		ctx = c.writer(context.WithValue(ctx, callerKey{}, c), req, s.o.Session)
+		if s.o.Writing != nil && !t.hints.readOnly {
+			end, err := s.o.Writing(ctx)
+			if err != nil {
+				return failed(err.Error()), nil
+			}
+			defer end()
+		}
 		var r *mcp.CallToolResult
 		err = s.during(ctx, func(s *server) error {
 			a, err := t.run(ctx, s, args)

@@ -2,7 +2,6 @@ package memorystores
 
 import (
 	"context"
-	"sync"
 
 	"github.com/varve-db/varve"
 )
@@ -12,24 +11,19 @@ type Lease struct {
 	s       *Stores
 	h       *handle
 	listens bool
-	end     func()
 }
 
 // Lend returns the store with an id; Status tells what its error means for a client. A request that listens lasts until
-// its client ends it, and must end when Ended is closed; another one keeps the store from being archived meanwhile.
+// its client ends it, and must end when Ended is closed. Another one writes between Writing and its end.
 func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, error) {
 	h, err := s.use(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{s: s, h: h, listens: listens, end: func() {}}
 	if listens {
 		s.listen(h, 1)
-	} else {
-		h.writes.RLock()
-		l.end = sync.OnceFunc(h.writes.RUnlock)
 	}
-	return l, nil
+	return &Lease{s: s, h: h, listens: listens}, nil
 }
 
 // listen changes the number of the uses of a handle that last until their clients end them.
@@ -43,6 +37,10 @@ func (s *Stores) listen(h *handle, by int) {
 
 // Store returns the store.
 func (l *Lease) Store() *varve.Store { return l.h.store }
+
+// Writing begins a write to the store, which is not archived before the caller has called end. It returns an error if
+// the store is archived. It may be called for any request that has a lease of the same store, as long as it is open.
+func (l *Lease) Writing(ctx context.Context) (end func(), err error) { return l.h.writing(ctx) }
 
 // Archived reports whether nothing may be written to the store.
 func (l *Lease) Archived() bool { return !l.h.config().ArchivedAt.IsZero() }
@@ -58,7 +56,6 @@ func (l *Lease) Value(make func(st *varve.Store) any) any {
 
 // Release ends the use.
 func (l *Lease) Release() {
-	l.end()
 	if l.listens {
 		l.s.listen(l.h, -1)
 	}

@@ -174,7 +174,7 @@ func createMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 		return nil, err
 	}
 	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
-		end, err := h.writing()
+		end, err := h.writing(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -289,7 +289,7 @@ func updateMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 		return nil, err
 	}
 	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
-		end, err := h.writing()
+		end, err := h.writing(ctx)
 		if err != nil {
 			return nil, err
 		}

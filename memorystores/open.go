@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/served"
 )
@@ -88,11 +90,15 @@ type handle struct {
 	checked time.Time     // time of the last check that its folder was not replaced
 	dropped bool          // the handle is not used for new requests
 	closing bool          // it is counted in Stores.closing
-	writes  sync.RWMutex  // read-locked while notes are written, write-locked to archive the store
 	view    view
 	once    sync.Once
 	value   any // of Lease.Value
+	// acquired once for each running write, and mostWrites times to archive the store
+	writes *semaphore.Weighted
 }
+
+// mostWrites is the maximum number of running writes to a store.
+const mostWrites = 1 << 20
 
 // Open returns the stores in a folder, which is created if it is missing. The caller must call Close.
 func Open(dir string, o Options) (*Stores, error) {
@@ -206,7 +212,7 @@ func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 	defer s.mu.Unlock()
 	h := s.open[""]
 	if h == nil || h.store != st || h.id != c.ID {
-		h = &handle{id: c.ID, store: st}
+		h = &handle{id: c.ID, store: st, writes: semaphore.NewWeighted(mostWrites)}
 		s.open[""] = h
 	}
 	return h, nil
@@ -261,7 +267,7 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 		}
 	}
 	h := &handle{id: id, dir: dir, ready: make(chan struct{}), done: make(chan struct{}),
-		leave: make(chan struct{}), uses: 1}
+		leave: make(chan struct{}), uses: 1, writes: semaphore.NewWeighted(mostWrites)}
 	s.open[id] = h
 	s.count++
 	s.mu.Unlock()

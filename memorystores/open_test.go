@@ -215,3 +215,53 @@ func TestOnlyListeners(t *testing.T) {
 		t.Errorf("%d are being closed, %d waited for", s.stores.closing, len(s.stores.wanted))
 	}
 }
+
+// TestArchivedBesideLease: a store is archived beside a request that writes nothing, but not beside a write; who waits
+// for either gives up when its context ends.
+func TestArchivedBesideLease(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, t.TempDir(), Options{})
+	a, b := s.create("a"), s.create("b")
+	lend := func(store string) *Lease {
+		t.Helper()
+		l, err := s.stores.Lend(t.Context(), store[1:], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := lend(a)
+	defer l.Release()
+	s.want(200, "a", "POST", a+"/archive", nil)
+	if _, err := l.Writing(t.Context()); !errors.Is(err, errArchived) {
+		t.Error("archived:", err)
+	}
+	l = lend(b)
+	defer l.Release()
+	end, err := l.Writing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.want(200, "a", "POST", b+"/archive", nil)
+	}()
+	for l.h.writes.TryAcquire(1) { // until the request waits
+		l.h.writes.Release(1)
+		runtime.Gosched()
+	}
+	if l.Archived() {
+		t.Error("archived beside a write")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := l.Writing(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("behind the request:", err)
+	}
+	end()
+	<-done
+	if !l.Archived() {
+		t.Error("not archived")
+	}
+}

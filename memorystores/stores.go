@@ -251,8 +251,10 @@ func archiveStore(s *Stores, r *http.Request, _ Caller) (any, error) {
 		return nil, err
 	}
 	defer s.release(h)
-	h.writes.Lock() // behind those that are under way
-	defer h.writes.Unlock()
+	if err := h.writes.Acquire(r.Context(), mostWrites); err != nil { // behind those that are under way
+		return nil, err
+	}
+	defer h.writes.Release(mostWrites)
 	return s.describe(r.Context(), h, func(c *settings.MemoryStoreConfig) (bool, error) {
 		if !c.ArchivedAt.IsZero() {
 			return false, nil
@@ -264,13 +266,16 @@ func archiveStore(s *Stores, r *http.Request, _ Caller) (any, error) {
 
 // writing begins a write to the memories of a store, and returns an error if the store is archived. The caller
 // must call end.
-func (h *handle) writing() (end func(), err error) {
-	h.writes.RLock()
+func (h *handle) writing(ctx context.Context) (end func(), err error) {
+	if err := h.writes.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	end = func() { h.writes.Release(1) }
 	if !h.config().ArchivedAt.IsZero() {
-		h.writes.RUnlock()
+		end()
 		return nil, errArchived
 	}
-	return h.writes.RUnlock, nil
+	return end, nil
 }
 
 func deleteStore(s *Stores, r *http.Request, _ Caller) (any, error) {

@@ -98,7 +98,7 @@ func (s *Server) agentsOfStores() http.Handler {
 			}()
 		}
 		agents, _ := lease.Value(func(st *varve.Store) any {
-			return s.agents(served.Only(st), func() bool { return archived(st) })
+			return s.agents(served.Only(st), func() bool { return archived(st) }, lease.Writing)
 		}).(http.Handler)
 		agents.ServeHTTP(w, r.WithContext(ctx))
 	})

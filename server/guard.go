@@ -54,6 +54,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 					"its names")
 		case !s.ownOrigin(r):
 			refuse(l, r, http.StatusForbidden, "requests of web pages of other sites are refused")
+		case r.Header.Get(methodHeader) == listen && !listens(r):
+			refuse(l, r, http.StatusBadRequest, "the header "+methodHeader+": "+listen+" is for /mcp, with the header "+
+				versionHeader+": "+listenSince+" or later")
 		default:
 			next.ServeHTTP(l, r)
 		}
@@ -187,9 +190,13 @@ func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next 
 	auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next).ServeHTTP(w, r)
 }
 
-// methodHeader is the header with the method of an MCP call. The SDK refuses a call whose method differs from
-// it.
-const methodHeader = "Mcp-Method"
+// methodHeader is the header with the method of an MCP call. The SDK refuses a call whose method differs from it, if
+// versionHeader is listenSince or later, and then a batch of calls, too.
+const (
+	methodHeader  = "Mcp-Method"
+	versionHeader = "Mcp-Protocol-Version"
+	listenSince   = "2026-07-28"
+)
 
 // listen is the MCP method of calls that last until the client ends them.
 const listen = "subscriptions/listen"
@@ -199,7 +206,11 @@ const streamPath = "/stream"
 
 // listens reports whether a request lasts until its client ends it, because it listens for changes.
 func listens(r *http.Request) bool {
-	return r.Header.Get(methodHeader) == listen || r.URL.Path == streamPath
+	if r.URL.Path == streamPath {
+		return true
+	}
+	return r.Header.Get(methodHeader) == listen && r.Header.Get(versionHeader) >= listenSince &&
+		(r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/"))
 }
 
 // tokenInfoKey is the key in auth.TokenInfo.Extra of the request's *Token.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -259,6 +260,53 @@ func TestMCPOfStores(t *testing.T) {
 		t.Fatal(status, answer)
 	}
 	call(404, "all", "/mcp/"+b, "recall", `{"query":"gate"}`, "no such memory store")
+}
+
+// TestSlowCallOfStores: a call whose body does not come keeps no store from being archived.
+func TestSlowCallOfStores(t *testing.T) {
+	t.Parallel()
+	url, _ := servingStores(t, nil)
+	v := &site{t: t, url: url}
+	beta := []string{"x-api-key: all", "anthropic-beta: " + memorystores.Betas()[0]}
+	var a struct{ ID string }
+	status, _, answer := v.do("POST", memorystores.Base, `{"name":"a"}`, beta...)
+	if err := json.Unmarshal([]byte(answer), &a); err != nil || status != 200 {
+		t.Fatal(status, answer)
+	}
+	body, more := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/mcp/"+a.ID, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range append([]string{"Authorization: Bearer all"}, mcpHeaders...) {
+		name, value, _ := strings.Cut(line, ": ")
+		req.Header.Set(name, value)
+	}
+	text := make(chan string)
+	go func() {
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			text <- err.Error()
+			return
+		}
+		b, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		text <- fmt.Sprint(string(b), err)
+	}()
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"text":"late"}}}`
+	if _, err := io.WriteString(more, call[:40]); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, answer := v.do("POST", memorystores.Base+"/"+a.ID+"/archive", "", beta...); status != 200 {
+		t.Error(status, answer)
+	}
+	if _, err := io.WriteString(more, call[40:]); err != nil {
+		t.Fatal(err)
+	}
+	_ = more.Close()
+	if got := <-text; !strings.Contains(got, "not found") {
+		t.Error("a write to the archived store:", got)
+	}
 }
 
 func TestMemoryStores(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 // Options are the settings of a server. The zero value of each field except Tokens selects its default.
 type Options struct {
 	Tokens *Tokens // required
-	// Tools are the options of the tools that agents get; see package mcpserver. Permits and Project are set by the
-	// server; so is Embed, if it is nil and there is an EmbedModel.
+	// Tools are the options of the tools that agents get; see package mcpserver. Permits, Project and Writing are set by
+	// the server; so is Embed, if it is nil and there is an EmbedModel.
 	Tools mcpserver.Options
 	// Hosts are further host names of the server, without a port, such as those of a proxy or in the DNS. On a
 	// loopback address the names of loopback are always accepted. On another address every name is accepted,
@@ -112,7 +112,7 @@ func setDefault[T int | int64 | time.Duration](field *T, value T) {
 // routes adds the handlers of all paths to the server.
 func (s *Server) routes() {
 	if s.store != nil {
-		s.mux.Handle("/mcp", s.authenticated(s.ofStore(s.agents(s.store, func() bool { return false }))))
+		s.mux.Handle("/mcp", s.authenticated(s.ofStore(s.agents(s.store, func() bool { return false }, nil))))
 	} else {
 		s.mux.Handle("/mcp", s.authenticated(s.agentsOfStores()))
 		s.mux.Handle("/mcp/{store}", s.authenticated(s.agentsOfStores()))
@@ -136,9 +136,12 @@ func (s *Server) routes() {
 	}
 }
 
-// agents returns the handler of MCP for a store, to which nothing may be written while frozen returns true.
-func (s *Server) agents(st *served.Store, frozen func() bool) http.Handler {
+// agents returns the handler of MCP for a store, to which nothing may be written while frozen returns true. writing is
+// mcpserver.Options.Writing.
+func (s *Server) agents(st *served.Store, frozen func() bool,
+	writing func(ctx context.Context) (end func(), err error)) http.Handler {
 	tools := s.o.Tools
+	tools.Writing = writing
 	tools.Permits = func(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 		return permits(info, tool) && (tool.ReadOnly || !frozen())
 	}

@@ -411,6 +411,30 @@ func (v *site) listen(token string) (body io.Reader, status int) {
 	return res.Body, res.StatusCode
 }
 
+// A request is one that listens only by the protocol in which the SDK checks that it is, and only at /mcp: such a request
+// has no time limit.
+func TestListensOnly(t *testing.T) {
+	t.Parallel()
+	v := serving(t, nil)
+	for _, k := range []struct {
+		path, version string
+		status        int
+	}{
+		{"/mcp", "MCP-Protocol-Version: 2026-07-28", 400}, // by the SDK: the call is another one
+		{"/mcp", "MCP-Protocol-Version: 2025-06-18", 400},
+		{"/mcp", "MCP-Protocol-Version: 2025-03-26", 400},
+		{"/mcp", "X-None: 1", 400},
+		{"/readyz", "MCP-Protocol-Version: 2026-07-28", 400},
+	} {
+		for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`} {
+			if status, _, answer := v.do("POST", k.path, body, append([]string{"Authorization: Bearer all", k.version,
+				"Mcp-Method: subscriptions/listen"}, mcpHeaders...)...); status != k.status {
+				t.Errorf("%s %s %s: %d %s", k.path, k.version, body, status, answer)
+			}
+		}
+	}
+}
+
 // The end of a server lets a call finish, and ends what listens.
 func TestDrains(t *testing.T) {
 	t.Parallel()
