@@ -159,6 +159,9 @@ func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 				return s, err
 			}
 			if again.LSN != s.note.LSN {
+				if err := ctx.Err(); err != nil { // a busy note may change each time
+					return s, err
+				}
 				continue
 			}
 		}
