@@ -149,7 +149,8 @@ func TestToldOfOtherStore(t *testing.T) {
 		say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		calls = append(calls, func(text string) string {
 			t.Helper()
-			say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"text":"` + text + `"}}}`)
+			say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"text":"` + text +
+				`"}}}`)
 			return said()
 		})
 	}
@@ -161,7 +162,7 @@ func TestToldOfOtherStore(t *testing.T) {
 		}
 		has(t, calls[0]("of no store"), "served from here on → repeat the call")
 		has(t, calls[0]("the second store"), "remembered")
-		has(t, calls[1]("of no store"), "another store is served since your last call, and nothing was done → repeat the call")
+		has(t, calls[1]("of no store"), "since your last call, and nothing was done → repeat the call")
 		has(t, calls[1]("the second store"), "known already")
 	}
 	for m, err := range held.Current().Memories(t.Context()) {

@@ -411,8 +411,8 @@ func (v *site) listen(token string) (body io.Reader, status int) {
 	return res.Body, res.StatusCode
 }
 
-// A request is one that listens only by the protocol in which the SDK checks that it is, and only at /mcp: such a request
-// has no time limit.
+// A request is one that listens only by the protocol in which the SDK checks that it is, and only at /mcp: such a
+// request has no time limit.
 func TestListensOnly(t *testing.T) {
 	t.Parallel()
 	v := serving(t, nil)
@@ -426,7 +426,8 @@ func TestListensOnly(t *testing.T) {
 		{"/mcp", "X-None: 1", 400},
 		{"/readyz", "MCP-Protocol-Version: 2026-07-28", 400},
 	} {
-		for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`} {
+		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+		for _, body := range []string{ping, "[" + ping + "]"} {
 			if status, _, answer := v.do("POST", k.path, body, append([]string{"Authorization: Bearer all", k.version,
 				"Mcp-Method: subscriptions/listen"}, mcpHeaders...)...); status != k.status {
 				t.Errorf("%s %s %s: %d %s", k.path, k.version, body, status, answer)

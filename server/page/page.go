@@ -63,8 +63,8 @@ type named struct {
 	uuid string
 }
 
-// storeHeader is the header of a view with the UUID of the store that it shows. The script sends it with each change, so
-// that what a person saw in one store is not changed in another that was put in its place.
+// storeHeader is the header of a view with the UUID of the store that it shows. The script sends it with each change,
+// so that what a person saw in one store is not changed in another that was put in its place.
 const storeHeader = "Varve-Store"
 
 // uuidOf returns the UUID of a store.
@@ -234,14 +234,13 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		var v *view
 		other := false
 		err := p.use(r.ctx, changes, func(st *varve.Store) (err error) {
-			r.st = st
 			uuid := p.uuidOf(st)
 			if seen := hr.Header.Get(storeHeader); changes && seen != "" && seen != uuid {
 				other = true
 				return nil
 			}
 			w.Header().Set(storeHeader, uuid)
-			if changes {
+			if r.st = st; changes {
 				err = r.mayWrite()
 			}
 			if err == nil && !r.readOnly && !p.mayBeWritten(r.ctx, st) {
