@@ -55,8 +55,8 @@ func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.
 	if err != nil {
 		return 0, err
 	}
-	if n = v.Add(model, vs.engine.Log().Applied(), live); n == 0 {
-		return 0, nil
+	if n, err = v.Add(model, vs.engine.Log().Applied(), live); err != nil || n == 0 {
+		return 0, err
 	}
 	return n, v.Save(f, at)
 }

@@ -43,7 +43,8 @@
 //
 // The text of a section (TextOf) has its headings and its lines, at most 8 KiB, and the template of the store's model
 // is applied to it as to the content of a memory. The vectors are those of one model, for one metric: with another
-// name or metric the view begins again without vectors.
+// name or metric the view begins again without vectors. All have one dimension: when vectors of another are added,
+// those before are dropped, and their texts are embedded again.
 //
 // # Cost
 //

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,7 +28,8 @@ import (
 const (
 	manifestName  = "manifest.json"
 	manifestMost  = 16 << 20
-	rowsMost      = 4 << 30
+	rowsMost      = 512 << 20 // 4 million notes of one section with paths of 90 bytes, or 16 million sections
+	dimensionMost = 1 << 20   // what max_embedding_dims may allow
 	formatVersion = 1
 	loadTries     = 8 // attempts while other processes replace the files
 	segmentMagic  = "VARVEMEA"
@@ -48,6 +50,8 @@ type manifest struct {
 	Rows      listing   `json:"rows"`
 	Segments  []listing `json:"segments"`
 	Check     string    `json:"check,omitempty"`
+
+	by vector.Metric // Metric
 }
 
 // listing is a file in the manifest.
@@ -88,10 +92,33 @@ func parseManifest(b []byte) (*manifest, error) {
 			return nil, fmt.Errorf("%w: lists %q", errs.ErrCorrupt, l.Name)
 		}
 	}
-	if m.Dimension < 0 || m.Next > 1<<62 {
+	if m.Dimension < 0 || m.Dimension > dimensionMost || m.Next > 1<<62 {
 		return nil, fmt.Errorf("%w: dimension %d, next %d", errs.ErrCorrupt, m.Dimension, m.Next)
 	}
+	if m.Rows.Bytes < len(rowsMagic) || m.Rows.Bytes > rowsMost {
+		return nil, fmt.Errorf("%w: rows of %d bytes", errs.ErrCorrupt, m.Rows.Bytes)
+	}
+	for _, l := range m.Segments {
+		if !l.holds(m.Dimension) {
+			return nil, fmt.Errorf("%w: lists a segment of %d vectors of %d dimensions and %d bytes", errs.ErrCorrupt,
+				l.Vectors, m.Dimension, l.Bytes)
+		}
+	}
+	var err error
+	if m.by, err = vector.ParseMetric(m.Metric); err != nil {
+		return nil, fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+	}
 	return m, nil
+}
+
+// holds reports whether a segment of so many vectors of a dimension has so many bytes. No number of a manifest makes it
+// overflow.
+func (l *listing) holds(dim int) bool {
+	if dim < 1 || l.Vectors < 1 || l.Bytes < headerBytes {
+		return false
+	}
+	one, all := int64(hashBytes+4*dim), int64(l.Bytes-headerBytes)
+	return all%one == 0 && all/one == int64(l.Vectors) && int64(l.Vectors) <= math.MaxUint32
 }
 
 // highest returns the highest number among file names.
@@ -220,7 +247,10 @@ func (m *Meanings) load(f *view.Folder, b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
 	}
-	rows, err := f.Read(has.Rows.Name, rowsMost)
+	rows, err := f.Read(has.Rows.Name, int64(has.Rows.Bytes))
+	if errors.Is(err, errs.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", errs.ErrCorrupt, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -238,7 +268,7 @@ func (m *Meanings) load(f *view.Folder, b []byte) error {
 		}
 		m.segs = append(m.segs, s)
 	}
-	m.model, m.by, m.dim, m.next = has.Model, has.Metric, has.Dimension, has.Next
+	m.model, m.by, m.dim, m.next = has.Model, has.by, has.Dimension, has.Next
 	if err := m.parseRows(rows); err != nil {
 		return fmt.Errorf("%s: %w", has.Rows.Name, err)
 	}
@@ -316,10 +346,14 @@ func (m *Meanings) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	has := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Model: m.model,
-		Metric: m.metric().String(), Cut: note.CutVersion, Rows: m.rows, Segments: []listing{}}
+		Metric: m.by.String(), Cut: note.CutVersion, Rows: m.rows, Segments: []listing{}}
 	m.next = max(m.next, 1+highest(names))
 	if m.change || m.rows.Name == "" {
 		b := m.encodeRows()
+		if len(b) > rowsMost {
+			return fmt.Errorf("%w: the rows of the sections of all notes have %d bytes, the limit is %d: divide or delete notes",
+				errs.ErrTooLarge, len(b), rowsMost)
+		}
 		has.Rows = listing{Name: hex(m.next) + "." + hex(at.LSN) + ".st", Bytes: len(b), Sum: hex(xxhash.Sum64(b))}
 		m.next++
 		if err := f.Write(has.Rows.Name, b); err != nil {
@@ -440,7 +474,7 @@ func (m *Meanings) write(f *view.Folder, g group, at uint64) (l listing, err err
 	}
 	for _, v := range g.added {
 		if m.keeps(v.Hash, m.seen, at) {
-			vecs = append(vecs, vec{v.Hash, m.metric().Row(nil, v.Vector)})
+			vecs = append(vecs, vec{v.Hash, m.by.Row(nil, v.Vector)})
 			if m.used[v.Hash] == 0 {
 				l.Seen = max(l.Seen, m.seen)
 			}

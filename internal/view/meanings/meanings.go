@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -47,8 +50,8 @@ type Meanings struct {
 	queue []Hash              // lacks in the order in which they came, and texts that are no longer in it
 
 	model string // of the vectors
-	by    string // their metric
-	dim   int    // 0: there are no vectors
+	by    vector.Metric
+	dim   int // 0: there are no vectors
 	segs  []*segment
 	added []Vector // vectors that are in no segment yet
 	seen  uint64   // the log position up to which the adding process had read
@@ -80,7 +83,7 @@ func newMeanings(eng *engine.Engine) *Meanings {
 func (m *Meanings) begin() {
 	m.notes, m.used, m.lacks = map[string]sections{}, map[Hash]int{}, map[Hash]section{}
 	m.queue = nil
-	m.model, m.by, m.dim, m.added, m.seen, m.next = m.storeModel(), m.metric().String(), 0, nil, 0, 1
+	m.model, m.by, m.dim, m.added, m.seen, m.next = m.storeModel(), m.metric(), 0, nil, 0, 1
 	m.rows, m.change, m.loaded, m.at = listing{}, true, nil, wal.Mark{}
 }
 
@@ -97,7 +100,7 @@ func (m *Meanings) Absent() bool {
 }
 
 // Outdated reports whether the vectors are by another model than those of the store, or for another metric.
-func (m *Meanings) Outdated() bool { return m.model != m.storeModel() || m.by != m.metric().String() }
+func (m *Meanings) Outdated() bool { return m.model != m.storeModel() || m.by != m.metric() }
 
 // OutdatedIn reports whether the files in a folder are Outdated, without loading them.
 func (m *Meanings) OutdatedIn(f *view.Folder) bool {
@@ -223,6 +226,23 @@ func (m *Meanings) set(path string, now sections) {
 			m.queue = append(m.queue, h)
 		}
 	}
+	if len(m.queue) > 2*len(m.lacks)+queueSpare { // where no embedder runs, nothing else makes it shorter
+		m.compact()
+	}
+}
+
+// queueSpare is how many texts that are no longer lacking a short queue may have.
+const queueSpare = 1024
+
+// compact removes from the queue what is no longer in lacks, and what it has twice.
+func (m *Meanings) compact() {
+	queue, has := make([]Hash, 0, len(m.lacks)), make(map[Hash]bool, len(m.lacks))
+	for _, h := range m.queue {
+		if _, ok := m.lacks[h]; ok && !has[h] {
+			queue, has[h] = append(queue, h), true
+		}
+	}
+	m.queue = queue
 }
 
 func (m *Meanings) drop(path string) {
@@ -258,24 +278,50 @@ func (m *Meanings) has(h Hash) bool {
 }
 
 // Add adds vectors of a model, which the next Save writes. seen is the log position up to which the caller has read.
-// Those of another model, and those that a text has already, are ignored. n is the number of the others.
-func (m *Meanings) Add(model string, seen uint64, list []Vector) (n int) {
+// Those of another model, and those that a text has already, are ignored. n is the number of the others. If they have
+// another dimension than the vectors before, which cannot be compared with them, those are dropped, and their texts
+// lack a vector again.
+func (m *Meanings) Add(model string, seen uint64, list []Vector) (n int, err error) {
 	if model != m.model {
-		return 0
-	}
-	for _, v := range list {
-		if m.dim == 0 {
-			m.dim = len(v.Vector)
-		}
-		if len(v.Vector) != m.dim || m.has(v.Hash) {
-			continue
-		}
-		m.added = append(m.added, v)
-		delete(m.lacks, v.Hash)
-		n++
+		return 0, nil
 	}
 	m.seen = max(m.seen, seen)
-	return n
+	err = vfs.Guard(func() error {
+		for _, v := range list {
+			if len(v.Vector) == 0 {
+				continue
+			}
+			if m.dim != 0 && len(v.Vector) != m.dim {
+				n = 0
+				if err := m.dropVectors(); err != nil {
+					return err
+				}
+			}
+			if m.dim = len(v.Vector); m.has(v.Hash) {
+				continue
+			}
+			m.added = append(m.added, v)
+			delete(m.lacks, v.Hash)
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// dropVectors removes all vectors, so that all texts lack one.
+func (m *Meanings) dropVectors() error {
+	m.added, m.dim, m.queue, m.loaded = nil, 0, nil, nil
+	clear(m.lacks)
+	for _, path := range slices.Sorted(maps.Keys(m.notes)) {
+		for i, h := range m.notes[path].hashes {
+			if _, ok := m.lacks[h]; !ok {
+				m.lacks[h] = section{path, i}
+				m.queue = append(m.queue, h)
+			}
+		}
+	}
+	return m.release()
 }
 
 // Close implements view.View.

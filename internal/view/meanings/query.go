@@ -217,7 +217,7 @@ func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n
 	err = q.with(ctx, func() error {
 		all = nil
 		f := q.files.Meanings
-		if f.Outdated() || f.dim != len(v) || f.by != metric.String() {
+		if f.Outdated() || f.dim != len(v) || f.by != metric {
 			return nil
 		}
 		scores, err := f.scores(ctx, vector.NewScorer(metric, v))
