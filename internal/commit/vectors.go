@@ -143,9 +143,7 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if !cm.fit {
 		return cm.vectors.OtherDimension("embedding", n, dim)
 	}
-	fitted := make([]float32, dim)
-	copy(fitted, m.Embedding)
-	m.Embedding = fitted
+	m.Embedding = Fit(m.Embedding, dim)
 	note := fmt.Sprintf("%d dimensions padded to %d", n, dim)
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
@@ -153,6 +151,16 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	cm.engine.Env().Logger.Warn("an embedding was padded or cut to the store's dimension", "id", m.ID, "what", note)
 	cm.engine.Env().Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
+}
+
+// Fit returns a vector of a dimension: v, or a copy of it that is cut or padded with zeros.
+func Fit(v []float32, dim int) []float32 {
+	if len(v) == dim {
+		return v
+	}
+	fitted := make([]float32, dim)
+	copy(fitted, v)
+	return fitted
 }
 
 // SetEmbedding sets the vector of a memory; nil removes it. If it replaces a vector, SetEmbedding also updates what is

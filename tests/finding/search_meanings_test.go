@@ -3,6 +3,8 @@ package finding
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -351,4 +353,118 @@ func TestMeaningsMerge(t *testing.T) {
 		t.Errorf("%d segments of one vector", n)
 	}
 	expectNear(t, st, e, "food", "n/"+strings.Repeat("x", 40)+".md:1-1")
+}
+
+// TestMeaningsOfDimension: when the embedder of the same model makes vectors of another dimension, all sections get new
+// ones, and are found by them.
+func TestMeaningsOfDimension(t *testing.T) {
+	dir, e := t.TempDir(), &topics{last: "sea"}
+	st := opened(t, dir, e.options())
+	write(t, st, "travel.md", travel)
+	pending(t, st)
+	expectNear(t, st, e, "train", "travel.md:1-3 Travel")
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wide := func(text string) []float32 { return append(e.vector(text), 0.01) }
+	o, n := e.options(), 0
+	o.Embed = func(_ context.Context, texts []string) (list [][]float32, err error) {
+		for _, text := range texts {
+			list, n = append(list, wide(text)), n+1
+		}
+		return list, nil
+	}
+	st = opened(t, dir, o)
+	write(t, st, "sea.md", "the sea")
+	pending(t, st)
+	for text, want := range map[string]string{"train": "travel.md:1-3 Travel", "sea": "sea.md:1-1"} {
+		if has := find(t, st, varve.Query{Vector: wide(text), MinScore: 0.6}); has != want {
+			t.Errorf("near %q: %s, want %s", text, has, want)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d texts of 3 sections were embedded", n)
+	}
+	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
+}
+
+// TestMeaningsRefused: sections that the embedder refuses do not hold up the others, and are not passed over silently.
+// An embedder that is down is not asked for each section.
+func TestMeaningsRefused(t *testing.T) {
+	e := &topics{last: "sea"}
+	tooLong, down, calls := errors.New("the text is too long"), errors.New("down"), 0
+	var is error
+	o := e.options()
+	o.EmbedBatch = 4
+	o.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
+		calls++
+		for _, text := range texts {
+			if is == down || is == tooLong && strings.Contains(text, "long") {
+				return nil, is
+			}
+		}
+		return e.embed(ctx, texts)
+	}
+	st := opened(t, t.TempDir(), o)
+	for i, text := range []string{"train", "long sea", "food", "long train", "food and food", "money"} {
+		write(t, st, fmt.Sprint(i, ".md"), text)
+	}
+	is = tooLong
+	_, err := st.Vectors().EmbedPending(t.Context())
+	if !errors.Is(err, tooLong) || !strings.Contains(err.Error(), "refused 2 texts of sections") {
+		t.Error(err)
+	}
+	expectNear(t, st, e, "train", "0.md:1-1")
+	expectNear(t, st, e, "food", "2.md:1-1, 4.md:1-1")
+	expectNear(t, st, e, "money", "5.md:1-1")
+	is, calls = down, 0
+	_, err = st.Vectors().EmbedPending(t.Context())
+	if !errors.Is(err, down) || strings.Contains(err.Error(), "refused") {
+		t.Error(err)
+	}
+	if calls != 2 {
+		t.Errorf("an embedder that is down was called %d times", calls)
+	}
+	is = nil
+	pending(t, st)
+	expectNear(t, st, e, "train", "0.md:1-1, 3.md:1-1")
+	expectNear(t, st, e, "sea", "1.md:1-1")
+}
+
+// TestMeaningsFitted: with VectorFit the vectors of sections get the store's dimension, as those of memories do.
+func TestMeaningsFitted(t *testing.T) {
+	e := &topics{last: "sea"}
+	o := e.options()
+	o.VectorFit = true
+	st := opened(t, t.TempDir(), o)
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "memory", Embedding: []float32{0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, st, "travel.md", travel)
+	pending(t, st)
+	if has := find(t, st, varve.Query{Vector: []float32{1, 0}, MinScore: 0.6}); has != "travel.md:1-3 Travel" {
+		t.Errorf("near the first: %s", has)
+	}
+}
+
+// TestMeaningsUnread: a note whose section cannot be read, here since a user has changed the file, does not hold up the
+// others, however few are embedded at a time.
+func TestMeaningsUnread(t *testing.T) {
+	dir, e := t.TempDir(), &topics{last: "sea"}
+	o := e.options()
+	o.EmbedBatch = 1
+	st := opened(t, dir, o)
+	write(t, st, "money.md", "money")
+	pending(t, st) // makes the files
+	write(t, st, "a.md", "the train")
+	write(t, st, "b.md", "the sea")
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "notes", "a.md"), []byte("some food"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pending(t, st)
+	expectNear(t, st, e, "sea", "b.md:1-1")
+	expectNear(t, st, e, "train", "")
 }

@@ -122,9 +122,16 @@ type Text struct {
 	Text string
 }
 
+// Lacks has texts of sections without a vector.
+type Lacks struct {
+	Made   bool // the files of the view exist; without them nothing is known to lack a vector
+	Texts  []Text
+	Unread []Hash // of texts whose notes could not be read, or have another text by now
+}
+
 // Lacking returns texts of sections without a vector, at most as many as asked for, and without those for which skip
-// returns true. made reports that the files of the view exist; without them nothing is known to lack a vector.
-func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (list []Text, made bool, err error) {
+// returns true.
+func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l Lacks, err error) {
 	type wanted struct {
 		Hash
 		section
@@ -132,7 +139,7 @@ func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (li
 	var some []wanted
 	err = q.with(ctx, func() error {
 		f := &q.files
-		made, some = f.there || f.Absent(), nil
+		l.Made, some = f.there || f.Absent(), nil
 		queue, chosen := f.queue[:0], map[Hash]bool{}
 		for _, h := range f.queue {
 			at, ok := f.lacks[h]
@@ -156,15 +163,32 @@ func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (li
 	for _, w := range some {
 		v, ferr := q.eng.Find(ctx, q.eng.Kinds().Notes, w.path, true)
 		if cerr := ctx.Err(); cerr != nil {
-			return nil, made, cerr
+			return Lacks{}, cerr
 		}
-		if sections := note.Sections(v.Doc); ferr == nil && w.i < len(sections) {
-			if text := TextOf(v.Doc, &sections[w.i]); hashOf(text) == w.Hash {
-				list = append(list, Text{w.Hash, text})
-			}
+		if vfs.IsStarved(ferr) || vfs.IsUnopened(ferr) || errors.Is(ferr, errs.ErrClosed) {
+			return Lacks{}, ferr // it says nothing of this note
+		}
+		text, ok := "", false
+		if ferr == nil {
+			text, ok = textIn(v.Doc, w.i, w.Hash)
+		}
+		if ok {
+			l.Texts = append(l.Texts, Text{w.Hash, text})
+		} else {
+			l.Unread = append(l.Unread, w.Hash)
 		}
 	}
-	return list, made, err
+	return l, err
+}
+
+// textIn returns the text of section i of a note, if it has that hash.
+func textIn(doc []byte, i int, want Hash) (text string, ok bool) {
+	sections := note.Sections(doc)
+	if i >= len(sections) {
+		return "", false
+	}
+	text = TextOf(doc, &sections[i])
+	return text, hashOf(text) == want
 }
 
 // one returns the first section that has a text.
