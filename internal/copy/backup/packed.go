@@ -50,7 +50,15 @@ type packedForm struct {
 	sum    hash.Hash // of the bytes of the file
 	size   int64
 	lists  []*spool
-	again  bool // the computed vectors were copied before
+	again  bool            // the computed vectors were copied before
+	copied []copiedSegment // nil if readBack reads the log in the file
+}
+
+// copiedSegment is a file of the log as it was written.
+type copiedSegment struct {
+	name string
+	read func(out io.WriterAt) error
+	sum  [sha256.Size]byte
 }
 
 func newPacked(s *Source, t target, o repair.BackupOptions) (form, error) {
@@ -199,8 +207,31 @@ func (f *packedForm) segment(name string, write func(out io.WriterAt) error) err
 		s.Drop()
 		return err
 	}
-	_, _, err = s.Commit()
+	_, sum, err := s.Commit()
+	if err == nil && (f.seal != nil || f.out == nil) {
+		f.copied = append(f.copied, copiedSegment{name: name, read: write, sum: sum})
+	}
 	return err
+}
+
+// checkSegments copies the log again, and compares the bytes with those that were written. It is called after the log
+// was verified: a segment that was read wrongly, or recycled while it was copied because nothing holds the log of a
+// read-only store, differs.
+func (f *packedForm) checkSegments(ctx context.Context) error {
+	for _, c := range f.copied {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sum := sha256.New()
+		if err := c.read(&inOrder{w: sum}); err != nil {
+			return fmt.Errorf("copying %s again: %w", c.name, err)
+		}
+		if !bytes.Equal(sum.Sum(nil), c.sum[:]) {
+			return damagedBackup(backupWAL+"/"+c.name, errors.New("two copies of the segment differ: the log changed "+
+				"while it was copied, or was read wrongly → repeat the backup"))
+		}
+	}
+	return nil
 }
 
 func (f *packedForm) file(name string, data []byte) error {
@@ -210,10 +241,13 @@ func (f *packedForm) file(name string, data []byte) error {
 // check does nothing: finish reads the file again.
 func (f *packedForm) check(context.Context, *repair.BackupInfo) error { return nil }
 
-// log returns the log of the store, which is held: the copy of it cannot be read yet.
+// log returns the log of the store: the copy of it cannot be read yet. checkSegments or readBack compare it later.
 func (f *packedForm) log(*repair.BackupInfo) *past.Log { return f.s.Log.Past() }
 
 func (f *packedForm) finish(ctx context.Context, info *repair.BackupInfo, manifest []byte, _ []string) error {
+	if err := f.checkSegments(ctx); err != nil {
+		return fmt.Errorf("verifying the copied log: %w", err)
+	}
 	for _, s := range f.lists {
 		if err := f.unspool(ctx, s); err != nil {
 			return err
@@ -274,7 +308,7 @@ func (f *packedForm) unspool(ctx context.Context, s *spool) error {
 }
 
 // readBack reads the file again from the disk. Of a sealed backup it compares the bytes, because only the owner of the
-// identity can open it; each block was compared before it was sealed.
+// identity can open it; each block, and the log, was compared before it was sealed.
 func (f *packedForm) readBack(ctx context.Context, info *repair.BackupInfo) error {
 	h := sha256.New()
 	b := make([]byte, copyPiece)
