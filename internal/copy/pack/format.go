@@ -33,6 +33,10 @@ const (
 	listRatio = 64
 	listFree  = 64 << 10 // a block of the list may have this many plain bytes whatever its packed size is
 
+	// filesRatio is how many files a packed copy may have for each of its bytes. Entries of empty files whose names are
+	// alike have less than a byte each.
+	filesRatio = 4
+
 	entryTail = 8 + sha256.Size
 )
 
@@ -129,7 +133,7 @@ func parseTrailer(b []byte, size int64) (t trailer, err error) {
 	t.header = le.Uint64(b[48:])
 	copy(t.sum[:], b[64:])
 	if t.size != size || t.list < headerSize || t.table < t.list || t.table > at || le.Uint64(b[56:]) != 0 ||
-		t.blocks > size/blockHead || t.files > size || t.bytes > t.blocks*BlockSize {
+		t.blocks > size/blockHead || t.files > filesRatio*size || t.bytes > t.blocks*BlockSize {
 		return t, damaged(at, fmt.Errorf("impossible trailer: %d bytes expected", t.size))
 	}
 	return t, nil
