@@ -103,7 +103,14 @@ func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 		return nil, err
 	}
 	b, err := json.MarshalIndent(i, "", "  ")
-	return append(b, '\n'), err
+	if err != nil {
+		return nil, err
+	}
+	if b = append(b, '\n'); len(b) > places.BackupMost {
+		return nil, fmt.Errorf("writing %s: %w: it would have %d bytes, of which at most %d are read, and name %d damaged "+
+			"files → repair the store first", repair.BackupName, errs.ErrTooLarge, len(b), places.BackupMost, len(i.Damaged))
+	}
+	return b, nil
 }
 
 // ReadInfo reads the description of a backup. The error matches errs.ErrNoStore if the folder is

@@ -114,7 +114,7 @@ func (f *packedForm) begin(info *repair.BackupInfo, _ []string) error {
 	if err != nil {
 		return err
 	}
-	f.w, err = pack.NewWriter(to, pack.Header{Store: info.Store, LSN: from.LSN, Chain: from.Sum}, workersMost)
+	f.w, err = pack.NewWriter(to, pack.Header{Store: info.Store, LSN: from.LSN, Chain: from.Sum}, workersMost, validName)
 	return err
 }
 

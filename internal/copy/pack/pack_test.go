@@ -30,7 +30,7 @@ type content struct {
 func packed(t testing.TB, files []content) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := NewWriter(&out, Header{Store: [16]byte{1, 2}, LSN: 7, Chain: 9}, 2)
+	w, err := NewWriter(&out, Header{Store: [16]byte{1, 2}, LSN: 7, Chain: 9}, 2, anyName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -508,7 +508,7 @@ func TestWriterFails(t *testing.T) {
 	files := mixed(6)
 	size := len(packed(t, files))
 	for left := 0; left < size; left += size / 37 {
-		w, err := NewWriter(&full{left}, Header{}, 2)
+		w, err := NewWriter(&full{left}, Header{}, 2, anyName)
 		for _, f := range files {
 			if err == nil {
 				err = w.Add(f.name, f.mark, f.mtime, f.data, sha256.Sum256(f.data))
@@ -526,7 +526,7 @@ func TestWriterFails(t *testing.T) {
 // TestWriterMisused verifies that files of an unknown size are ended before the next begins.
 func TestWriterMisused(t *testing.T) {
 	t.Parallel()
-	w, err := NewWriter(io.Discard, Header{}, 1)
+	w, err := NewWriter(io.Discard, Header{}, 1, anyName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,5 +551,60 @@ func TestWriterMisused(t *testing.T) {
 	}
 	if err := w.Add("c", 0, time.Time{}, nil, [32]byte{}); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// TestWriterRefusesNames verifies that the writer refuses a name that the reader refuses, and one that it has.
+func TestWriterRefusesNames(t *testing.T) {
+	t.Parallel()
+	valid := func(name string) error {
+		if strings.HasPrefix(name, "no/") {
+			return errors.New("not this")
+		}
+		return nil
+	}
+	var out bytes.Buffer
+	w, err := NewWriter(&out, Header{}, 2, valid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(name string) error {
+		s, err := w.Create(name, ' ', time.Time{})
+		if err == nil {
+			_, _, err = s.Commit()
+		}
+		return errors.Join(err, w.Add(name+"+", ' ', time.Time{}, nil, sha256.Sum256(nil)))
+	}
+	const files = 30000 // more than a block of the list has
+	for i := range files {
+		if err := add(fmt.Sprint("f/", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.lists) == 0 {
+		t.Fatal("the list has one block")
+	}
+	for _, name := range []string{"no/1", "f/0", "f/3+", fmt.Sprint("f/", files-1)} {
+		if _, err := w.Create(name, ' ', time.Time{}); !errors.Is(err, errs.ErrInvalid) {
+			t.Errorf("creating %s: %v", name, err)
+		}
+		if err := w.Add(name, ' ', time.Time{}, nil, [32]byte{}); !errors.Is(err, errs.ErrInvalid) {
+			t.Errorf("adding %s: %v", name, err)
+		}
+	}
+	s, err := w.Create("dropped", ' ', time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Drop()
+	if err := add("dropped"); err != nil { // a file that was given up is not in the copy
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Open(bytes.NewReader(out.Bytes()), int64(out.Len()), "x", valid)
+	if err != nil || len(p.Damage()) > 0 || p.Files() != 2*files+2 {
+		t.Fatal(p, err)
 	}
 }

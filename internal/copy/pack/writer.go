@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"math"
@@ -33,7 +34,10 @@ type Writer struct {
 	list    []byte   // the block of the list that is filled
 	lists   [][]byte // the blocks of the list, as they are written
 	table   []byte
-	file    *stream // the file that is written piece by piece
+	valid   func(name string) error
+	seed    maphash.Seed
+	names   map[uint64]bool // hashes of the names in the list
+	file    *stream         // the file that is written piece by piece
 	t       trailer
 	err     error // the first error; everything after it fails
 }
@@ -46,8 +50,9 @@ type block struct {
 	done  chan struct{}
 }
 
-// NewWriter writes the header. workers is the number of blocks that are compressed at the same time.
-func NewWriter(w io.Writer, h Header, workers int) (*Writer, error) {
+// NewWriter writes the header. workers is the number of blocks that are compressed at the same time. valid returns an
+// error for a name that a copy cannot have; give Open the same function.
+func NewWriter(w io.Writer, h Header, workers int, valid func(name string) error) (*Writer, error) {
 	enc, err := newEncoder(workers)
 	if err != nil {
 		return nil, err
@@ -56,7 +61,8 @@ func NewWriter(w io.Writer, h Header, workers int) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	pw := &Writer{w: w, workers: workers, enc: enc, dec: dec, header: h.encode()}
+	pw := &Writer{w: w, workers: workers, enc: enc, dec: dec, header: h.encode(), valid: valid, seed: maphash.MakeSeed(),
+		names: map[uint64]bool{}}
 	pw.t.header = xxhash.Sum64(pw.header)
 	pw.write(pw.header)
 	return pw, pw.err
@@ -95,7 +101,44 @@ func (w *Writer) ready(name string) error {
 	case name == "" || len(name) > NameMost:
 		return fmt.Errorf("writing to a packed copy: a name of %d bytes: %w", len(name), errs.ErrInvalid)
 	}
-	return nil
+	if err := w.valid(name); err != nil {
+		return fmt.Errorf("writing %.200q to a packed copy: %w: %w", name, errs.ErrInvalid, err)
+	}
+	twice, err := w.contains(name)
+	if err == nil && twice {
+		err = fmt.Errorf("writing %.200q to a packed copy: %w: the copy has a file of this name", name, errs.ErrInvalid)
+	}
+	return err
+}
+
+// contains reports whether a name is in the list. It reads the list only if it has a name of the same hash.
+func (w *Writer) contains(name string) (bool, error) {
+	if !w.names[maphash.String(w.seed, name)] {
+		return false, nil
+	}
+	for _, b := range w.lists {
+		plain, err := unpack(w.dec, b[:blockHead], b[blockHead:], nil, -1)
+		if err != nil {
+			return false, err
+		}
+		if contains(plain, name) {
+			return true, nil
+		}
+	}
+	return contains(w.list, name), nil
+}
+
+// contains reports whether a block of the list has an entry of a name.
+func contains(list []byte, name string) bool {
+	for at := 0; at < len(list); {
+		var f File
+		n := parseEntry(list[at:], &f)
+		if n == 0 || f.Name == name {
+			return n > 0
+		}
+		at += n
+	}
+	return false
 }
 
 // begin sets where a file of a size begins.
@@ -162,6 +205,7 @@ func (w *Writer) enter(f *File) error {
 	if y := f.Mtime.Year(); !f.Mtime.IsZero() && (y < 1679 || y > 2261) {
 		f.Mtime = time.Time{}
 	}
+	w.names[maphash.String(w.seed, f.Name)] = true
 	n := len(w.list)
 	w.list = appendEntry(w.list, f)
 	if len(w.list) > BlockSize {
