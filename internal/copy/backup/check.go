@@ -129,6 +129,19 @@ func isListed(name string) bool {
 	return k != nil && base != "" && places.Local(name) == nil && (k.Tree() || !strings.Contains(base, "/"))
 }
 
+// documentMost returns the maximum number of bytes of a file that is listed: what a store reads of its kind.
+func documentMost(name string) int64 {
+	folder, _, _ := strings.Cut(name, "/")
+	switch k := kind.Filing(folder); {
+	case k == nil || k == kind.Scopes:
+		return places.DocumentMost
+	case k.MostBytes > 0:
+		return k.MostBytes
+	default:
+		return places.StoredMost
+	}
+}
+
 // listedFile is a line of files.sha256.
 type listedFile struct {
 	name  string // path in the backup, such as memories/x.json
@@ -145,7 +158,7 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	}
 	var b []byte
 	if err == nil {
-		b, err = vfs.ReadText(fsys, path, places.DocumentMost)
+		b, err = vfs.ReadText(fsys, path, documentMost(f.name))
 	}
 	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
 		return nil, info, damagedBackup(f.name, err)

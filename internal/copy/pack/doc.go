@@ -62,9 +62,10 @@
 // # Invariants
 //
 // A reader trusts no size: a block has at most 1 MiB, a list at most listRatio times its packed bytes, and no two files
-// share a byte, so all files together have at most 1 MiB a block. Names pass the function that Open gets; a name that
-// appears twice is damage. What the checksums cover and is still impossible is damage too, an
-// *errs.CorruptionError.
+// share a byte, so all files together have at most 1 MiB a block. While the list is read, its files are counted: it has
+// at most the number in the trailer, or if that is damaged filesRatio for each byte of the packed copy. Names pass the
+// function that Open gets; a name that appears twice is damage. The writer refuses both. What the checksums cover and
+// is still impossible is damage too, an *errs.CorruptionError.
 //
 // A damaged block costs the files in it, and a damaged block of the list the files that it names; a damaged trailer
 // costs nothing, for the blocks can be followed from the header (Reader.Damage).

@@ -608,3 +608,48 @@ func TestWriterRefusesNames(t *testing.T) {
 		t.Fatal(p, err)
 	}
 }
+
+// TestListBomb verifies that a list of far more names than the copy has room for is refused at its first block: names
+// that are the same, names that are repeated in each block, and a list longer than the trailer says.
+func TestListBomb(t *testing.T) {
+	t.Parallel()
+	enc, _ := newEncoder(1)
+	dec, _ := newDecoder(1)
+	defer dec.Close()
+	forged := func(files int64, blocks, entries int, name func(i int) string) []byte {
+		var plain []byte
+		for i := range entries {
+			plain = appendEntry(plain, &File{Name: name(i)})
+		}
+		block, err := appendBlock(nil, listBlock, plain, enc, dec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Header{}
+		b := h.encode()
+		header := xxhash.Sum64(b)
+		list := bytes.Repeat(block, blocks)
+		b = append(b, list...)
+		if files == 0 { // no trailer
+			return b
+		}
+		tr := trailer{list: headerSize, table: int64(len(b)), files: files, size: int64(len(b) + trailerSize),
+			header: header, sum: sha256.Sum256(list)}
+		return append(b, tr.encode()...)
+	}
+	same := func(int) string { return "memories/x.json" }
+	short := func(i int) string { return fmt.Sprint(i) }
+	for what, b := range map[string][]byte{
+		"one name":                      forged(100<<10, 2000, 1000, same),
+		"one name, without a trailer":   forged(0, 2000, 1000, same),
+		"more files than the trailer's": forged(10, 200, 1000, short),
+	} {
+		c := &counter{ReaderAt: bytes.NewReader(b)}
+		if _, err := Open(c, int64(len(b)), "x", anyName); !errors.Is(err, errs.ErrCorrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if c.n > int64(len(b))/20 {
+			t.Errorf("%s: %d of %d bytes were read before it was refused", what, c.n, len(b))
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"iter"
@@ -21,9 +22,6 @@ import (
 // cached is the number of blocks of bodies that a reader keeps decompressed.
 const cached = 4
 
-// collisionsMost is the maximum number of pairs of different names with the same hash: more are made on purpose.
-const collisionsMost = 8
-
 // Reader reads a packed copy. Its methods may be called concurrently.
 type Reader struct {
 	r      io.ReaderAt
@@ -36,7 +34,10 @@ type Reader struct {
 	plain  []int   // their plain bytes
 	full   []int   // the number of full blocks from each on
 	lists  []listed
-	refs   []ref // by hash
+	seed   maphash.Seed   // of the hashes of names: nobody can choose names of the same hash
+	refs   []ref          // by hash
+	most   int64          // the maximum number of files
+	seen   map[uint64]int // while the list is read: offsets in the block by hash
 	bytes  int64
 	last   struct{ block, offset int } // the end of the last file of the list
 
@@ -70,7 +71,8 @@ func Is(b []byte) bool { return len(b) >= len(magic) && string(b[:len(magic)]) =
 //
 // Damage in the parts that Open reads is an error only if nothing can be read: see Damage.
 func Open(r io.ReaderAt, size int64, name string, valid func(name string) error) (*Reader, error) {
-	p := &Reader{r: r, size: size, name: name, blocks: map[int][]byte{}, bad: map[int]error{}}
+	p := &Reader{r: r, size: size, name: name, seed: maphash.MakeSeed(), most: filesRatio * size, seen: map[uint64]int{},
+		blocks: map[int][]byte{}, bad: map[int]error{}}
 	p.decoders.New = func() any {
 		d, err := newDecoder(1)
 		if err != nil { // only wrong options fail
@@ -109,6 +111,8 @@ func Open(r io.ReaderAt, size int64, name string, valid func(name string) error)
 	}
 	if terr != nil {
 		t = trailer{list: -1}
+	} else {
+		p.most = t.files
 	}
 	if err := p.table(&t); err != nil {
 		return nil, err
@@ -308,6 +312,7 @@ func (p *Reader) list(t *trailer, ended bool, valid func(string) error) error {
 		}
 		at = next
 	}
+	p.seen = nil
 	slices.SortFunc(p.refs, func(a, b ref) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.page, b.page), cmp.Compare(a.at, b.at))
 	})
@@ -331,6 +336,7 @@ func (p *Reader) list(t *trailer, ended bool, valid func(string) error) error {
 // enter adds the entries of a block of the list at an offset to the index.
 func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
 	p.lists = append(p.lists, listed{at: at, plain: len(b)})
+	clear(p.seen)
 	for pos := 0; pos < len(b); {
 		var f File
 		n := parseEntry(b[pos:], &f)
@@ -347,7 +353,18 @@ func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
 		if f.Size > 0 {
 			p.last.block, p.last.offset = block, offset
 		}
-		p.refs = append(p.refs, ref{xxhash.Sum64String(f.Name), int32(len(p.lists) - 1), int32(pos)})
+		hash := maphash.String(p.seed, f.Name)
+		if before, ok := p.seen[hash]; ok {
+			var same File
+			if parseEntry(b[before:], &same); same.Name == f.Name {
+				return damaged(at, fmt.Errorf("the list has %.200q twice", f.Name))
+			}
+		}
+		p.seen[hash] = pos
+		if int64(len(p.refs)) >= p.most {
+			return damaged(at, fmt.Errorf("the list has more than %d files", p.most))
+		}
+		p.refs = append(p.refs, ref{hash, int32(len(p.lists) - 1), int32(pos)})
 		p.bytes += f.Size
 		pos += n
 	}
@@ -356,7 +373,6 @@ func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
 
 // distinct returns an error if a name is twice in the list.
 func (p *Reader) distinct() error {
-	same := 0
 	for i := 1; i < len(p.refs); i++ {
 		if p.refs[i].hash != p.refs[i-1].hash {
 			continue
@@ -365,7 +381,7 @@ func (p *Reader) distinct() error {
 		if err := errors.Join(p.entry(p.refs[i-1], &a), p.entry(p.refs[i], &b)); err != nil {
 			return err
 		}
-		if same++; a.Name == b.Name || same > collisionsMost {
+		if a.Name == b.Name {
 			return p.named(damaged(-1, fmt.Errorf("the list has %.200q twice", b.Name)))
 		}
 	}
@@ -434,7 +450,7 @@ func (p *Reader) All() iter.Seq2[File, error] {
 
 // Lookup returns the file of a name; fs.ErrNotExist if there is none.
 func (p *Reader) Lookup(name string) (f File, err error) {
-	hash := xxhash.Sum64String(name)
+	hash := maphash.String(p.seed, name)
 	i, _ := slices.BinarySearchFunc(p.refs, hash, func(r ref, h uint64) int { return cmp.Compare(r.hash, h) })
 	for ; i < len(p.refs) && p.refs[i].hash == hash; i++ {
 		if err := p.entry(p.refs[i], &f); err != nil {
