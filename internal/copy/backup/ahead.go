@@ -12,6 +12,8 @@ const (
 	fewDocuments = 256
 	// aheadMost is how many results wait for those before them.
 	aheadMost = 64
+	// aheadBytes is the number of bytes of results that wait, above which workers begin nothing new.
+	aheadBytes = 32 << 20
 )
 
 // workersFor returns how many workers copy or verify a number of documents.
@@ -26,21 +28,33 @@ func workersFor(n int64) int {
 type ahead[K, V any] struct {
 	work    func(K) (V, error)
 	take    func(K, V, error) error
+	size    func(V) int64
 	jobs    chan *job[K, V] // nil: there are no workers
 	pending []*job[K, V]
+	added   int // number of values that were added
 	ended   sync.WaitGroup
+
+	mu     sync.Mutex
+	change sync.Cond // of the following
+	held   int64     // bytes of the results that wait
+	taken  int       // number of results that were taken
+	closed bool
 }
 
 type job[K, V any] struct {
-	key   K
-	value V
-	err   error
-	done  chan struct{}
+	number int
+	key    K
+	value  V
+	err    error
+	done   chan struct{}
 }
 
-// newAhead starts the workers, which close ends. The caller of add, finish and close also calls take.
-func newAhead[K, V any](workers int, work func(K) (V, error), take func(K, V, error) error) *ahead[K, V] {
-	a := &ahead[K, V]{work: work, take: take}
+// newAhead starts the workers, which close ends. The caller of add, finish and close also calls take. size
+// returns the number of bytes of a result: those that wait have little more than aheadBytes.
+func newAhead[K, V any](workers int, size func(V) int64, work func(K) (V, error),
+	take func(K, V, error) error) *ahead[K, V] {
+	a := &ahead[K, V]{work: work, take: take, size: size}
+	a.change.L = &a.mu
 	if workers <= 1 {
 		return a
 	}
@@ -48,12 +62,32 @@ func newAhead[K, V any](workers int, work func(K) (V, error), take func(K, V, er
 	for range workers {
 		a.ended.Go(func() {
 			for j := range a.jobs {
-				j.value, j.err = a.work(j.key)
+				if a.mayBegin(j.number) {
+					j.value, j.err = a.work(j.key)
+					a.hold(a.size(j.value))
+				}
 				close(j.done)
 			}
 		})
 	}
 	return a
+}
+
+// mayBegin waits until there is room for another result. The result that is taken next never waits for those behind it.
+// mayBegin returns false after close.
+func (a *ahead[K, V]) mayBegin(number int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.held > aheadBytes && number != a.taken && !a.closed {
+		a.change.Wait()
+	}
+	return !a.closed
+}
+
+func (a *ahead[K, V]) hold(n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held += n
 }
 
 // add gives a value to the workers. It may take earlier results, and returns the first error of that.
@@ -67,7 +101,8 @@ func (a *ahead[K, V]) add(key K) error {
 			return err
 		}
 	}
-	j := &job[K, V]{key: key, done: make(chan struct{})}
+	j := &job[K, V]{number: a.added, key: key, done: make(chan struct{})}
+	a.added++
 	a.pending = append(a.pending, j)
 	a.jobs <- j
 	return nil
@@ -75,9 +110,16 @@ func (a *ahead[K, V]) add(key K) error {
 
 func (a *ahead[K, V]) takeFirst() error {
 	j := a.pending[0]
+	a.pending[0] = nil // the array is used on, and would keep the result
 	a.pending = a.pending[1:]
 	<-j.done
-	return a.take(j.key, j.value, j.err)
+	err := a.take(j.key, j.value, j.err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held -= a.size(j.value)
+	a.taken++
+	a.change.Broadcast()
+	return err
 }
 
 // finish takes all results.
@@ -95,6 +137,10 @@ func (a *ahead[K, V]) close() {
 	if a.jobs == nil {
 		return
 	}
+	a.mu.Lock()
+	a.closed = true
+	a.change.Broadcast()
+	a.mu.Unlock()
 	for len(a.jobs) > 0 { // what no worker has begun
 		select {
 		case <-a.jobs:

@@ -264,7 +264,8 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 	ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error),
 	count *int64) error {
 	began, folder := false, k.Folder
-	ahead := newAhead(workersFor(b.s.Count), func(id string) (c copied, err error) {
+	size := func(c copied) int64 { return int64(len(c.Bytes)) }
+	ahead := newAhead(workersFor(b.s.Count), size, func(id string) (c copied, err error) {
 		if c.Document, err = read(ctx, id); err != nil {
 			return c, err
 		}

@@ -91,7 +91,8 @@ func checkOwnLog(ctx context.Context, fsys vfs.FS, dir string, info *repair.Back
 func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.BackupInfo,
 	progress func(done, total int64), fault func(error) error) error {
 	n := int64(0)
-	ahead := newAhead(workersFor(filesOf(info)), func(f listedFile) (struct{}, error) {
+	nothing := func(struct{}) int64 { return 0 }
+	ahead := newAhead(workersFor(filesOf(info)), nothing, func(f listedFile) (struct{}, error) {
 		_, _, err := f.read(fsys, dir)
 		return struct{}{}, err
 	}, func(_ listedFile, _ struct{}, err error) error {
