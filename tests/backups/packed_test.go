@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fixture"
@@ -194,6 +195,19 @@ func TestPackedRefused(t *testing.T) {
 	}
 	if last := st.Admin().LastBackup(); last.Before(info.Made.Add(-1e9)) {
 		t.Errorf("the last backup was made %v, according to the store %v", info.Made, last)
+	}
+	whole, err := os.ReadFile(filepath.Join(backups, "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, later := filepath.Join(backups, "half"), info.Made.Add(time.Hour)
+	for _, size := range []int{len(whole) - 1, len(whole) / 2, 64, 7} {
+		if err := errors.Join(os.WriteFile(half, whole[:size], 0o600), os.Chtimes(half, later, later)); err != nil {
+			t.Fatal(err)
+		}
+		if last := st.Admin().LastBackup(); !last.Before(later) {
+			t.Errorf("the first %d of %d bytes of a backup count as one", size, len(whole))
+		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(above, "*.partial*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -139,8 +139,8 @@ func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
 
 func isSealed(head []byte) bool { return strings.HasPrefix(string(head), sealedMagic) }
 
-// PackedTime returns the time of a file that begins as a packed backup does, sealed or not; the zero time for anything
-// else.
+// PackedTime returns the time of a file that begins and ends as a packed backup does, or begins as a sealed one; the
+// zero time for anything else, such as half a packed backup.
 func PackedTime(fsys vfs.FS, at string) time.Time {
 	info, err := fsys.Stat(at)
 	if err != nil || !info.Mode.IsRegular() {
@@ -153,7 +153,7 @@ func PackedTime(fsys vfs.FS, at string) time.Time {
 	defer f.Close()
 	head := make([]byte, 64)
 	n, _ := f.ReadAt(head, 0)
-	if head = head[:n]; !isSealed(head) && !pack.Is(head) {
+	if head = head[:n]; !isSealed(head) && !(pack.Is(head) && pack.Ends(f, info.Size)) {
 		return time.Time{}
 	}
 	return info.Mtime
