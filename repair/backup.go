@@ -127,7 +127,8 @@ type BackupOptions struct {
 }
 
 // Unseal opens a packed backup that BackupOptions.Seal has encrypted. It returns a reader of the plain text, and the
-// size of that. The library age has such a function: age.DecryptReaderAt.
+// size of that. Its errors, and those of the reader, wrap the errors of sealed: the others are damage. The library age
+// has such a function: age.DecryptReaderAt.
 type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, plainSize int64, err error)
 
 // RestoreReport is the result of a restore.

@@ -77,11 +77,14 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Uns
 	case unseal == nil:
 		return nil, fmt.Errorf("%s is sealed: %w → name the file with the identity that opens it", at, errs.ErrInvalid)
 	default:
-		below := &failing{f: f}
-		if r, size, err = unseal(below, size); err != nil {
+		r, size, err = unseal(failing{f}, size)
+		if failed := (*readError)(nil); errors.As(err, &failed) {
+			return nil, fmt.Errorf("reading the sealed backup %s: %w", at, failed.err)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("opening the sealed backup %s: %w", at, err)
 		}
-		r = &unsealed{r, below, filepath.Base(at)}
+		r = &unsealed{r, filepath.Base(at)}
 	}
 	if !isSealed(head) && !pack.Is(head) && !pack.Ends(f, size) {
 		return nil, fmt.Errorf("%s: %w: it is neither a folder made by a backup nor a packed backup", at, errs.ErrNoStore)
@@ -98,19 +101,19 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Uns
 	return p, nil
 }
 
-// failing is a file that remembers an error of reading it.
-type failing struct {
-	f   vfs.File
-	mu  sync.Mutex
-	err error
-}
+// readError is an error of reading the file below a seal. What opens the seal wraps it.
+type readError struct{ err error }
 
-func (f *failing) ReadAt(b []byte, off int64) (int, error) {
-	n, err := f.f.ReadAt(b, off)
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
+
+// failing is a file whose errors are readErrors.
+type failing struct{ io.ReaderAt }
+
+func (f failing) ReadAt(b []byte, off int64) (int, error) {
+	n, err := f.ReaderAt.ReadAt(b, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		f.mu.Lock()
-		f.err = err
-		f.mu.Unlock()
+		err = &readError{err}
 	}
 	return n, err
 }
@@ -118,8 +121,7 @@ func (f *failing) ReadAt(b []byte, off int64) (int, error) {
 // unsealed is the plain text of a sealed file. Bytes that do not open, though the file can be read, are damage.
 type unsealed struct {
 	io.ReaderAt
-	below *failing
-	name  string
+	name string
 }
 
 func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
@@ -127,11 +129,8 @@ func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
 	}
-	u.below.mu.Lock()
-	defer u.below.mu.Unlock()
-	if failed := u.below.err; failed != nil {
-		u.below.err = nil
-		return n, failed
+	if failed := (*readError)(nil); errors.As(err, &failed) {
+		return n, failed.err
 	}
 	return n, &errs.CorruptionError{Path: u.name, Offset: -1,
 		Err: fmt.Errorf("the seal does not open at byte %d of what is sealed: %w", off, err)}

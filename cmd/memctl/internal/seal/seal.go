@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"filippo.io/age"
 
@@ -56,13 +57,31 @@ func Identities(file string) (varve.Unseal, error) {
 			"be decrypted first (age -d)", file, varve.ErrInvalid, err)
 	}
 	return func(sealed io.ReaderAt, size int64) (io.ReaderAt, int64, error) {
-		plain, n, err := age.DecryptReaderAt(sealed, size, ids...)
+		below := &watched{ReaderAt: sealed}
+		plain, n, err := age.DecryptReaderAt(below, size, ids...)
 		if no := (*age.NoIdentityMatchError)(nil); errors.As(err, &no) {
 			return nil, 0, fmt.Errorf("%w: no identity in %s opens it", varve.ErrInvalid, file)
+		}
+		if err != nil && below.failed.Load() {
+			return nil, 0, fmt.Errorf("reading the sealed file: %w", err)
 		}
 		if err != nil && !errors.Is(err, varve.ErrCorrupt) {
 			err = &varve.CorruptionError{Path: "the sealed file", Offset: -1, Err: err}
 		}
 		return plain, n, err
 	}, nil
+}
+
+// watched is a file that remembers that it could not be read.
+type watched struct {
+	io.ReaderAt
+	failed atomic.Bool
+}
+
+func (w *watched) ReadAt(b []byte, off int64) (int, error) {
+	n, err := w.ReaderAt.ReadAt(b, off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.failed.Store(true)
+	}
+	return n, err
 }
