@@ -375,7 +375,7 @@ func (f *packedForm) leftovers() []string {
 }
 
 // finishFile gives a file of the unfinished folder, which is durable, the name that the user asked for, and removes the
-// folder.
+// folder. If that fails, it is left over.
 func (n *newFolder) finishFile(name string) error {
 	if err := n.fs.SyncDir(n.part); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", n.part, errs.ErrSyncFailed, err)
@@ -386,8 +386,8 @@ func (n *newFolder) finishFile(name string) error {
 	if err := n.fs.SyncDir(filepath.Dir(n.dir)); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", filepath.Dir(n.dir), errs.ErrSyncFailed, err)
 	}
-	if err := n.discard(); err != nil {
-		return fmt.Errorf("finishing %s: %w", n.dir, err)
+	if err := n.discard(); err != nil { // the backup is complete
+		n.left = append(n.left, err.Error())
 	}
 	return nil
 }

@@ -3,12 +3,17 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 )
@@ -67,5 +72,33 @@ func TestLogReadAgain(t *testing.T) {
 				t.Errorf("%d reads: %v", reads, err)
 			}
 		})
+	}
+}
+
+// TestFinishFileLeft verifies that a packed backup that has its name is complete although its unfinished folder cannot
+// be removed, because it has a file of the user: the folder is left over.
+func TestFinishFileLeft(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "b")
+	n, err := makeFolder(target{fs: vfs.OS(), dir: dir, source: t.TempDir(), kind: kindBackup, file: 0o600,
+		folder: 0o700, random: func(b []byte) error { _, err := rand.Read(b); return err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(n.path(packedPart), []byte("packed"), 0o600),
+		os.WriteFile(n.path("mine.txt"), []byte("mine"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.finishFile(packedPart); err != nil {
+		t.Error(err)
+	}
+	if err := n.close(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(dir); err != nil || string(b) != "packed" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if len(n.left) != 1 || !strings.Contains(n.left[0], n.part) {
+		t.Errorf("left over: %q", n.left)
 	}
 }
