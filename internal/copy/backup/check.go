@@ -34,13 +34,10 @@ func Check(ctx context.Context, fsys vfs.FS, dir string, unseal repair.Unseal,
 		return info, err
 	}
 	info, err = checkAll(ctx, from, dir, progress)
-	faults := from.damage()
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one list, not a list in a list
-		faults = append(faults, joined.Unwrap()...)
-	} else {
-		faults = append(faults, err)
+	if more := errors.Join(append(from.damage(), from.close())...); more != nil {
+		err = errors.Join(more, err)
 	}
-	return info, errors.Join(append(faults, from.close())...)
+	return info, err
 }
 
 // checkAll reads all files of a backup.
