@@ -108,7 +108,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (size int64, sum [32]byte, err error) {
 	hash, part := sha256.New(), make([]byte, partSize)
 	for n := int64(0); ; n++ {
-		read, ended, err := fill(body, part)
+		read, ended, err := remote.Fill(body, part)
 		if err != nil {
 			return 0, sum, err
 		}
@@ -124,22 +124,6 @@ func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (s
 			return size, [32]byte(hash.Sum(nil)), nil
 		}
 	}
-}
-
-// fill reads until b is full. Only io.EOF itself is the end: an error that wraps it, or io.ErrUnexpectedEOF, is of a
-// source that was cut off.
-func fill(r io.Reader, b []byte) (n int, ended bool, err error) {
-	for n < len(b) {
-		m, err := r.Read(b[n:])
-		n += m
-		if err == io.EOF { //nolint:errorlint // see above
-			return n, true, nil
-		}
-		if err != nil {
-			return n, false, err
-		}
-	}
-	return n, false, nil
 }
 
 // readBack verifies the bytes of a snapshot.
