@@ -105,7 +105,8 @@ func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 // earlier process left to the next one. It closes with them in files, so that the process after it need not make them,
 // unless it must end soon.
 func (fl *Flusher) owesWords(m Merge) bool {
-	return m == mergeClosing && fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && fl.views.Loose() > closingWords
+	env := fl.engine.Env()
+	return m == mergeClosing && env.NoBackground && !env.System.Inline && fl.views.Loose() > closingWords
 }
 
 // filedTo reports whether everything before a position is in document files, and this process has no other
