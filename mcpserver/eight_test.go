@@ -344,7 +344,7 @@ func TestUpdate(t *testing.T) {
 		`{"id":"` + id + `","old":"a"}`:                "old and new: give both",
 		`{"id":"` + id + `","old":"nope","new":"x"}`:   "occurs 0 times",
 		`{"id":"` + id + `","old":"Short","new":""}`:   "nothing would be left",
-		`{"id":"` + id + `","key":"api","text":"x"}`:   "give only one of them",
+		`{"id":"` + id + `","key":"api","text":"x"}`:   "give one of them",
 		`{"id":"` + id + `","session":"t","text":"x"}`: "another session",
 		`{"id":"` + id[len(id)-6:] + `","text":"x"}`:   "has 6 characters, and a change needs 10",
 		`{"id":"00000000-no-such","text":"x"}`:         "not found",
@@ -442,7 +442,7 @@ func TestTimeWords(t *testing.T) {
 	has(t, c.says("recent", `{"writer":"another"}`), "nothing then")
 	has(t, c.says("recent", `{"since":"2026-11-25","until":"2026-11-25"}`), "Ada")
 	c.refuses("recent", `{"when":"soon"}`, "when:")
-	c.refuses("recent", `{"when":"today","since":"yesterday"}`, "give one of them")
+	c.refuses("recent", `{"when":"today","since":"yesterday"}`, "give only one of them")
 	c.refuses("recent", `{"since":"today","until":"yesterday"}`, "do not overlap")
 }
 
