@@ -106,7 +106,7 @@ func TestTokensRefused(t *testing.T) {
 			0o600},
 		"name twice": {`{"version":1,"tokens":[` + entry + `,{"name":"a","sha256":"` + hexOf("b") + `"}]}`, "twice",
 			0o600},
-		"token twice": {`{"version":1,"tokens":[` + entry + `,{"name":"b","sha256":"` + hexOf("a") + `"}]}`, "the same as that of another",
+		"token twice": {`{"version":1,"tokens":[` + entry + `,{"name":"b","sha256":"` + hexOf("a") + `"}]}`, "is the same as",
 			0o600},
 		"no name": {`{"version":1,"tokens":[{"name":"","sha256":"` + hexOf("a") + `"}]}`, "needs a name", 0o600},
 		"control": {`{"version":1,"tokens":[{"name":"a\nb","sha256":"` + hexOf("a") + `"}]}`, "printable", 0o600},
