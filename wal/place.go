@@ -465,7 +465,7 @@ func (l *FileLog) nameless(number uint64) string {
 // is not enough: the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file
 // systems do not count links.
 func (l *FileLog) named(number uint64, f vfs.File) bool {
-	at, err := l.o.FS.Stat(l.o.wal(segment.Name(number)))
+	at, err := vfs.Identify(l.o.FS, l.o.wal(segment.Name(number))) // before each commit: Stat would make it slower
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}

@@ -22,15 +22,15 @@ func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	return b.hold(root)
 }
 
-// AtPath describes the file or folder to which the path leads now, without the handles of Hold. ok is false if fsys has
-// no such handles and cannot distinguish the two.
+// AtPath describes the file or folder to which the path leads now, without the handles of Hold, and without its times
+// as Identify does. ok is false if fsys has no such handles and cannot distinguish the two.
 func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	switch fsys.(type) {
 	case osFS, *below:
 	default:
 		return Info{}, false, nil
 	}
-	info, err = lstat(name)
+	info, err = Identify(osFS{}, name)
 	return info, true, err
 }
 
