@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,6 +123,25 @@ func (p *prometheus) get(path string, data any) error {
 	return json.Unmarshal(b, &struct{ Data any }{data})
 }
 
+// metrics returns what Prometheus has read last of a job, a line for each number that an alert is about.
+func (p *prometheus) metrics(job string) string {
+	var d struct {
+		Result []struct {
+			Metric map[string]string
+			Value  []any
+		}
+	}
+	query := `{job="` + job + `",__name__=~"up|varve_(backlog|damaged|disk|backup|embed|slowed).*"}`
+	if err := p.get("/api/v1/query?query="+url.QueryEscape(query), &d); err != nil {
+		return err.Error()
+	}
+	all := []string{}
+	for _, r := range d.Result {
+		all = append(all, fmt.Sprint(r.Metric["__name__"], r.Value))
+	}
+	return strings.Join(all, "\n")
+}
+
 // firing returns the alerts that fire, as "name job".
 func (p *prometheus) firing() []string {
 	var d struct {
@@ -189,6 +209,8 @@ func TestAlerts(t *testing.T) {
 		if must(err); !ok {
 			t.Fatal("flush.lock is taken")
 		}
+		// A lock that nothing refers to any more is given up when the collector closes its file.
+		t.Cleanup(func() { _ = lock.Unlock() })
 		return lock
 	}
 
@@ -264,6 +286,11 @@ func TestAlerts(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
 		t.Errorf("these alerts have fired:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		for _, alert := range want {
+			if _, job, _ := strings.Cut(alert, " "); !seen[alert] {
+				t.Errorf("the metrics of %s:\n%s", job, p.metrics(job))
+			}
+		}
 	}
 
 	// Each metric that the rules and the dashboard name is one that a server has.
