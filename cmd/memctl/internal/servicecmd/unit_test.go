@@ -29,6 +29,27 @@ func TestPackagedUnit(t *testing.T) {
 	verified(t, "memctl-watch@home-me-storage.service", want)
 }
 
+// The unit of memctl serve is confined as the other one is, and may listen.
+func TestPackagedServer(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "packaging", "systemd", "user", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	text := read("memctl-serve@.service")
+	want := strings.NewReplacer("memctl-watch", "memctl-serve", "adopt edits of its files", "serve it to agents",
+		"watch --adopt", "serve", "RestrictAddressFamilies=none",
+		"RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX").Replace(read("memctl-watch@.service"))
+	if text != want {
+		t.Errorf("%s\nwant:\n%s", text, want)
+	}
+	verified(t, "memctl-serve@home-me-storage.service", text)
+}
+
 // odd are paths in which something means something to systemd.
 var odd = []string{"/srv/memory", "/home/me/my store", `/srv/a"b`, `/srv/a\b`, "/srv/100%f", "/srv/$HOME", "/srv/a;b", "/srv/#x", "/srv/é", "/tmp/x", "/srv/it's"}
 
