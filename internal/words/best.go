@@ -24,22 +24,45 @@ func (t *top) sum() (sum float64) {
 	return sessionShare * sum
 }
 
-// best returns the best of the scored documents that pass f and have at least the score least: at most n, the
-// best first. If accept is not nil, best returns only documents that accept returns true for. Then the number
-// of candidates is not known in advance, so best orders a growing number of them until n are accepted; a larger
+// best returns the best documents that pass the filter and have at least the score least: at most n, the best
+// first. If accept is not nil, best returns only documents that accept returns true for. Then the number of
+// candidates is not known in advance, so best orders a growing number of them until n are accepted; a larger
 // list begins with the smaller one.
-func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, error)) ([]Hit, error) {
-	if err := s.sessions(); err != nil {
+func (s *search) best(n int, least float64, accept func(Hit) (bool, error), limits pruning) ([]Hit, error) {
+	most := n
+	if accept != nil {
+		most = max(2*n, 64)
+	}
+	hits, ok, err := s.pruned(most, least, limits)
+	if err != nil {
 		return nil, err
 	}
-	if accept == nil {
-		return s.ordered(&f, n, least)
-	}
+	var all *search // of all rows, once it is needed
+	defer func() {
+		if all != nil {
+			all.release()
+		}
+	}()
 	var out []Hit
-	for asked, most := 0, max(2*n, 64); ; most *= 4 {
-		hits, err := s.ordered(&f, most, least)
-		if err != nil {
-			return nil, err
+	for asked := 0; ; most *= 4 {
+		if !ok {
+			if all == nil {
+				if all, err = s.pass(nil); err == nil {
+					err = all.score()
+				}
+				if err == nil {
+					err = all.sessions()
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
+			if hits, err = all.ordered(most, least); err != nil {
+				return nil, err
+			}
+		}
+		if ok = false; accept == nil {
+			return hits, nil
 		}
 		for ; asked < len(hits) && len(out) < n; asked++ {
 			ok, err := accept(hits[asked])
@@ -58,10 +81,10 @@ func (s *search) best(f Filter, n int, least float64, accept func(Hit) (bool, er
 
 // ordered returns the best hits of all parts that pass the filter, the best first. The parameter most is their maximum
 // number.
-func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err error) {
+func (s *search) ordered(most int, least float64) (hits []Hit, err error) {
 	best := make([]worst, len(s.scratch))
 	err = s.each(len(best), func(i int) (err error) {
-		best[i], err = s.bestOf(i, f, most, least)
+		best[i], err = s.bestOf(i, most, least)
 		return err
 	})
 	for _, h := range best {
@@ -72,11 +95,10 @@ func (s *search) ordered(f *Filter, most int, least float64) (hits []Hit, err er
 }
 
 // bestOf returns the best hits of part i, as a heap. The parameter most is their maximum number.
-func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err error) {
+func (s *search) bestOf(i, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
-	only, some := f.Only[s.parts[i].ID]
 	for _, r := range c.touched {
-		if some && !only.Has(r) || c.not.Has(r) || s.mustHave > 0 && (c.must == nil || c.must[r] < s.mustHave) {
+		if !s.meets(i, r) {
 			continue
 		}
 		own, session := s.scores(c, r)
@@ -87,7 +109,7 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 		if err != nil {
 			return nil, err
 		}
-		if pass, err := s.passes(f, i, r, id); err != nil {
+		if pass, err := s.passes(i, r, id); err != nil {
 			return nil, err
 		} else if !pass {
 			continue
@@ -107,9 +129,16 @@ func (s *search) bestOf(i int, f *Filter, most int, least float64) (h worst, err
 	return h, s.ctx.Err()
 }
 
+// meets reports whether row r of part i meets the conditions of the query and is among the rows of the filter.
+func (s *search) meets(i int, r uint32) bool {
+	c := s.scratch[i]
+	return (!c.narrowed || c.only.Has(r)) && !c.not.Has(r) &&
+		(s.mustHave == 0 || c.must != nil && c.must[r] >= s.mustHave)
+}
+
 // passes reports whether row r of part i, with the given id, passes the prefix and the times of the filter.
-func (s *search) passes(f *Filter, i int, r uint32, id []byte) (bool, error) {
-	seg := s.parts[i].Seg
+func (s *search) passes(i int, r uint32, id []byte) (bool, error) {
+	f, seg := s.filter, s.parts[i].Seg
 	if f.judges(s.parts[i].ID) {
 		return true, nil
 	}
@@ -137,6 +166,9 @@ func (s *search) sessions() error {
 	var several []elsewhere
 	err := s.each(len(s.scratch), func(i int) error {
 		c := s.scratch[i]
+		for _, r := range c.touched { // the scores may have grown since the last call
+			c.tops[c.session(r)] = top{}
+		}
 		for _, r := range c.touched {
 			if !c.not.Has(r) {
 				c.tops[c.session(r)].add(c.score[r])

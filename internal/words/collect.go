@@ -8,54 +8,61 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// collect reads the postings of a word in part i. It sets c.posts to the searched rows that are live and have
-// the word, with their counts. It sets c.tally to the tally of all live rows that have the word, searched or
-// not. If the tally of all parts is known already (c.df > 0), it reads the postings of the searched rows only.
+// collect reads the postings of the current word in part i. It sets c.posts to the searched rows that are live
+// and have the word, with their counts. It sets c.tally to the tally of all live rows that have the word, searched
+// or not. If the tally is known already, or the word is excluded and needs none, it reads the postings of the
+// searched rows only.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
 	c.posts, c.tally = c.posts[:0], tally{}
+	known := s.tallies[s.at]
+	if known != nil {
+		if c.tally = known[i]; c.df == 0 {
+			return nil
+		}
+	}
+	counted := known != nil || w.Not
 	if w.Prefix {
-		return c.several(p, w, fields)
-	}
-	posts := func(o one) {
-		if content, other := o.times(fields); content > 0 || other > 0 {
-			c.count(c.layout, o.row, content > 0)
-			if o.row >= c.from && o.row < c.to && !c.not.Has(o.row) {
-				c.posts = append(c.posts, own{o.row, content, other})
-			}
-		}
-	}
-	some := c.from > 0 || int(c.to) < p.Seg.Rows
-	if some && fields == query.AllFields {
-		t, err := p.tally(w.Term)
-		if c.tally = t; err != nil || t.df == 0 || c.from == c.to {
-			return err
-		}
+		return c.several(p, w, fields, counted)
 	}
 	e, ok, err := p.Seg.lookup([]byte(w.Term))
 	if err != nil || !ok {
 		return err
 	}
-	if c.df > 0 { // the tally is known
-		return p.having(&e, c.from, func(o one) bool {
-			if o.row >= c.from && o.row < c.to {
-				c.take(o, fields)
-			}
-			return o.row < c.to
-		})
+	take := func(o one) {
+		content, other := o.times(fields)
+		if content == 0 && other == 0 {
+			return
+		}
+		if !counted {
+			c.count(c.layout, o.row, content > 0)
+		}
+		if (counted || c.searches(o.row)) && !c.not.Has(o.row) {
+			c.posts = append(c.posts, own{o.row, content, other})
+		}
 	}
-	return p.having(&e, 0, func(o one) bool { posts(o); return true })
+	return c.read(p, &e, counted, take)
 }
 
+// read calls take for the live rows that have a term: for all, or, with searched, for those that are searched.
+func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
+	if searched && c.some {
+		return p.among(e, c.in, take)
+	}
+	return p.having(e, func(o one) bool { take(o); return true })
+}
+
+// searches reports whether a row is searched.
+func (c *scratch) searches(row uint32) bool { return !c.some || c.in.has(row) }
+
 // several collects the rows that have a term beginning with the word. The tally counts a row that has several
-// such terms once; the counts of these terms are added up.
-func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
+// such terms once; the counts of these terms are added up. With counted, it leaves the tally as it is.
+func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet, counted bool) error {
 	err := p.beginning(w, func(e *entry) (bool, error) {
-		return true, p.having(e, 0, func(o one) bool {
+		return true, c.read(p, e, counted, func(o one) {
 			if content, other := o.times(fields); content > 0 || other > 0 {
 				c.posts = append(c.posts, own{o.row, content, other})
 			}
-			return true
 		})
 	})
 	if err != nil {
@@ -72,9 +79,11 @@ func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet) error {
 		out = append(out, o)
 	}
 	for _, o := range out {
-		c.count(c.layout, o.row, o.content > 0)
+		if !counted {
+			c.count(c.layout, o.row, o.content > 0)
+		}
 	}
-	c.posts = slices.DeleteFunc(out, func(o own) bool { return o.row < c.from || o.row >= c.to || c.not.Has(o.row) })
+	c.posts = slices.DeleteFunc(out, func(o own) bool { return !c.searches(o.row) || c.not.Has(o.row) })
 	return nil
 }
 
@@ -108,7 +117,7 @@ func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) erro
 // Has reports whether a live document has a word of a query in one of the fields that the word is searched in.
 func (v *Set) Has(w *query.Word) (has bool, err error) {
 	look := func(p *Part, e *entry) error {
-		return p.having(e, 0, func(o one) bool {
+		return p.having(e, func(o one) bool {
 			content, other := o.times(w.Fields)
 			has = content > 0 || other > 0
 			return !has
@@ -132,23 +141,12 @@ func (v *Set) Has(w *query.Word) (has bool, err error) {
 	return false, nil
 }
 
-func (c *scratch) take(o one, fields query.FieldSet) {
-	if c.not.Has(o.row) {
-		return
-	}
-	if content, other := o.times(fields); content > 0 || other > 0 {
-		c.posts = append(c.posts, own{o.row, content, other})
-	}
-}
-
-// having calls visit for the live rows that have a term, from row from on, until visit returns false. Some rows before
-// from may be visited too.
-func (p *Part) having(e *entry, from uint32, visit func(one) bool) error {
+// having calls visit for the live rows that have a term, until visit returns false.
+func (p *Part) having(e *entry, visit func(one) bool) error {
 	posts, err := p.Seg.posts(e)
 	if err != nil {
 		return err
 	}
-	posts.from = int64(from)
 	for {
 		o, ok, err := posts.next()
 		if err != nil || !ok {
@@ -167,7 +165,7 @@ func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row 
 	if err != nil || !ok || e.df > most {
 		return err == nil && !ok, err
 	}
-	return true, p.having(&e, 0, func(o one) bool {
+	return true, p.having(&e, func(o one) bool {
 		if o.fields()&in != 0 {
 			visit(o.row)
 		}

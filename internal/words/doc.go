@@ -87,5 +87,6 @@
 // session; a document without a session is a session of its own.
 //
 // All these numbers count live documents, and all sums are made in the order above. So the answer does not depend, not
-// even in its last bit, on how documents are distributed over segments.
+// even in its last bit, on how documents are distributed over segments, nor on the sessions that a search skips because
+// none of their documents can be among the best (prune.go).
 package words

@@ -46,17 +46,29 @@ func (s *search) settle(w *watch) {
 // must be those of the search that found the hits.
 func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit) ([][]Share, error) {
 	w := &watch{map[place]int{}, make([][]Share, len(hits))}
-	numbers := map[uint64]int{}
-	for i, p := range v.parts {
-		numbers[p.ID] = i
-	}
+	marks := v.newMarks()
 	for i, h := range hits {
-		w.hits[place{numbers[h.At.Part], h.At.Row}] = i
+		at := place{v.index[h.At.Part], h.At.Row}
+		w.hits[at] = i
+		if err := marks.add(at); err != nil {
+			return nil, err
+		}
 	}
-	s, err := v.scored(ctx, q, &f, w)
+	in, err := marks.spans()
+	if err != nil || len(hits) == 0 {
+		return w.shares, err
+	}
+	s, err := v.prepare(ctx, q, &f)
+	if err != nil {
+		return nil, err
+	}
+	s, err = s.pass(in)
+	defer s.release()
+	if s.watch = w; err == nil {
+		err = s.score()
+	}
 	if err == nil {
 		s.settle(w)
 	}
-	s.release()
 	return w.shares, err
 }

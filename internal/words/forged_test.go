@@ -63,7 +63,7 @@ func TestForgedGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	if err := (&Part{Seg: bad}).having(&e, 300, func(one) bool { n++; return true }); !errors.Is(err, errs.ErrCorrupt) {
+	if err := (&Part{Seg: bad}).among(&e, spans{{300, 400}}, func(one) { n++ }); !errors.Is(err, errs.ErrCorrupt) {
 		t.Errorf("%d rows, %v", n, err)
 	}
 }
@@ -81,14 +81,14 @@ func TestForgedBitmap(t *testing.T) {
 	if err != nil || !ok || seg.Format != build.Format {
 		t.Fatal(seg.Format, err)
 	}
-	rows := func(seg *Segment, from uint32) (n int, err error) {
+	rows := func(seg *Segment) (n int, err error) {
 		e, _, err := seg.lookup([]byte("half"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n, (&Part{Seg: seg}).having(&e, from, func(o one) bool { n++; return o.row%2 == 0 })
+		return n, (&Part{Seg: seg}).having(&e, func(o one) bool { n++; return o.row%2 == 0 })
 	}
-	if n, err := rows(seg, 0); err != nil || n != 2*groupLen {
+	if n, err := rows(seg); err != nil || n != 2*groupLen {
 		t.Fatal(n, err)
 	}
 	at := bytes.Index(seg.b[e.from:e.to], []byte{0x55, 0x55, 0x55})
@@ -102,7 +102,7 @@ func TestForgedBitmap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := rows(bad, 0); !errors.Is(err, errs.ErrCorrupt) && n == 2*groupLen {
+		if n, err := rows(bad); !errors.Is(err, errs.ErrCorrupt) && n == 2*groupLen {
 			t.Errorf("%#x: %d rows, %v", x, n, err)
 		}
 	}

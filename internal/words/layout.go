@@ -38,12 +38,13 @@ type layoutOnce struct {
 }
 
 // tally describes the live rows of a part that have a word: the number of these rows, the number of those that
-// have the word in the name field, the length of the longest content with the word, and whether some row has
-// the word outside its content only.
+// have the word in the name field, the length of the longest content with the word, whether some row has the word
+// outside its content only, and how often rows have the word at most.
 type tally struct {
 	df, names int
 	longest   uint32
 	elsewhere bool
+	times     times // of Part.tally only
 }
 
 // count adds a row to the tally.
@@ -61,6 +62,20 @@ func (t *tally) add(o tally) {
 	t.df += o.df
 	t.names += o.names
 	t.longest, t.elsewhere = max(t.longest, o.longest), t.elsewhere || o.elsewhere
+	t.times.join(&o.times)
+}
+
+// asName returns the tally of those rows that have the word in the name field, in this field.
+func (t *tally) asName() tally {
+	return tally{df: t.names, names: t.names, elsewhere: t.names > 0, times: times{other: t.times.other}}
+}
+
+// sumOf returns the tally of all parts.
+func sumOf(parts []tally) (of tally) {
+	for _, t := range parts {
+		of.add(t)
+	}
+	return of
 }
 
 // The limits of the cache of tallies. Counting a word with fewer postings is cheaper than caching its tally.

@@ -69,7 +69,11 @@ func inTurn(n int, do func(i int) error) error {
 // scratch is the working memory of a search for one part. It is pooled.
 type scratch struct {
 	*layout
-	from, to uint32 // range of the searched rows: from ≤ row < to
+	some bool  // only the rows in are searched; otherwise all
+	in   spans // whole sessions, and rows without a session
+
+	narrowed bool       // only the rows in only can be hits; otherwise all
+	only     bitset.Set // as in Filter
 
 	content []int32    // per row: count of the current term in the content
 	other   []int32    // per row: the weight of the current term in other fields
@@ -109,7 +113,7 @@ func newScratch(lay *layout, rows, sessions int) *scratch {
 	if cap(s.tops) < sessions {
 		s.tops, s.shares = make([]top, sessions), make([]float64, sessions)
 	}
-	s.layout, s.from, s.to = lay, 0, uint32(rows)
+	s.layout, s.some, s.in = lay, false, nil
 	s.content, s.other, s.score, s.mark = s.content[:rows], s.other[:rows], s.score[:rows], s.mark[:(rows+63)/64]
 	s.tops, s.shares = s.tops[:sessions], s.shares[:sessions]
 	return s
@@ -131,7 +135,7 @@ func (s *scratch) release() {
 		s.score[r] = 0
 		s.tops[s.session(r)] = top{}
 	}
-	s.layout = nil
+	s.layout, s.in, s.only = nil, nil, nil
 	if cap(s.score) > 4<<20 { // more than about 64 MiB is not kept
 		return
 	}
@@ -143,48 +147,60 @@ func (s *scratch) release() {
 // search is the state of one search in a set.
 type search struct {
 	*Set
-	ctx      context.Context
-	each     func(n int, do func(i int) error) error
-	scratch  []*scratch
-	avg      float64 // mean length of the documents, in words
-	docs     float64
-	mustHave uint16
-	counts   []int // per word that is searched in all fields: the number of documents that have it
+	ctx     context.Context
+	query   *query.Query
+	filter  *Filter
+	each    func(n int, do func(i int) error) error
+	avg     float64      // mean length of the documents, in words
+	docs    float64      // number of documents
+	norms   [256]float64 // by length: the result of norm
+	counts  []int        // per word that is searched in all fields: the number of documents that have it
+	used    map[int]bool // the words that are searched; nil: all
+	tallies [][]tally    // per word: its tally in each part; nil if it is not known yet
 	// Per word that counts as a name: number of documents that have it in the name field; otherwise 0.
-	named  []int
-	norms  [256]float64
-	at     int     // index of the current word
-	looked int     // number of words that some document has
-	nearby float64 // result of nearbyOf for the last of these words
-	watch  *watch
+	named []int
+
+	// The fields below belong to one pass over the words of the query.
+	scratch  []*scratch
+	mustHave uint16
+	at       int     // index of the current word
+	looked   int     // number of words that some document has
+	nearby   float64 // result of nearbyOf for the last of these words
+	partial  bool    // not all words were looked for
+	watch    *watch
 }
 
 // Search returns the best documents that pass the filter and accept and have at least the score least: at most
 // n, the best first, and by id if their scores are equal. It calls accept, which may be nil, in this order.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {
+	return v.search(ctx, q, &f, n, least, accept, pruning{pruneLeast, pruneShare, pruneRows})
+}
+
+func (v *Set) search(ctx context.Context, q *query.Query, f *Filter, n int, least float64,
+	accept func(Hit) (bool, error), limits pruning) ([]Hit, error) {
 	if docs, _ := v.Docs(); docs == 0 || n <= 0 {
 		return nil, nil
 	}
-	s, err := v.scored(ctx, q, &f, nil)
-	defer s.release()
+	s, err := v.prepare(ctx, q, f)
 	if err != nil {
 		return nil, err
 	}
-	return s.best(f, n, least, accept)
+	defer s.release()
+	return s.best(n, least, accept, limits)
 }
 
 func (s *search) release() {
 	for _, c := range s.scratch {
 		c.release()
 	}
+	s.scratch = nil
 }
 
-// scored computes the scores of all documents. watch, if not nil, records the amounts that each word adds to
-// the scores of some of them.
-func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watch) (*search, error) {
+// prepare counts the words of a query. The search that it returns has not looked for them yet.
+func (v *Set) prepare(ctx context.Context, q *query.Query, f *Filter) (*search, error) {
 	docs, length := v.Docs()
-	s := &search{Set: v, ctx: ctx, docs: float64(docs), each: f.Each, watch: watch}
+	s := &search{Set: v, ctx: ctx, query: q, filter: f, docs: float64(docs), each: f.Each}
 	if f.Each == nil {
 		s.each = inTurn
 	}
@@ -192,61 +208,88 @@ func (v *Set) scored(ctx context.Context, q *query.Query, f *Filter, watch *watc
 	for i := range s.norms {
 		s.norms[i] = s.norm(uint32(i))
 	}
-	for _, p := range v.parts {
+	if err := s.names(); err != nil {
+		return nil, err
+	}
+	s.used = s.rarest(f.Rarest)
+	return s, nil
+}
+
+// pass returns a search for the words of s that has not looked for any of them. If in is not nil, the search is limited
+// to the rows in it, one list for each part. These must be whole sessions: neighbours and best scores come from the
+// same session, so they are all that must be read, and get the same scores as in a search of all rows. The caller must
+// release the search, also if pass fails.
+func (s *search) pass(in []spans) (*search, error) {
+	is := *s
+	is.scratch, is.mustHave, is.looked, is.nearby, is.watch = nil, 0, 0, 0, nil
+	f := s.filter
+	for i, p := range s.parts {
 		lay, err := p.layout()
 		if err != nil {
-			return s, err
+			return &is, err
 		}
 		c := newScratch(lay, p.Seg.Rows, p.Seg.Sessions)
-		s.scratch = append(s.scratch, c)
+		is.scratch = append(is.scratch, c)
+		c.only, c.narrowed = f.Only[p.ID]
+		if in != nil {
+			c.some, c.in = true, in[i]
+			continue
+		}
 		if f.Session == nil || f.judges(p.ID) {
 			continue
 		}
-		// Neighbours and best scores come from the same session, so its rows are all that is read.
+		c.some = true
 		n, ok, err := p.Seg.FindSession(*f.Session)
-		if c.to = 0; err == nil && ok && *f.Session != "" {
-			c.from, c.to, err = p.Seg.RowsOf(n)
+		if err == nil && ok && *f.Session != "" {
+			var from, to uint32
+			from, to, err = p.Seg.RowsOf(n)
+			c.in = spans{{from, to}}
 		}
 		if err != nil {
-			return s, err
+			return &is, err
 		}
 	}
-	if err := s.names(q); err != nil {
-		return s, err
-	}
-	rare := s.rarest(f.Rarest)
-	for _, not := range [...]bool{true, false} { // excluded rows first: they add nothing to their neighbours
-		for i := range q.All {
-			if q.All[i].Not != not || rare != nil && !rare[i] {
-				continue
-			}
-			s.at = i
-			if err := s.word(&q.All[i], s.named[i]); err != nil {
-				return s, err
-			}
-		}
-	}
-	return s, s.groups(q.Either)
+	return &is, nil
 }
+
+// score looks for all words of the query.
+func (s *search) score() error {
+	for _, not := range [...]bool{true, false} { // excluded rows first: they add nothing to their neighbours
+		for i := range s.query.All {
+			if s.query.All[i].Not == not && s.uses(i) {
+				if err := s.word(i); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return s.groups(s.query.Either)
+}
+
+// uses reports whether word i of the query is searched.
+func (s *search) uses(i int) bool { return s.used == nil || s.used[i] }
 
 // names decides which words of the query count as names: those that documents have in the name field. If all words that
 // some document has are names, none counts as a name. Required words may be in any field.
-func (s *search) names(q *query.Query) error {
-	s.named, s.counts = make([]int, len(q.All)), make([]int, len(q.All))
+func (s *search) names() error {
+	q := s.query
+	s.named, s.counts, s.tallies = make([]int, len(q.All)), make([]int, len(q.All)), make([][]tally, len(q.All))
 	common := false
 	for i := range q.All {
 		w := &q.All[i]
 		if w.Not || w.Prefix || w.Fields != query.AllFields {
 			continue
 		}
-		of, err := s.count(w)
-		df, names := of.df, of.names
+		all, err := s.count(w)
 		if err == nil {
 			err = s.ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
+		of := sumOf(all)
+		df, names := of.df, of.names
+		s.tallies[i] = all
 		common = common || df > 0 && names == 0
 		if s.counts[i] = df; !w.Must && !w.Either {
 			s.named[i] = names
@@ -254,6 +297,13 @@ func (s *search) names(q *query.Query) error {
 	}
 	if !common {
 		clear(s.named)
+	}
+	for i, n := range s.named {
+		for k, t := range s.tallies[i] {
+			if n > 0 {
+				s.tallies[i][k] = t.asName()
+			}
+		}
 	}
 	return nil
 }
@@ -284,14 +334,10 @@ func (s *search) rarest(n int) map[int]bool {
 	return all
 }
 
-// count returns the tally of the live documents that have a word.
-func (s *search) count(w *query.Word) (of tally, err error) {
+// count returns the tallies of the live documents that have a word, by part.
+func (s *search) count(w *query.Word) ([]tally, error) {
 	all := make([]tally, len(s.parts))
-	err = s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.Term); return err })
-	for _, t := range all {
-		of.add(t)
-	}
-	return of, err
+	return all, s.each(len(all), func(i int) (err error) { all[i], err = s.parts[i].tally(w.Term); return err })
 }
 
 // tally returns the tally of the live rows of p that have a term.
@@ -307,10 +353,11 @@ func (p *Part) tally(term string) (t tally, err error) {
 	if err != nil {
 		return t, err
 	}
-	err = p.having(&e, 0, func(o one) bool {
-		fields := o.fields()
-		t.count(lay, o.row, fields&query.Of(query.Content) != 0)
-		if fields&query.Of(query.Name) != 0 {
+	err = p.having(&e, func(o one) bool {
+		content, other := o.times(query.AllFields)
+		t.count(lay, o.row, content > 0)
+		t.times.add(content, other, lay.length(o.row))
+		if o.fields()&query.Of(query.Name) != 0 {
 			t.names++
 		}
 		return true
@@ -321,9 +368,10 @@ func (p *Part) tally(term string) (t tally, err error) {
 	return t, err
 }
 
-// word adds the scores of one word of the query. names is the number of documents that have the word as a name,
-// if the word counts as a name; otherwise 0.
-func (s *search) word(w *query.Word, names int) error {
+// word adds the scores of word i of the query.
+func (s *search) word(i int) error {
+	s.at = i
+	w, names := &s.query.All[i], s.named[i]
 	fields := w.Fields
 	if names > 0 {
 		fields = query.Of(query.Name)
@@ -332,11 +380,6 @@ func (s *search) word(w *query.Word, names int) error {
 	if err != nil {
 		return err
 	}
-	var of tally
-	for _, c := range s.scratch {
-		of.add(c.tally)
-	}
-	df := of.df
 	if w.Not {
 		for _, c := range s.scratch {
 			for _, o := range c.posts {
@@ -345,6 +388,13 @@ func (s *search) word(w *query.Word, names int) error {
 		}
 		return nil
 	}
+	if s.tallies[i] == nil {
+		s.tallies[i] = make([]tally, len(s.scratch))
+		for k, c := range s.scratch {
+			s.tallies[i][k] = c.tally
+		}
+	}
+	of := sumOf(s.tallies[i])
 	if w.Must {
 		s.mustHave++
 		for _, c := range s.scratch {
@@ -359,12 +409,8 @@ func (s *search) word(w *query.Word, names int) error {
 	if w.Quiet {
 		return nil
 	}
-	d := float64(min(float64(df)*(1+shareBefore+shareBehind), s.docs))
-	if names > 0 {
-		d = float64(df)
-	}
-	idf := math.Log(1 + (s.docs-d+0.5)/(d+0.5))
-	if df > 0 {
+	idf := s.idf(i, of.df)
+	if of.df > 0 {
 		s.looked++
 		s.nearby = s.nearbyOf(of)
 	}
@@ -414,6 +460,15 @@ func (s *search) word(w *query.Word, names int) error {
 	return err
 }
 
+// idf returns the weight of word i of the query, which df documents have.
+func (s *search) idf(i, df int) float64 {
+	d := float64(min(float64(df)*(1+shareBefore+shareBehind), s.docs))
+	if s.named[i] > 0 {
+		d = float64(df)
+	}
+	return math.Log(1 + (s.docs-d+0.5)/(d+0.5))
+}
+
 // nearbyOf returns the factor for the scores of documents that lack the word themselves, if it is the only word
 // of the query that is found. The factor is the lowest score of a document with the word, divided by the limit
 // of what neighbours can add.
@@ -432,7 +487,7 @@ func (s *search) nearbyOf(of tally) float64 {
 // through their neighbours only rank below all rows with the word.
 func (s *search) scores(c *scratch, r uint32) (own, session float64) {
 	own, session = c.score[r], c.of(r)
-	if s.looked == 1 && !c.self.Has(r) {
+	if s.looked == 1 && !s.partial && !c.self.Has(r) {
 		own = float64(own * s.nearby)
 		session = float64(sessionShare * own)
 	}
@@ -525,7 +580,7 @@ func (s *search) spread(i int, o own) error {
 // next is Set.next, with a check that the neighbour is among the searched rows.
 func (s *search) next(at place, before bool) (place, bool, error) {
 	to, ok, err := s.Set.next(at, before)
-	if c := s.scratch[to.part]; ok && (to.row < c.from || to.row >= c.to) {
+	if c := s.scratch[to.part]; ok && c.some && !c.in.has(to.row) {
 		return place{}, false, broken("row %d of part %d has a neighbour in another session", at.row, s.parts[at.part].ID)
 	}
 	return to, ok, err

@@ -1,0 +1,114 @@
+package words
+
+import (
+	"math/bits"
+
+	"github.com/varve-db/varve/internal/words/bitset"
+)
+
+// marks are sessions of a set, and rows without a session.
+type marks struct {
+	*Set
+	parts []partMarks
+}
+
+// partMarks are the marks of a part.
+type partMarks struct {
+	*layout
+	sessions, rows bitset.Set
+}
+
+func (v *Set) newMarks() *marks { return &marks{v, make([]partMarks, len(v.parts))} }
+
+// add marks the session of a row, or the row if it has no session.
+func (m *marks) add(at place) (err error) {
+	p, seg := &m.parts[at.part], m.Set.parts[at.part].Seg
+	if p.layout == nil {
+		if p.layout, err = m.Set.parts[at.part].layout(); err != nil {
+			return err
+		}
+		p.sessions, p.rows = bitset.New(seg.Sessions), bitset.New(seg.Rows)
+	}
+	if n := p.session(at.row); n > 0 || !p.nameless {
+		p.sessions.Put(n)
+	} else {
+		p.rows.Put(at.row)
+	}
+	return nil
+}
+
+// spans returns the rows of the marked sessions in all parts, and the other marked rows, by part.
+func (m *marks) spans() ([]spans, error) {
+	if err := m.share(); err != nil {
+		return nil, err
+	}
+	out := make([]spans, len(m.parts))
+	for i := range m.parts {
+		p, seg := &m.parts[i], m.Set.parts[i].Seg
+		err := each(p.rows, func(r uint32) error { // their session is the first one
+			out[i] = out[i].with(r, r+1)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		err = each(p.sessions, func(n uint32) error {
+			from, to, err := seg.RowsOf(n)
+			if k := len(out[i]); err == nil && k > 0 && out[i][k-1].to > from {
+				err = broken("the rows of session %d begin before those of the previous one end", n)
+			}
+			out[i] = out[i].with(from, to)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// share marks the marked sessions in the other parts too.
+func (m *marks) share() error {
+	names := map[string]bool{}
+	for i := range m.parts {
+		p := &m.parts[i]
+		if p.layout == nil || p.shared == nil {
+			continue
+		}
+		err := each(p.sessions, func(n uint32) error {
+			if !p.shared.Has(n) {
+				return nil
+			}
+			name, err := m.Set.parts[i].Seg.SessionName(n)
+			names[string(name)] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for name := range names {
+		for i, p := range m.Set.parts {
+			n, ok, err := p.Seg.FindSession(name)
+			if err != nil {
+				return err
+			}
+			if ok {
+				m.parts[i].sessions = m.parts[i].sessions.With(n, p.Seg.Sessions)
+			}
+		}
+	}
+	return nil
+}
+
+// each calls visit for the members of a set, in order, until it fails.
+func each(s bitset.Set, visit func(uint32) error) error {
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			if err := visit(uint32(64*i + bits.TrailingZeros64(w))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package words
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/varve-db/varve/internal/words/query"
+)
+
+// A common word adds little to a score, and reading all its postings takes most of the time of a search. So the rare
+// words are looked for first. What they give to documents bounds from below the score that a hit has, and the bounds of
+// the other words tell which sessions can still have a document with that score. A second pass looks for all words in
+// these sessions only. It makes the same sums in the same order as a pass over all rows, so the scores are the same to
+// the bit. This is MaxScore (Turtle and Flood, 1995) for sessions in the place of documents.
+
+// pruning has the limits of pruned.
+type pruning struct {
+	least int // the number of postings of optional words from which on it is tried
+	share int // the first pass may read 1 in share of these postings
+	rows  int // the second pass may search 1 in rows of all rows
+}
+
+// The limits that Search uses.
+const (
+	pruneLeast = 1 << 13
+	pruneShare = 3
+	pruneRows  = 4
+)
+
+// slack is the factor by which a bound must be above or below a score to exclude a document. It covers the rounding of
+// sums that are made in another order.
+const slack = 1 + 1e-9
+
+// plan is the order in which pruned looks for the words of a query.
+type plan struct {
+	first     []int     // words that are always looked for: excluded ones and conditions
+	later     []int     // the others, the rarest first
+	most      []float64 // per word in later: the most that it adds to a score
+	requires  bool      // a document without a word in first cannot be a hit
+	cost, all int       // number of the postings of first, as far as they are known, and of later
+}
+
+func (s *search) plan() (p plan) {
+	for _, not := range [...]bool{true, false} {
+		for i := range s.query.All {
+			w := &s.query.All[i]
+			if w.Not != not || !s.uses(i) {
+				continue
+			}
+			optional := !w.Not && !w.Must && !w.Either && !w.Quiet && !w.Prefix && w.Fields == query.AllFields
+			if !optional {
+				p.first, p.cost = append(p.first, i), p.cost+s.counts[i]
+				p.requires = p.requires || w.Must && !w.Quiet
+			} else if df := s.df(i); df > 0 {
+				p.later, p.all = append(p.later, i), p.all+df
+			}
+		}
+	}
+	slices.SortStableFunc(p.later, func(a, b int) int { return cmp.Compare(s.df(a), s.df(b)) })
+	for _, i := range p.later {
+		of := sumOf(s.tallies[i])
+		x := s.mostWeight(&of.times)
+		p.most = append(p.most, s.idf(i, of.df)*(k1+1)*x/(x+k1))
+	}
+	return p
+}
+
+// df returns the number of documents that have word i of the query, which must be counted.
+func (s *search) df(i int) int { return cmp.Or(s.named[i], s.counts[i]) }
+
+// mostWeight returns a bound of w of the package comment for a word.
+func (s *search) mostWeight(t *times) float64 {
+	c := 0.0
+	for i, l := range t.shortest {
+		n := int32(i + 1)
+		if i == len(t.shortest)-1 {
+			n = t.content
+		}
+		if l > 0 {
+			c = max(c, float64(n)/s.norm(l-1))
+		}
+	}
+	return c*(1+shareBefore+shareBehind) + float64(t.other)/unit
+}
+
+// pruned returns the best hits that pass the filter, the best first. The parameter most is their maximum number. It
+// returns false if it is not cheaper than a pass over all rows, or if that is not known.
+func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok bool, err error) {
+	if s.filter.Session != nil {
+		return nil, false, nil // few rows are searched anyway
+	}
+	p := s.plan()
+	if len(p.later) == 0 || len(p.later) == 1 && !p.requires || p.all < limits.least || p.cost > p.all/limits.share {
+		return nil, false, nil
+	}
+	in, err := s.candidates(&p, most, least, limits)
+	if in == nil || err != nil {
+		return nil, false, err
+	}
+	pass, err := s.pass(in)
+	defer pass.release()
+	if err == nil {
+		err = pass.score()
+	}
+	if err == nil {
+		err = pass.sessions()
+	}
+	if err == nil {
+		hits, err = pass.ordered(most, least)
+	}
+	return hits, err == nil, err
+}
+
+// candidates looks for the rarest words in all rows and returns the rows that can be among the best hits, with the
+// others of their sessions; nil if there are too many.
+func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([]spans, error) {
+	pass, err := s.pass(nil)
+	defer pass.release()
+	if err != nil {
+		return nil, err
+	}
+	pass.partial = true
+	for _, i := range p.first {
+		if err := pass.word(i); err != nil {
+			return nil, err
+		}
+	}
+	if err := pass.groups(s.query.Either); err != nil {
+		return nil, err
+	}
+	had, read := 0.0, p.cost
+	for k, i := range p.later {
+		rest := 0.0
+		for _, x := range p.most[k:] {
+			rest += x
+		}
+		if p.requires || rest < had {
+			if in, err := pass.reaching(rest, most, least, p.requires, limits); in != nil || err != nil {
+				return in, err
+			}
+		}
+		if read += s.df(i); read > p.all/limits.share {
+			return nil, nil
+		}
+		if err := pass.word(i); err != nil {
+			return nil, err
+		}
+		had += p.most[k]
+	}
+	return nil, nil
+}
+
+// reaching returns the rows of the sessions with a document that can be among the best hits if the words that were not
+// looked for yet add at most rest to the score of each document; nil if there are too many. requires: a document
+// without a score so far cannot be a hit.
+func (s *search) reaching(rest float64, most int, least float64, requires bool, limits pruning) ([]spans, error) {
+	if err := s.sessions(); err != nil {
+		return nil, err
+	}
+	hits, err := s.ordered(most, least)
+	if err != nil {
+		return nil, err
+	}
+	if len(hits) == most {
+		least = max(least, hits[most-1].Score)
+	}
+	inSession := float64(sessionShare * sessionBest * rest)
+	if !requires && (rest+inSession)*slack >= least {
+		return nil, nil
+	}
+	marks := s.newMarks()
+	for i, c := range s.scratch {
+		for _, r := range c.touched {
+			limit, n, meets := c.score[r]+rest, c.session(r), s.meets(i, r)
+			alone := n == 0 && c.nameless
+			switch {
+			case !meets && (requires || alone):
+				continue
+			case alone:
+				limit += sessionShare * limit
+			case !meets: // but a document of the session without a score may be a hit
+				limit = rest + c.shares[n] + inSession
+			default:
+				limit += c.shares[n] + inSession
+			}
+			if limit*slack >= least {
+				if err := marks.add(place{i, r}); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	in, err := marks.spans()
+	if err != nil {
+		return nil, err
+	}
+	rows, all := 0, 0
+	for i, l := range in {
+		rows, all = rows+l.rows(), all+s.parts[i].Seg.Rows
+	}
+	if rows > all/limits.rows {
+		return nil, nil
+	}
+	return in, s.ctx.Err()
+}
+
+// times bounds how often rows have a word.
+type times struct {
+	// shortest[k] is the length of the shortest content, plus 1, that has the word k+1 times, or, for the last one, as
+	// often or more often; 0: there is none.
+	shortest [4]uint32
+	content  int32 // the most often that a content has the word
+	other    int32 // the greatest weight of the word in other fields, in multiples of 1/unit
+}
+
+// add adds a row that has the word.
+func (t *times) add(content, other int32, length uint32) {
+	if content > 0 {
+		s := &t.shortest[min(int(content), len(t.shortest))-1]
+		*s = shorter(*s, min(length, math.MaxUint32-1)+1)
+	}
+	t.content, t.other = max(t.content, content), max(t.other, other)
+}
+
+// join adds the rows of o.
+func (t *times) join(o *times) {
+	for i := range t.shortest {
+		t.shortest[i] = shorter(t.shortest[i], o.shortest[i])
+	}
+	t.content, t.other = max(t.content, o.content), max(t.other, o.other)
+}
+
+// shorter returns the lesser of two lengths plus 1, of which 0 stands for none.
+func shorter(a, b uint32) uint32 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
