@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 )
@@ -67,6 +69,22 @@ type verifier struct {
 	yield func(error) bool
 	buf   []byte
 	bytes int64 // sum of the sizes of memories
+
+	// The pairs of sessions and of expiries: of the lines of memories, and of their own sections.
+	bySession, byExpiry struct{ lines, pairs pairSum }
+}
+
+// pairSum is the number of some pairs and the sum of the hashes of their keys. Two sets of pairs with the same pairSum
+// are equal, unless two sums of 64 bits are equal by chance. So that the sections agree takes no look-up; a look-up of
+// each pair finds the fault if they do not.
+type pairSum struct {
+	n   int64
+	sum uint64
+}
+
+func (s *pairSum) add(key []byte) {
+	s.n++
+	s.sum += xxhash.Sum64(key)
 }
 
 // fault yields an error about the index that belongs to no offset in a file. It returns false if the caller
@@ -105,6 +123,28 @@ func (v *verifier) sections() {
 			return
 		}
 	}
+	if v.bySession.lines != v.bySession.pairs &&
+		(!v.lookUp(Memories, v.inSession) || !v.lookUp(BySession, v.ofSession)) {
+		return
+	}
+	if v.byExpiry.lines != v.byExpiry.pairs && v.lookUp(Memories, v.expires) {
+		v.lookUp(ByExpiry, v.ofExpiry)
+	}
+}
+
+// lookUp calls agrees for the entries of a section, until it returns false or the section cannot be read. It returns
+// false then.
+func (v *verifier) lookUp(sec int, agrees func(Item) bool) bool {
+	for it, err := range v.s.Range(sec, Span{}) {
+		if err != nil {
+			v.yield(err)
+			return false
+		}
+		if !agrees(it) {
+			return false
+		}
+	}
+	return true
 }
 
 // document verifies the index line of a document of a kind that has no pairs in other sections.
@@ -115,23 +155,36 @@ func (v *verifier) document(it Item) bool {
 	return true
 }
 
-// memory verifies the index line of a memory and the pairs for its session and expiry.
+// memory verifies the index line of a memory and counts its pairs.
 func (v *verifier) memory(it Item) bool {
 	e, err := ParseLine(it.Value)
 	if err != nil {
 		return v.fault("%q: %w", it.Key, err)
 	}
 	v.bytes += e.Size
-	id := string(it.Key)
-	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) &&
-		!v.fault("%q is missing in the section by_session", id) {
-		return false
+	if e.SessionID != "" {
+		v.buf = append(append(v.buf[:0], SessionPrefix(e.SessionID)...), it.Key...)
+		v.bySession.lines.add(v.buf)
 	}
-	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) &&
-		!v.fault("%q is missing in the section by_expiry", id) {
-		return false
+	if !e.ExpiresAt.IsZero() {
+		v.buf = append(append(v.buf[:0], ExpiryKey(e.ExpiresAt, "")...), it.Key...)
+		v.byExpiry.lines.add(v.buf)
 	}
 	return true
+}
+
+// inSession verifies that a memory has the pair of its session. A line that cannot be read was reported before.
+func (v *verifier) inSession(it Item) bool {
+	e, err := ParseLine(it.Value)
+	return err != nil || e.SessionID == "" || v.has(BySession, SessionKey(e.SessionID, string(it.Key))) ||
+		v.fault("%q is missing in the section by_session", it.Key)
+}
+
+// expires verifies that a memory has the pair of its expiry.
+func (v *verifier) expires(it Item) bool {
+	e, err := ParseLine(it.Value)
+	return err != nil || e.ExpiresAt.IsZero() || v.has(ByExpiry, ExpiryKey(e.ExpiresAt, string(it.Key))) ||
+		v.fault("%q is missing in the section by_expiry", it.Key)
 }
 
 // assembly verifies the index line and the pairs of an assembly. It does not check that the members exist: an
@@ -185,9 +238,18 @@ func (v *verifier) has(sec int, key string) bool {
 }
 
 func (v *verifier) session(it Item) bool {
+	if _, _, ok := SplitSessionKey(string(it.Key)); !ok {
+		return v.fault("the section by_session has the malformed key %q", it.Key)
+	}
+	v.bySession.pairs.add(it.Key)
+	return true
+}
+
+// ofSession verifies that the memory of a pair is in its session. A malformed key was reported before.
+func (v *verifier) ofSession(it Item) bool {
 	session, id, ok := SplitSessionKey(string(it.Key))
 	if !ok {
-		return v.fault("the section by_session has the malformed key %q", it.Key)
+		return true
 	}
 	if e, ok := v.entry(id); !ok || e.SessionID != session {
 		return v.fault("%q is in session %q in the section by_session, but not in its index line", id, session)
@@ -196,9 +258,18 @@ func (v *verifier) session(it Item) bool {
 }
 
 func (v *verifier) expiry(it Item) bool {
+	if _, _, ok := SplitExpiryKey(string(it.Key)); !ok {
+		return v.fault("the section by_expiry has the malformed key %q", it.Key)
+	}
+	v.byExpiry.pairs.add(it.Key)
+	return true
+}
+
+// ofExpiry verifies that the memory of a pair expires at its time.
+func (v *verifier) ofExpiry(it Item) bool {
 	at, id, ok := SplitExpiryKey(string(it.Key))
 	if !ok {
-		return v.fault("the section by_expiry has the malformed key %q", it.Key)
+		return true
 	}
 	if e, ok := v.entry(id); !ok || !e.ExpiresAt.Equal(at) {
 		return v.fault("%q expires at %s in the section by_expiry, but not in its index line", id, at.Format(nanoForm))
