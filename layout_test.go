@@ -121,6 +121,7 @@ var order = []string{
 	"internal/queryargs",
 	"internal/project",
 	"remote/s3",
+	"remote/postgres",
 	"memorytool",
 	"served",
 	"mcpserver",

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+)
+
+var (
+	errForm    = errors.New("no program writes such a row")
+	errDigest  = errors.New("the row does not match its digest")
+	errBytes   = errors.New("the bytes of the piece do not match their SHA-256")
+	errMissing = errors.New("the row is missing")
+	errString  = errors.New("the piece does not begin where the one before it ends")
+)
+
+// damaged returns a *errs.CorruptionError for a row.
+func (r *Remote) damaged(what string, err error) error {
+	return &errs.CorruptionError{Path: r.Place() + " (" + what + ")", Offset: -1, Err: err}
+}
+
+// isDamage reports whether the server could not read what it has stored.
+func isDamage(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.Code[:2] == "XX"
+}
+
+// kinds are the answers of the server that have a sentinel, by code or class, with a remedy.
+var kinds = map[string]struct {
+	kind   error
+	remedy string
+}{
+	"28":    {errs.ErrPermission, "check the user and PGPASSWORD or ~/.pgpass"},
+	"28P01": {errs.ErrPermission, "check the user and PGPASSWORD or ~/.pgpass"},
+	"42501": {errs.ErrPermission, "grant the user what the message names"},
+	"3D000": {remote.ErrNoRemote, "create the database, or correct its name"},
+	"3F000": {remote.ErrNoRemote, "check database and schema"},
+	"42P01": {remote.ErrNoRemote, "check database and schema"},
+	"25006": {remote.ErrUnsuitable, "name the primary, which accepts writes"},
+	"0A000": {remote.ErrUnsuitable, "name the primary, which accepts writes"},
+	"53100": {errs.ErrDiskFull, "give the database more space, or prune"},
+	"XX":    {errs.ErrCorrupt, "check the disk of the database and its log"},
+}
+
+// wrapped adds the operation and the place to an error of the driver, and the sentinel of its kind.
+func (r *Remote) wrapped(doing string, err error) error {
+	var moved *remote.MovedError
+	var other *remote.OtherStoreError
+	var truncated *remote.TruncatedError
+	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrNewerFormat) || errors.Is(err, remote.ErrNoRemote) ||
+		errors.Is(err, errs.ErrNotFound) || errors.Is(err, remote.ErrUnsuitable) || errors.As(err, &moved) ||
+		errors.As(err, &other) || errors.As(err, &truncated) || errors.Is(err, errs.ErrInvalid) {
+		return err // has the place
+	}
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) && len(answer.Code) == 5 {
+		k, ok := kinds[answer.Code]
+		if !ok {
+			k, ok = kinds[answer.Code[:2]]
+		}
+		if ok {
+			return fmt.Errorf("%s %s: %w: %s -> %s", doing, r.Place(), k.kind, answer.Message, k.remedy)
+		}
+		return fmt.Errorf("%s %s: %s (%s): %w", doing, r.Place(), answer.Message, answer.Code, err)
+	}
+	var failed *pgconn.ConnectError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("%s %s: %w", doing, r.Place(), failed.Unwrap())
+	}
+	return fmt.Errorf("%s %s: %w", doing, r.Place(), err)
+}

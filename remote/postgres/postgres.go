@@ -1,0 +1,269 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
+)
+
+const (
+	defaultSchema = "varve"
+	usage         = "postgres://USER@HOST:PORT/DATABASE?schema=NAME"
+	mostName      = 63 // bytes of a name in PostgreSQL; longer ones are cut off silently
+)
+
+// Options name a place in a database, and how to reach it.
+type Options struct {
+	User     string // empty: PGUSER, otherwise the user of the operating system
+	Hosts    string // HOST or HOST:PORT, several separated by commas; empty with Socket
+	Socket   string // folder of the server's Unix socket
+	Database string
+	Schema   string // empty: varve
+	// SSLMode is disable, require, verify-ca or verify-full; empty: disable on this machine, otherwise verify-full.
+	SSLMode string
+	// SSLRootCert is a file with the certificates that are trusted instead of the system's; SSLCert and SSLKey are
+	// files with a certificate of the client.
+	SSLRootCert, SSLCert, SSLKey string
+
+	Sleep  func(ctx context.Context, d time.Duration) error
+	Random io.Reader
+}
+
+// sslFiles are the parameters that name files.
+func (o *Options) sslFiles() map[string]*string {
+	return map[string]*string{"sslrootcert": &o.SSLRootCert, "sslcert": &o.SSLCert, "sslkey": &o.SSLKey}
+}
+
+// ParseURL returns the place that a URL names: postgres://USER@HOST:PORT/DATABASE?schema=NAME&sslmode=MODE. Other
+// parameters are sslrootcert, sslcert, sslkey, and host with the folder of a Unix socket. A password in the URL is
+// refused.
+func ParseURL(text string) (*Options, error) {
+	invalid := func(format string, args ...any) (*Options, error) {
+		return nil, fmt.Errorf("%w: %s", errs.ErrInvalid, fmt.Sprintf(format, args...))
+	}
+	u, err := url.Parse(text)
+	if err != nil { // its message has the URL, and the URL may have a password
+		return invalid("not a URL -> " + usage)
+	}
+	if _, has := u.User.Password(); has {
+		return invalid("a password in a URL ends up in histories and logs -> set PGPASSWORD, or write it to ~/.pgpass")
+	}
+	o := &Options{User: u.User.Username(), Hosts: u.Host, Database: strings.TrimPrefix(u.Path, "/")}
+	if u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Fragment != "" || o.Database == "" ||
+		strings.Contains(o.Database, "/") {
+		return invalid("the URL is not that of a database -> " + usage)
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return invalid("the parameters of the URL cannot be read -> " + usage)
+	}
+	files := o.sslFiles()
+	for name, values := range q {
+		value := values[len(values)-1]
+		switch {
+		case name == "schema":
+			o.Schema = value
+		case name == "sslmode":
+			if !slices.Contains([]string{"disable", "require", "verify-ca", "verify-full"}, value) {
+				return invalid("sslmode=%s -> disable, require, verify-ca or verify-full", value)
+			}
+			o.SSLMode = value
+		case name == "host":
+			o.Socket = value
+		case files[name] != nil:
+			*files[name] = value
+		default:
+			return invalid("%q in the URL is unknown -> schema, sslmode, sslrootcert, sslcert, sslkey, host", name)
+		}
+	}
+	if o.Schema == defaultSchema {
+		o.Schema = ""
+	}
+	switch {
+	case (o.Hosts == "") == (o.Socket == ""), o.Socket != "" && !filepath.IsAbs(o.Socket):
+		return invalid("the URL needs a host, or the folder of a Unix socket (?host=/run/postgresql) -> " + usage)
+	case len(o.Schema) > mostName || strings.ContainsRune(o.Schema, 0) || strings.HasPrefix(o.Schema, "pg_"):
+		return invalid("schema %q: a name has at most %d bytes and does not begin with pg_", o.Schema, mostName)
+	}
+	return o, nil
+}
+
+// URL returns the place as a URL, which ParseURL reads.
+func (o *Options) URL() string {
+	u := url.URL{Scheme: "postgres", Host: o.Hosts, Path: "/" + o.Database}
+	if o.User != "" {
+		u.User = url.User(o.User)
+	}
+	q := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	set("schema", o.Schema)
+	set("sslmode", o.SSLMode)
+	set("host", o.Socket)
+	for name, value := range o.sslFiles() {
+		set(name, *value)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// local reports whether the server is on this machine.
+func (o *Options) local() bool {
+	for host := range strings.SplitSeq(o.Hosts, ",") {
+		name := host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			name = h
+		}
+		name = strings.Trim(name, "[]")
+		if ip := net.ParseIP(name); name != "" && name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
+
+// config returns the configuration of connections. What the URL decides is set here, so that the environment and
+// files that it names cannot change it; they have passwords.
+func (o *Options) config() (*pgx.ConnConfig, error) {
+	if err := checkPasswordFile(); err != nil {
+		return nil, err
+	}
+	q := url.Values{"sslmode": {o.SSLMode}, "target_session_attrs": {"primary"}, "connect_timeout": {"10"},
+		"application_name": {"varve"}}
+	if o.SSLMode == "" {
+		q.Set("sslmode", "verify-full")
+		if o.local() {
+			q.Set("sslmode", "disable")
+		}
+	}
+	if o.Socket != "" {
+		q.Set("host", o.Socket)
+	}
+	for name, value := range o.sslFiles() {
+		if *value != "" {
+			q.Set(name, *value)
+		}
+	}
+	u := url.URL{Scheme: "postgres", Host: o.Hosts, Path: "/" + o.Database, RawQuery: q.Encode()}
+	if o.User != "" {
+		u.User = url.User(o.User)
+	}
+	c, err := pgx.ParseConfig(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", errs.ErrInvalid, o.URL(), err)
+	}
+	c.DefaultQueryExecMode = pgx.QueryExecModeExec // prepares nothing that stays
+	c.StatementCacheCapacity, c.DescriptionCacheCapacity = 0, 0
+	return c, nil
+}
+
+// checkPasswordFile refuses a file with passwords that others may read. The driver itself does not look at the mode.
+func checkPasswordFile() error {
+	file := os.Getenv("PGPASSFILE")
+	if file == "" {
+		if home, err := os.UserHomeDir(); err == nil {
+			file = filepath.Join(home, ".pgpass")
+		}
+	}
+	st, err := os.Stat(file)
+	if os.Getenv("PGPASSWORD") != "" || err != nil || runtime.GOOS == "windows" || st.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s can be read by others (mode %v) -> chmod 600 %s", errs.ErrPermission, file,
+		st.Mode().Perm(), file)
+}
+
+// Remote is a remote in a database.
+type Remote struct {
+	o      Options
+	config *pgx.ConnConfig
+	schema string // quoted
+	id     uuid.UUID
+
+	mu     sync.Mutex
+	idle   []*session
+	closed bool
+}
+
+var _ remote.Remote = (*Remote)(nil)
+
+// Open opens the remote at a place. If there is none the error matches remote.ErrNoRemote: nothing is created.
+func Open(ctx context.Context, o Options) (*Remote, error) {
+	r, err := connect(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.suitable(ctx); err != nil {
+		return nil, r.closeWith(err)
+	}
+	err = r.transact(ctx, "opening", noLock, func(_ context.Context, _ *pgx.Conn, s *state) error {
+		r.id = s.id
+		return nil
+	})
+	if err != nil {
+		return nil, r.closeWith(err)
+	}
+	return r, nil
+}
+
+// connect makes a Remote; no connection is made.
+func connect(o Options) (*Remote, error) {
+	if o.Sleep == nil {
+		o.Sleep = vfs.Sleep
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	c, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	name := o.Schema
+	if name == "" {
+		name = defaultSchema
+	}
+	return &Remote{o: o, config: c, schema: pgx.Identifier{name}.Sanitize()}, nil
+}
+
+func (r *Remote) closeWith(err error) error {
+	_ = r.Close()
+	return err
+}
+
+// ID returns the ID of the remote, which is in its schema.
+func (r *Remote) ID() uuid.UUID { return r.id }
+
+// Place returns the URL.
+func (r *Remote) Place() string { return r.o.URL() }
+
+// Close closes the connections that no call uses, and the others when their calls end.
+func (r *Remote) Close() error {
+	r.mu.Lock()
+	idle := r.idle
+	r.idle, r.closed = nil, true
+	r.mu.Unlock()
+	for _, s := range idle {
+		s.close()
+	}
+	return nil
+}

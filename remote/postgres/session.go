@@ -1,0 +1,257 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+)
+
+const (
+	mostIdle = 4           // connections that stay open for the next call
+	silence  = time.Minute // after which a connection counts as lost
+	// settings begins a transaction. The values do not outlive it: see the package comment. The limits on locks and
+	// pauses keep a client that stops in the middle from holding the others up.
+	settings = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; " +
+		"SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '30s'; " +
+		"SET LOCAL idle_in_transaction_session_timeout TO '60s'; SET LOCAL bytea_output TO hex; "
+	// noLock and lock end the statement that reads the row of remote.
+	noLock = ""
+	lock   = " FOR UPDATE"
+)
+
+// errCancel keeps the driver from sending requests to cancel: see the package comment.
+var errCancel = errors.New("a request to cancel is not sent")
+
+// session is a connection to the server.
+type session struct {
+	conn *pgx.Conn
+	raw  net.Conn
+	// warned is the warning of the transaction that leaves its outcome open.
+	warned atomic.Pointer[pgconn.Notice]
+	// answered reports whether the server has answered the end of the last transaction.
+	answered bool
+}
+
+// patient is a connection whose reads and writes fail when the other side is silent.
+type patient struct{ net.Conn }
+
+func (p patient) Read(b []byte) (int, error) {
+	if err := p.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Read(b)
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return p.Conn.Write(b)
+}
+
+// dial makes a connection.
+func (r *Remote) dial(ctx context.Context) (*session, error) {
+	s := &session{}
+	c := r.config.Copy()
+	var connected atomic.Bool
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errCancel
+		}
+		raw, err := (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		s.raw = raw
+		return patient{raw}, nil
+	}
+	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if n.Code == "01000" {
+			s.warned.Store(n)
+		}
+	}
+	var err error
+	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
+		return nil, err
+	}
+	connected.Store(true)
+	return s, nil
+}
+
+// close ends a session at the server.
+func (s *session) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+}
+
+// drop closes the connection only: the server finishes what it has begun.
+func (s *session) drop() {
+	_ = s.raw.Close()
+	s.close()
+	<-s.conn.PgConn().CleanupDone()
+}
+
+// take returns a session; used reports whether it was used before, so that the server may have closed it since.
+func (r *Remote) take(ctx context.Context) (s *session, used bool, err error) {
+	r.mu.Lock()
+	if n := len(r.idle); n > 0 {
+		s = r.idle[n-1]
+		r.idle = r.idle[:n-1]
+	}
+	r.mu.Unlock()
+	if s != nil {
+		return s, true, nil
+	}
+	s, err = r.dial(ctx)
+	return s, false, err
+}
+
+// give keeps a session for the next call if no transaction is open in it.
+func (r *Remote) give(s *session) {
+	r.mu.Lock()
+	keep := !r.closed && len(r.idle) < mostIdle && s.answered && !s.conn.IsClosed()
+	if keep {
+		r.idle = append(r.idle, s)
+	}
+	r.mu.Unlock()
+	if !keep {
+		s.drop()
+	}
+}
+
+// state is the row of remote.
+type state struct {
+	id     uuid.UUID
+	number int64 // of the newest entry, 0 if there is none
+	epoch  int64
+	floor  int64 // number of the oldest entry that is kept
+}
+
+// transact calls f in a transaction and commits it, if f returns nil. The row of remote is read first, and locked with
+// lock. doing is for messages. The context that f gets is not cancelled: when ctx ends the connection is closed.
+func (r *Remote) transact(ctx context.Context, doing, locked string,
+	f func(ctx context.Context, c *pgx.Conn, s *state) error) error {
+	row := "SELECT version, id, number, epoch, floor FROM " + r.schema + ".remote" + locked
+	return r.run(ctx, doing, row, func(ctx context.Context, c *pgx.Conn, rows [][]byte) error {
+		s, err := r.state(rows)
+		if err != nil {
+			return err
+		}
+		return f(ctx, c, s)
+	})
+}
+
+// state returns the row of remote.
+func (r *Remote) state(row [][]byte) (*state, error) {
+	s := &state{}
+	var version int64
+	if row == nil {
+		return nil, r.damaged("remote", errors.New("the row is missing"))
+	}
+	var err error
+	if s.id, err = uuid.ParseBytes(row[1]); err == nil {
+		for i, n := range map[int]*int64{0: &version, 2: &s.number, 3: &s.epoch, 4: &s.floor} {
+			if _, serr := fmt.Sscan(string(row[i]), n); serr != nil {
+				err = serr
+			}
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, r.damaged("remote", err)
+	case version > schemaVersion:
+		return nil, &errs.NewerError{Path: r.Place(), Format: uint64(version), Reads: schemaVersion}
+	case r.id != uuid.Nil && s.id != r.id:
+		return nil, fmt.Errorf("%s: %w: the copy was removed, and another one was begun in its place", r.Place(),
+			remote.ErrNoRemote)
+	case s.number < 0 || s.epoch < 0 || s.floor < 0 || s.floor > s.number || (s.number == 0) != (s.epoch == 0):
+		return nil, r.damaged("remote", errForm)
+	}
+	return s, nil
+}
+
+// run calls f in a transaction that first executes a query without parameters and with at most one row of result.
+func (r *Remote) run(ctx context.Context, doing, query string,
+	f func(ctx context.Context, c *pgx.Conn, row [][]byte) error) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s, used, err := r.take(ctx)
+		if err == nil {
+			var began bool
+			began, err = s.run(ctx, query, f)
+			r.give(s)
+			if err == nil {
+				return nil
+			}
+			if used && !began && ctx.Err() == nil && s.conn.IsClosed() {
+				continue // the server has ended since
+			}
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s %s: %w", doing, r.Place(), ctx.Err())
+		}
+		return r.wrapped(doing, err)
+	}
+}
+
+// errOpen reports that a commit was answered in a way that leaves its outcome open.
+var errOpen = errors.New("the server has not confirmed that the commit is durable")
+
+// run executes a transaction; began reports whether its first query was answered.
+func (s *session) run(ctx context.Context, query string,
+	f func(ctx context.Context, c *pgx.Conn, row [][]byte) error) (began bool, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = s.raw.Close() })
+	defer func() {
+		if !stop() {
+			s.drop()
+		}
+	}()
+	ctx = context.WithoutCancel(ctx)
+	s.answered = false
+	s.warned.Store(nil)
+	results, err := s.conn.PgConn().Exec(ctx, settings+query).ReadAll()
+	if err != nil {
+		return false, s.rolledBack(ctx, err)
+	}
+	var row [][]byte
+	if last := results[len(results)-1]; len(last.Rows) > 0 {
+		row = last.Rows[0]
+	}
+	if err := f(ctx, s.conn, row); err != nil {
+		return true, s.rolledBack(ctx, err)
+	}
+	results, err = s.conn.PgConn().Exec(ctx, "COMMIT").ReadAll()
+	s.answered = err == nil
+	switch n := s.warned.Load(); {
+	case err != nil:
+		return true, s.rolledBack(ctx, err)
+	case n != nil:
+		return true, fmt.Errorf("%w: %s", errOpen, n.Message)
+	case len(results) != 1 || results[0].CommandTag.String() != "COMMIT":
+		return true, errors.New("the server has not committed the transaction")
+	}
+	return true, nil
+}
+
+// rolledBack ends a transaction that failed with err. After an error of the network the end of the connection does.
+func (s *session) rolledBack(ctx context.Context, err error) error {
+	var failed net.Error
+	if !s.conn.IsClosed() && !errors.As(err, &failed) {
+		_, rerr := s.conn.PgConn().Exec(ctx, "ROLLBACK").ReadAll()
+		s.answered = rerr == nil
+	}
+	return err
+}

@@ -1,0 +1,295 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/wal/past"
+)
+
+const (
+	partSize = 1 << 20 // bytes of a row of parts; the last one may have fewer
+	// leftAfter is the age, by the clock of the database, from which an incomplete snapshot counts as left by a process
+	// that was killed. A slower writer fails, because its rows are gone.
+	leftAfter = "interval '48 hours'"
+)
+
+const described = "id, store, segment, log, epoch, begin_lsn, begin_sum, end_lsn, end_sum, machine, format, time, size, " +
+	"sha256, digest"
+
+// snapshotSum returns the SHA-256 over the columns of a snapshot, as little-endian numbers in this order.
+func snapshotSum(s *remote.Snapshot) [32]byte {
+	le := binary.LittleEndian
+	b := []byte("varve snapshot 1\n")
+	for _, n := range []uint64{s.Geometry.Size, s.Log, s.Epoch, s.Begin.LSN, s.Begin.Sum, s.End.LSN, s.End.Sum,
+		uint64(s.Format), uint64(s.Time.UnixMicro()), uint64(s.Size)} {
+		b = le.AppendUint64(b, n)
+	}
+	for _, id := range [][16]byte{s.ID, s.Geometry.UUID, s.Machine} {
+		b = append(b, id[:]...)
+	}
+	return sha256.Sum256(append(b, s.SHA256[:]...))
+}
+
+// scanSnapshot returns the description that row has.
+func (r *Remote) scanSnapshot(row pgx.Row) (s remote.Snapshot, err error) {
+	var n [10]int64
+	var sum, digest []byte
+	if err := row.Scan((*[16]byte)(&s.ID), (*[16]byte)(&s.Geometry.UUID), &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6],
+		(*[16]byte)(&s.Machine), &n[7], &s.Time, &s.Size, &sum, &digest); err != nil {
+		return s, err
+	}
+	s.Geometry.Size, s.Log, s.Epoch = uint64(n[0]), uint64(n[1]), uint64(n[2])
+	s.Begin, s.End = past.Mark{LSN: uint64(n[3]), Sum: uint64(n[4])}, past.Mark{LSN: uint64(n[5]), Sum: uint64(n[6])}
+	s.Format, s.Time = uint32(n[7]), s.Time.UTC()
+	copy(s.SHA256[:], sum)
+	want := snapshotSum(&s)
+	switch {
+	case !bytes.Equal(digest, want[:]) || len(sum) != len(s.SHA256):
+		err = errDigest
+	case s.Valid() != nil || s.Size < 0:
+		err = errForm
+	}
+	if err != nil {
+		return s, r.damaged("snapshot "+s.ID.String(), err)
+	}
+	return s, nil
+}
+
+// Save stores a snapshot; see remote.Remote. The bytes are stored by many transactions that nothing waits for; the last
+// transaction, which completes the snapshot, finds all of them and makes them durable.
+func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
+	err := r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		tag, err := c.Exec(ctx, "INSERT INTO "+r.schema+".snapshots (id, complete, began) VALUES ($1, false, now()) "+
+			"ON CONFLICT DO NOTHING", asUUID(s.ID))
+		if err == nil && tag.RowsAffected() == 0 {
+			return fmt.Errorf("%s: snapshot %s: %w: it is there already", r.Place(), s.ID, errs.ErrInvalid)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	size, sum, err := r.saveParts(ctx, s.ID, body)
+	if err == nil {
+		s.Size, s.SHA256 = size, sum
+		s.Time = s.Time.Truncate(time.Microsecond)
+		err = s.Valid()
+	}
+	if err == nil {
+		err = r.readBack(ctx, s)
+	}
+	if err == nil {
+		return r.complete(ctx, s)
+	}
+	_ = r.drop(context.WithoutCancel(ctx), s.ID, "AND NOT complete")
+	return err
+}
+
+func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (size int64, sum [32]byte, err error) {
+	hash, part := sha256.New(), make([]byte, partSize)
+	for n := int64(0); ; n++ {
+		read, ended, err := remote.Fill(body, part)
+		if err != nil {
+			return 0, sum, err
+		}
+		if read > 0 {
+			hash.Write(part[:read])
+			err := r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+				if _, err := c.Exec(ctx, "SET LOCAL synchronous_commit TO off"); err != nil {
+					return err
+				}
+				_, err := c.Exec(ctx, "INSERT INTO "+r.schema+".parts VALUES ($1, $2, now(), $3)", asUUID(id), n, part[:read])
+				return err
+			})
+			if err != nil {
+				return 0, sum, err
+			}
+			size += int64(read)
+		}
+		if ended {
+			return size, [32]byte(hash.Sum(nil)), nil
+		}
+	}
+}
+
+// readBack verifies the bytes of a snapshot.
+func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
+	hash := sha256.New()
+	b := r.body(ctx, s.ID, s.Size)
+	_, err := io.Copy(hash, io.NewSectionReader(b, 0, s.Size))
+	if err := errors.Join(err, b.Close()); err != nil {
+		return err
+	}
+	if [32]byte(hash.Sum(nil)) != s.SHA256 {
+		return r.damaged("snapshot "+s.ID.String(), errors.New("differs from what was stored"))
+	}
+	return nil
+}
+
+// complete describes a snapshot. The parts are counted again: a crash of the server since they were read loses those
+// that it had not written.
+func (r *Remote) complete(ctx context.Context, s *remote.Snapshot) error {
+	digest := snapshotSum(s)
+	return r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		tag, err := c.Exec(ctx, "UPDATE "+r.schema+".snapshots SET complete = true, store = $2, segment = $3, log = $4, "+
+			"epoch = $5, begin_lsn = $6, begin_sum = $7, end_lsn = $8, end_sum = $9, machine = $10, format = $11, time = $12, "+
+			"size = $13, sha256 = $14, digest = $15 WHERE id = $1 AND (SELECT count(*) FROM "+r.schema+
+			".parts WHERE snapshot = $1) = $16", asUUID(s.ID), asUUID(s.Geometry.UUID), int64(s.Geometry.Size), int64(s.Log),
+			int64(s.Epoch), int64(s.Begin.LSN), int64(s.Begin.Sum), int64(s.End.LSN), int64(s.End.Sum), asUUID(s.Machine),
+			int64(s.Format), s.Time, s.Size, s.SHA256[:], digest[:], (s.Size+partSize-1)/partSize)
+		if err == nil && tag.RowsAffected() == 0 {
+			return fmt.Errorf("%s: snapshot %s: the server has lost bytes of it: store it again", r.Place(), s.ID)
+		}
+		return err
+	})
+}
+
+// Snapshots returns the complete snapshots; see remote.Remote.
+func (r *Remote) Snapshots(ctx context.Context) (all []remote.Snapshot, err error) {
+	var bad error
+	err = r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		all, bad = nil, nil
+		rows, err := c.Query(ctx, "SELECT "+described+" FROM "+r.schema+".snapshots WHERE complete ORDER BY time, id")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			s, err := r.scanSnapshot(rows)
+			switch {
+			case err == nil:
+				all = append(all, s)
+			case errors.Is(err, errs.ErrCorrupt):
+				bad = errors.Join(bad, err)
+			default:
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, bad
+}
+
+// Open opens the bytes of a snapshot; see remote.Remote.
+func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
+	var s remote.Snapshot
+	err := r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) (err error) {
+		s, err = r.scanSnapshot(c.QueryRow(ctx, "SELECT "+described+" FROM "+r.schema+".snapshots WHERE complete AND id = $1",
+			asUUID(id)))
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("%s: snapshot %s: %w", r.Place(), id, errs.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.body(context.WithoutCancel(ctx), id, s.Size), nil
+}
+
+func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) *body {
+	ctx, cancel := context.WithCancel(ctx)
+	return &body{r: r, ctx: ctx, cancel: cancel, id: id, size: size}
+}
+
+// body has the bytes of a snapshot.
+type body struct {
+	r      *Remote
+	ctx    context.Context
+	cancel context.CancelFunc
+	id     uuid.UUID
+	size   int64
+
+	mu   sync.Mutex
+	part int64 // number of the part that data has
+	data []byte
+}
+
+// Size returns the number of bytes.
+func (b *body) Size() int64 { return b.size }
+
+// Close ends the queries that are running.
+func (b *body) Close() error {
+	b.cancel()
+	return nil
+}
+
+// ReadAt reads whole parts, so that small reads in order are cheap.
+func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for n < len(p) {
+		at := off + int64(n)
+		if at < 0 || at >= b.size {
+			return n, io.EOF
+		}
+		if part := at / partSize; b.data == nil || part != b.part {
+			if err := b.fetch(part); err != nil {
+				return n, err
+			}
+		}
+		n += copy(p[n:], b.data[at%partSize:])
+	}
+	return n, nil
+}
+
+// fetch reads a part.
+func (b *body) fetch(part int64) error {
+	var data []byte
+	err := b.r.transact(b.ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		err := c.QueryRow(ctx, "SELECT bytes FROM "+b.r.schema+".parts WHERE snapshot = $1 AND number = $2",
+			asUUID(b.id), part).Scan(&data)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		var there bool
+		if err := c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+b.r.schema+".snapshots WHERE id = $1)",
+			asUUID(b.id)).Scan(&there); err != nil || there {
+			return err
+		}
+		return fmt.Errorf("%s: snapshot %s: %w: it was dropped", b.r.Place(), b.id, errs.ErrNotFound)
+	})
+	if err != nil {
+		return err
+	}
+	if int64(len(data)) != min(partSize, b.size-part*partSize) {
+		return b.r.damaged("snapshot "+b.id.String(), fmt.Errorf("part %d is missing or has another length", part))
+	}
+	b.part, b.data = part, data
+	return nil
+}
+
+// Drop removes a snapshot; see remote.Remote.
+func (r *Remote) Drop(ctx context.Context, id uuid.UUID) error { return r.drop(ctx, id, "") }
+
+func (r *Remote) drop(ctx context.Context, id uuid.UUID, and string) error {
+	return r.transact(ctx, "removing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		_, err := c.Exec(ctx, "DELETE FROM "+r.schema+".snapshots WHERE id = $1 "+and, asUUID(id))
+		return err
+	})
+}
+
+// sweepSnapshots removes incomplete snapshots of which nothing was stored for long.
+func (r *Remote) sweepSnapshots(ctx context.Context) error {
+	return r.transact(ctx, "removing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		_, err := c.Exec(ctx, "DELETE FROM "+r.schema+".snapshots AS s WHERE NOT complete AND began < now() - "+leftAfter+
+			" AND NOT EXISTS (SELECT FROM "+r.schema+".parts AS p WHERE p.snapshot = s.id AND stored >= now() - "+leftAfter+")")
+		return err
+	})
+}
