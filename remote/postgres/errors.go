@@ -11,11 +11,13 @@ import (
 )
 
 var (
-	errForm    = errors.New("no program writes such a row")
-	errDigest  = errors.New("the row does not match its digest")
-	errBytes   = errors.New("the bytes of the piece do not match their SHA-256")
-	errMissing = errors.New("the row is missing")
-	errString  = errors.New("the piece does not begin where the one before it ends")
+	errForm       = errors.New("no program writes such a row")
+	errDigest     = errors.New("the row does not match its digest")
+	errBytes      = errors.New("the bytes of the piece do not match their SHA-256")
+	errMissing    = errors.New("the row is missing")
+	errUnreadable = errors.New("the server cannot read what it has stored")
+	errReplica    = errors.New("the server is a replica")
+	errString     = errors.New("the piece does not begin where the one before it ends")
 )
 
 // damaged returns a *errs.CorruptionError for a row.
@@ -24,10 +26,7 @@ func (r *Remote) damaged(what string, err error) error {
 }
 
 // isDamage reports whether the server could not read what it has stored.
-func isDamage(err error) bool {
-	var answer *pgconn.PgError
-	return errors.As(err, &answer) && answer.Code[:2] == "XX"
-}
+func isDamage(err error) bool { return errors.Is(err, errUnreadable) }
 
 // kinds are the answers of the server that have a sentinel, by code or class, with a remedy.
 var kinds = map[string]struct {
@@ -43,7 +42,6 @@ var kinds = map[string]struct {
 	"25006": {remote.ErrUnsuitable, "name the primary, which accepts writes"},
 	"0A000": {remote.ErrUnsuitable, "name the primary, which accepts writes"},
 	"53100": {errs.ErrDiskFull, "give the database more space, or prune"},
-	"XX":    {errs.ErrCorrupt, "check the disk of the database and its log"},
 }
 
 // wrapped adds the operation and the place to an error of the driver, and the sentinel of its kind.
@@ -58,6 +56,9 @@ func (r *Remote) wrapped(doing string, err error) error {
 	}
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && len(answer.Code) == 5 {
+		if answer.Code[:2] == "XX" {
+			return r.damaged("the server's files", fmt.Errorf("%w: %s", errUnreadable, answer.Message))
+		}
 		k, ok := kinds[answer.Code]
 		if !ok {
 			k, ok = kinds[answer.Code[:2]]
@@ -66,6 +67,10 @@ func (r *Remote) wrapped(doing string, err error) error {
 			return fmt.Errorf("%s %s: %w: %s -> %s", doing, r.Place(), k.kind, answer.Message, k.remedy)
 		}
 		return fmt.Errorf("%s %s: %s (%s): %w", doing, r.Place(), answer.Message, answer.Code, err)
+	}
+	if errors.Is(err, errReplica) {
+		return fmt.Errorf("%s %s: %w: %w -> name the primary, which accepts writes", doing, r.Place(), remote.ErrUnsuitable,
+			errReplica)
 	}
 	var failed *pgconn.ConnectError
 	if errors.As(err, &failed) {

@@ -148,7 +148,7 @@ func (o *Options) config() (*pgx.ConnConfig, error) {
 	if err := checkPasswordFile(); err != nil {
 		return nil, err
 	}
-	q := url.Values{"sslmode": {o.SSLMode}, "target_session_attrs": {"primary"}, "connect_timeout": {"10"},
+	q := url.Values{"sslmode": {o.SSLMode}, "target_session_attrs": {"any"}, "connect_timeout": {"10"},
 		"application_name": {"varve"}}
 	if o.SSLMode == "" {
 		q.Set("sslmode", "verify-full")

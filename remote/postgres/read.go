@@ -47,6 +47,7 @@ type reading struct {
 	epoch uint64
 	from  segment.LSN
 	next  uint64 // number of the entry that comes next, 0 at the beginning
+	most  uint64 // number of the newest entry
 	rows  int    // of the next page
 	end   past.Mark
 	found []found
@@ -64,7 +65,7 @@ func (g *reading) page(ctx context.Context) (more bool, err error) {
 	err = g.r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, s *state) error {
 		found := g.found[:0]
 		*g = begin
-		g.found = found
+		g.found, g.most = found, uint64(s.number)
 		if g.next == 0 {
 			var err error
 			if more, err = g.start(ctx, c); err != nil || !more {
@@ -89,7 +90,7 @@ func (g *reading) page(ctx context.Context) (more bool, err error) {
 		}
 		return g.gap(ctx, c)
 	})
-	if begin.next > 0 && isDamage(err) || begin.next == 0 && g.next > 0 && isDamage(err) {
+	if g.next > 0 && isDamage(err) {
 		return g.unreadable(err)
 	}
 	return more, err
@@ -106,7 +107,7 @@ func (g *reading) unreadable(err error) (more bool, _ error) {
 	g.found = append(g.found, found{err: g.r.damaged(entryName(int64(g.next)), err)})
 	g.next++
 	g.end = past.Mark{}
-	return true, nil
+	return g.next <= g.most, nil
 }
 
 // start finds the entry that contains from; more is false if the epoch ends there.

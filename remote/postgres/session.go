@@ -23,7 +23,8 @@ const (
 	// pauses keep a client that stops in the middle from holding the others up.
 	settings = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; " +
 		"SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '30s'; " +
-		"SET LOCAL idle_in_transaction_session_timeout TO '60s'; SET LOCAL bytea_output TO hex; "
+		"SET LOCAL idle_in_transaction_session_timeout TO '60s'; SET LOCAL bytea_output TO hex; " +
+		"SET LOCAL datestyle TO ISO; "
 	// noLock and lock end the statement that reads the row of remote.
 	noLock = ""
 	lock   = " FOR UPDATE"
@@ -79,6 +80,13 @@ func (r *Remote) dial(ctx context.Context) (*session, error) {
 		if n.Code == "01000" {
 			s.warned.Store(n)
 		}
+	}
+	c.ValidateConnect = func(ctx context.Context, c *pgconn.PgConn) error { // of several hosts the primary is taken
+		results, err := c.Exec(ctx, "SELECT pg_is_in_recovery()").ReadAll()
+		if err == nil && string(results[0].Rows[0][0]) == "t" {
+			err = errReplica
+		}
+		return err
 	}
 	var err error
 	if s.conn, err = pgx.ConnectConfig(ctx, c); err != nil {
