@@ -126,4 +126,5 @@
 //	working                                             working memory in the store
 //	quarantine                                          files set aside in quarantine/; internal/docfile keeps them
 //	admin verify repair purging backup migrate health   internal/repairs, erase, copy; the state of the store
+//	offsite                                             internal/copy/offsite: a copy elsewhere, clones of it
 package varve

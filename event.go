@@ -113,6 +113,9 @@ const (
 	// commits wait because the files or the index lag behind the log; Bytes is by how much, Note the reason. Sent again
 	// only after ten seconds without a waiting commit
 	EventSlowed = EventKind(env.EventSlowed)
+	// sending the log to the copy elsewhere fails, for the reason Err; Err is nil when it works again. Sent once for each
+	// change
+	EventOffsite = EventKind(env.EventOffsite)
 )
 
 // publicEvent returns an event as a host receives it.

@@ -74,9 +74,17 @@ type CopyHealth struct {
 	Sent    uint64    // the position up to which the copy has the log
 	At      time.Time // when the copy last reported
 	Behind  int64     // bytes of log that are durable here and not sent to the copy
+	Place   string    // URL of the copy, if this machine sends to it: see Offsite
+	Sending bool      // a process of this machine sends
+	// Success is the time of the last attempt that sent everything, and LastErr the error of the last attempt, "" if it
+	// succeeded; as the process that sends has recorded them.
+	Success time.Time
+	LastErr string
 	// reason why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or damage of the
 	// file that records its progress; nil if it can
 	Err error
+
+	stopped bool // until a user decides: see sender.ErrStopped
 }
 
 // NotesHealth reports the state of the notes of a store.
@@ -158,6 +166,10 @@ func (st *Store) Health(ctx context.Context) Health {
 		if err != nil {
 			bad(fmt.Errorf("copying the log to the other place cannot continue: %w", err), true)
 		}
+	}
+	st.offsiteHealth(ctx, &h.Copy)
+	if h.Copy.stopped {
+		bad(fmt.Errorf("copying the log to the other place has stopped: %s", h.Copy.LastErr), true)
 	}
 	if h.Notes, err = st.notesHealth(ctx); err != nil {
 		bad(err, true)

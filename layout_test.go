@@ -87,6 +87,7 @@ var order = []string{
 	"internal/erase/trace",
 	"internal/copy/pack",
 	"internal/copy/backup",
+	"internal/copy/offsite",
 	"internal/copy/migrate",
 	"internal/formats",
 	"internal/repairs/verify",

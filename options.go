@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/scopes"
 	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/writer"
 )
@@ -106,8 +107,16 @@ type Options struct {
 	Shared bool
 
 	// StateDir is a folder of this user, outside of every store. It contains the file through which processes with the
-	// same EmbedService inform each other. "" means $XDG_STATE_HOME/varve, or the system's folder for such files.
+	// same EmbedService inform each other, and the files that bind a store to its copy elsewhere. "" means
+	// $XDG_STATE_HOME/varve, or the system's folder for such files.
 	StateDir string
+
+	// Remote opens the place of the store's copy (Offsite.Add). If it is set, and the store is open to write with
+	// background work, this process sends what is durable to the copy, unless another process of the machine does: each
+	// second, behind the writers, which never wait for it. URL is the one that Offsite.Add was given, and comes from
+	// StateDir: no file of a store causes a connection. nil: this process does not send. OpenFolder opens URLs of
+	// folders; package remote/s3 has what opens buckets.
+	Remote func(ctx context.Context, url string) (remote.Remote, error)
 
 	// env replaces parts of the machine in the project's own tests: see internal/storetest.
 	env store.Environment
@@ -116,6 +125,8 @@ type Options struct {
 	unfinished bool
 	// restored describes the vectors of a store that is being restored; nil for any other store.
 	restored *backup.Restored
+	// cloned opens a clone, which must be taken before it can be written, for writing.
+	cloned bool
 	// closed is called at the end of Close; see openBeside.
 	closed func() error
 }

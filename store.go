@@ -73,6 +73,9 @@ func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	c := st.o.config(dir)
+	if err := st.o.mayWrite(c.Env); err != nil {
+		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
+	}
 	if err := c.Env.Hold(); err != nil {
 		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
 	}
@@ -94,6 +97,7 @@ func (o *Options) config(dir string) store.Config {
 			Service: o.EmbedService,
 		},
 		Views: o.env.Views, Watcher: o.env.Watcher, Unfinished: o.unfinished, Restored: o.restored, Closed: o.closed,
+		Remote: o.Remote,
 	}
 }
 

@@ -9,10 +9,12 @@
 //	wal/00000017.wal   segments; written out in zeros ahead of the tail, recycled when released
 //	wal/shared         a mapped page of words: the positions of the log
 //	wal/owner          boot id and heartbeat of the processes that use the log
-//	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent
+//	wal/*.lock         open attach flush append sync hold, taken in this order; watch is independent;
+//	                   follow, of the process that sends the log to a copy elsewhere, is taken before flush
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
 //	wal/ended          why earlier logs of the store have ended; absent until one has ended, see package past
 //	wal/sent           up to which position a copy in another place has the log; absent without one, see package past
+//	wal/cloned         the store is a clone of a copy elsewhere that it has not taken: it is not opened to write
 //	wal/expiry         not part of the log: when the store saw that something had expired
 //	wal/aged           likewise: that history was older than history_days
 //	wal/writers        likewise: explanations of writers whose log segments were released; package writer

@@ -39,6 +39,9 @@ const Working = "working"
 // Computed is the file with the vectors that a re-embedding has computed, in a store and in a backup.
 const Computed = vector.Folder + "/reembed"
 
+// Cloned is the file that a clone of a copy elsewhere has until it takes that copy: meanwhile it is read-only.
+const Cloned = "wal/cloned"
+
 // use is what must be in a place, and its purpose.
 type use uint
 
@@ -77,6 +80,7 @@ var list = slices.Concat([]place{
 	{"wal/purges", named},
 	{"wal/purged-texts", named},
 	{"wal/adopted", named},
+	{Cloned, named},
 	{docfile.RestoringFile, named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
@@ -91,6 +95,7 @@ var list = slices.Concat([]place{
 	{"wal/sync.lock", named | machine},
 	{"wal/hold.lock", named | machine},
 	{"wal/watch.lock", named | machine},
+	{"wal/follow.lock", named | machine},
 }, vectorFiles(), []place{
 	{record.AssemblyFolder, folder | top | sole},
 	{index.BackupsDir, folder | top},

@@ -33,6 +33,13 @@ func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, err
 			return backup.Source{}, err
 		}
 	}
+	s, err := st.Copying(ctx)
+	s.Flush = again
+	return s, err
+}
+
+// Copying returns the data that a copy of the store is made of.
+func (st *Store) Copying(ctx context.Context) (backup.Source, error) {
 	live, err := st.Engine.Count(ctx, engine.Filters{})
 	if err != nil {
 		return backup.Source{}, err
@@ -58,7 +65,7 @@ func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, err
 		FileMode: st.Engine.Env().FileMode, FolderMode: st.Engine.Env().FolderMode,
 		Clock: st.Engine.Env().Clock,
 		Self:  st.Engine.Env().Self, Random: st.Engine.Env().Random,
-		Count: live, CatchUp: st.Engine.CatchUp, Flush: again, ModelAsOf: st.Engine.State().ModelAsOf,
+		Count: live, CatchUp: st.Engine.CatchUp, ModelAsOf: st.Engine.State().ModelAsOf,
 		Model:  st.Engine.State().Model,
 		Writer: st.Engine.Writer,
 		Writers: func() ([]writer.Writer, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/adopt"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/copy/backup"
+	"github.com/varve-db/varve/internal/copy/offsite"
 	"github.com/varve-db/varve/internal/diskspace"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/engine"
@@ -58,6 +59,8 @@ type Config struct {
 	Unfinished bool             // the folder is a copy that a migration is making, and not a store yet
 	Restored   *backup.Restored // what is known of the vectors of a store that is being restored
 	Closed     func() error     // called by Close at its end; nil: nothing to do
+
+	Remote offsite.Opener // opens the place of the store's copy; nil: this process does not send the log
 }
 
 // Store is an open store. Its fields are set by Open, and never afterwards.
@@ -78,6 +81,7 @@ type Store struct {
 	Notes     *notes.Notes
 	Purger    *purge.Purger
 	Search    *search.Search
+	Offsite   *offsite.Host // sends the log to a copy elsewhere; nil if this process does not
 
 	closed  func() error
 	stop    context.CancelFunc // stops the background goroutines
@@ -221,6 +225,10 @@ func (st *Store) start(c *Config) {
 	st.running.Go(func() { st.Adopter.Reconcile(run) })
 	if c.Watcher != nil {
 		st.running.Go(func() { c.Watcher.Watch(run, adopt.NewFiles(st.Adopter)) })
+	}
+	if c.Remote != nil {
+		st.Offsite = st.sending(c.Remote)
+		st.running.Go(func() { st.Offsite.Run(run) })
 	}
 	if c.Embedder.Call != nil {
 		st.running.Go(func() { st.Embedding.Run(run) })

@@ -1,0 +1,38 @@
+// Package offsite connects an open store with the sender of its log (package remote/sender), and makes a store of what
+// a remote has.
+//
+// # The log that is sent
+//
+// Source.Base returns the mark from which the log is sent at the begin of an epoch: the start of the oldest segment,
+// archive included, from which the log can be read without a gap up to the segment that the index needs. So a copy has
+// the history that the store has.
+//
+// # Snapshots
+//
+// A snapshot is a packed copy (package internal/copy/pack) with these files, in this order:
+//
+//	checkpoint                 the slots of the store's checkpoint
+//	config.json, .gitignore    settings
+//	memory_index.json,         the index up to the mark "spilled" of the checkpoint
+//	memory_index.delta.json
+//	wal/ended, wal/writers,    what the log's folder has beside the log
+//	wal/purges, wal/expiry …
+//	memories/<name>.json …     the documents, each as its newest version has it, with the time of its file
+//
+// flush.lock is held only while the checkpoint is read and the files before the documents are opened: they are replaced
+// by renaming, so what is open does not change. The documents are read beside writers. Every version that is copied is
+// below End: a snapshot that pieces complete up to End or beyond is the store as a crash there would leave it, and
+// opening it is a recovery: the index is at its mark, the log has everything after it, and the files of the documents
+// are as old as the mark "flushed" or newer. An edit of a file that the store has not adopted is in no version, and so
+// in no snapshot. Vectors, words and other views are not in it: opening the store makes them from the documents.
+//
+// # Materialize
+//
+// Materialize makes a store of a snapshot and the pieces from its Begin on, up to a moment. The folder has a mark
+// (vfs.Mark) until it is complete, so that the folder of a killed process does not open.
+//
+// # Assumptions
+//
+// The log below the durable mark never changes, except that a purge erases payloads in place. A purge begins a new
+// epoch, whose snapshot is begun after it.
+package offsite

@@ -1,0 +1,201 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/sender"
+)
+
+// Opener opens the remote at a URL.
+type Opener func(ctx context.Context, url string) (remote.Remote, error)
+
+// Host runs the sender of an open store while the machine remembers a place for its copy, in one process of the
+// machine.
+type Host struct {
+	c HostConfig
+
+	mu  sync.Mutex
+	err error // why this process does not send; nil if it sends or another one does
+}
+
+// HostConfig has the parts of a Host.
+type HostConfig struct {
+	Places  *Places
+	Source  func(ctx context.Context) (*Source, error)
+	Open    Opener
+	Sender  sender.Options
+	Every   time.Duration // pause between two looks at the place; 2 s
+	Logger  *slog.Logger
+	Changed func(err error) // called when sending stops, fails for the first time, or works again (nil)
+}
+
+// NewHost returns a Host.
+func NewHost(c HostConfig) *Host {
+	if c.Every == 0 {
+		c.Every = 2 * time.Second
+	}
+	return &Host{c: c}
+}
+
+// Err returns why this process does not send, nil if it does or another one may.
+func (h *Host) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+func (h *Host) note(err error) {
+	h.mu.Lock()
+	was := h.err
+	h.err = err
+	h.mu.Unlock()
+	if (was == nil) != (err == nil) {
+		h.c.Changed(err)
+	}
+}
+
+// mostPause is the longest pause after an error.
+const mostPause = time.Minute
+
+// Run sends until ctx ends.
+func (h *Host) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		place, err := h.c.Places.Load(ctx)
+		if errors.Is(err, errs.ErrNotFound) || err == nil && place.Clone {
+			h.note(nil)
+			if h.sleep(ctx, h.c.Every) != nil {
+				return
+			}
+			continue
+		}
+		if err == nil {
+			err = h.follow(ctx, place)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		h.note(err)
+		if err != nil {
+			h.c.Logger.Warn("the log is not sent to its copy", "err", err)
+			h.waitForChange(ctx, place, err)
+		}
+	}
+}
+
+func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
+
+// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most mostPause.
+func (h *Host) waitForChange(ctx context.Context, place Place, why error) {
+	stopped := errors.Is(why, sender.ErrStopped)
+	for waited := time.Duration(0); stopped || waited < mostPause; waited += h.c.Every {
+		if h.sleep(ctx, h.c.Every) != nil {
+			return
+		}
+		if now, err := h.c.Places.Load(ctx); err == nil && now != place || errors.Is(err, errs.ErrNotFound) {
+			return
+		}
+	}
+}
+
+// follow sends to a place until that changes, ctx ends or sending stops. Without a remote, for example without its
+// credentials, follow.lock is not taken: another process may have them.
+func (h *Host) follow(ctx context.Context, place Place) (err error) {
+	r, err := h.c.Open(ctx, place.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	src, err := h.c.Source(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	var mu sync.Mutex
+	var s *sender.Sender
+	watching.Go(func() {
+		for h.sleep(ctx, h.c.Every) == nil {
+			if now, err := h.c.Places.Load(ctx); err != nil || now != place {
+				cancel()
+				return
+			}
+			mu.Lock()
+			now := s
+			mu.Unlock()
+			if now != nil {
+				h.record(now)
+			}
+		}
+	})
+	h.note(nil)
+	lock, err := src.s.Log.Processes().Follow(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if now, err := h.c.Places.Load(ctx); err != nil || now != place { // it may have changed while this process waited
+		return nil
+	}
+	made, err := sender.New(ctx, r, src, h.c.Places.Keeper(), h.c.Sender)
+	if err != nil {
+		return err
+	}
+	mu.Lock()
+	s = made
+	mu.Unlock()
+	err = s.Run(ctx)
+	h.record(s)
+	if ctx.Err() != nil && !errors.Is(err, sender.ErrStopped) {
+		return nil
+	}
+	return err
+}
+
+// record records the status of the sender for other processes.
+func (h *Host) record(s *sender.Sender) {
+	st, _ := s.Status()
+	if !errors.Is(st.Err, context.Canceled) {
+		h.note(st.Err)
+	}
+	if _, err := h.c.Places.Load(context.Background()); err != nil {
+		return // it was removed meanwhile
+	}
+	if err := h.c.Places.write("status", statusOf(&st, h.c.Places.FS.Host().PID, h.c.Sender.Clock())); err != nil {
+		h.c.Logger.Warn("recording the state of the copy", "err", err)
+	}
+}
+
+func statusOf(st *sender.Status, pid int, now time.Time) Status {
+	some := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		t = t.UTC()
+		return &t
+	}
+	out := Status{PID: pid, Time: now.UTC(), Place: st.Place, Epoch: st.Epoch, Sent: st.Sent.LSN,
+		Success: some(st.Success), Failure: some(st.Failure), Snapshot: some(st.Snapshot), Reason: st.Reason,
+		Stopped: errors.Is(st.Err, sender.ErrStopped)}
+	if st.Err != nil {
+		out.Error = st.Err.Error()
+	}
+	if st.Gap != nil {
+		out.Gap = st.Gap.Err.Error()
+	}
+	if st.SnapshotErr != nil {
+		out.Snapping = st.SnapshotErr.Error()
+	}
+	return out
+}

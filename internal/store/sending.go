@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/copy/offsite"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/remote/sender"
+)
+
+// Places returns the places of the store's copy in the folder of the user's state.
+func (st *Store) Places() *offsite.Places {
+	e := st.Engine.Env()
+	return &offsite.Places{FS: e.System.FS, State: e.StateDir, Folder: e.Dir, Store: uuid.UUID(st.Engine.Log().UUID())}
+}
+
+// SentSource returns the store as the source of a sender.
+func (st *Store) SentSource(ctx context.Context) (*offsite.Source, error) {
+	s, err := st.Copying(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return offsite.New(s), nil
+}
+
+// Sending returns the options of a sender.
+func (st *Store) Sending() sender.Options {
+	e := st.Engine.Env()
+	return sender.Options{Clock: e.Clock, Sleep: e.Sleep, Random: e.Rand(), FileMode: e.FileMode}
+}
+
+// sending returns the host of the sender.
+func (st *Store) sending(open offsite.Opener) *offsite.Host {
+	e := st.Engine.Env()
+	return offsite.NewHost(offsite.HostConfig{
+		Places: st.Places(), Source: st.SentSource, Open: open, Sender: st.Sending(), Logger: e.Logger,
+		Changed: func(err error) { e.Event(env.Event{Kind: env.EventOffsite, Err: err}) },
+	})
+}

@@ -1,0 +1,461 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/copy/offsite"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/dir"
+	"github.com/varve-db/varve/remote/sender"
+	walpast "github.com/varve-db/varve/wal/past"
+)
+
+// Offsite is the copy of a store elsewhere: a folder of another disk, a bucket. Every moment of the store can be
+// restored from it: see Clone.
+type Offsite struct{ st *Store }
+
+// Offsite returns the copy of the store elsewhere.
+func (ad Admin) Offsite() Offsite { return Offsite(ad) }
+
+// ClonedError reports that a store is a clone of a copy, and read-only until it takes the copy (TakeClone). It matches
+// ErrPermission and ErrReadOnly.
+type ClonedError struct{ Dir string }
+
+// Error returns the message, in one line.
+func (e *ClonedError) Error() string {
+	return fmt.Sprintf("%s is a clone of a copy to which another machine may still send: a clone opens only to read "+
+		"until remote take", e.Dir)
+}
+
+// Unwrap makes the error match ErrPermission and ErrReadOnly.
+func (e *ClonedError) Unwrap() []error { return []error{errs.ErrPermission, errs.ErrReadOnly} }
+
+// mayWrite returns *ClonedError for a clone that would be opened to write.
+func (o *Options) mayWrite(e *env.Env) error {
+	if o.ReadOnly || o.cloned {
+		return nil
+	}
+	if _, err := e.FS.Stat(filepath.Join(e.Dir, filepath.FromSlash(places.Cloned))); err == nil {
+		return &ClonedError{Dir: e.Dir}
+	}
+	return nil
+}
+
+// OpenFolder opens the remote in a folder for Options.Remote, from a URL file:///….
+func OpenFolder(ctx context.Context, text string) (remote.Remote, error) {
+	path, err := FolderOf(text)
+	if err != nil {
+		return nil, err
+	}
+	return dir.Open(ctx, path, nil)
+}
+
+// CreateFolder makes a folder, which a URL file:///… names, a remote, or opens the one that it is.
+func CreateFolder(ctx context.Context, text string) (remote.Remote, error) {
+	path, err := FolderOf(text)
+	if err != nil {
+		return nil, err
+	}
+	return dir.Create(ctx, path, nil)
+}
+
+// FolderOf returns the folder that a URL file:///… names.
+func FolderOf(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "file" || u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Path == "" || u.Path == "/" {
+		return "", fmt.Errorf("%w: the URL is not that of a folder → file:///PATH, with an absolute path", errs.ErrInvalid)
+	}
+	path := u.Path
+	if runtime.GOOS == "windows" {
+		path = strings.TrimPrefix(path, "/")
+	}
+	return filepath.Clean(filepath.FromSlash(path)), nil
+}
+
+// Place is where a store's copy is.
+type Place struct {
+	URL   string
+	Added time.Time
+	Clone bool // the store is a clone, which sends nothing until it has taken the copy
+}
+
+// Place returns where the copy of the store is, as this machine remembers it. The error matches ErrNotFound if there
+// is none.
+func (of Offsite) Place(ctx context.Context) (Place, error) {
+	p, err := of.st.inner.Places().Load(ctx)
+	return Place{URL: p.URL, Added: p.Added, Clone: p.Clone}, err
+}
+
+// following takes follow.lock, for at most Options.LockWait.
+func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, of.st.inner.Engine.Env().LockWait)
+	defer cancel()
+	lock, err := of.st.inner.Engine.Log().Processes().Follow(wait)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = fmt.Errorf("%w: another process sends the log of this store: %w", errs.ErrLocked, err)
+		}
+		return nil, err
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// Add makes an empty remote the copy of the store, and sends the log and the first snapshot. From then on a process
+// whose Options.Remote opens the URL sends what is committed. StateDir remembers the URL, which must not have
+// credentials.
+func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
+	p := of.st.inner.Places()
+	switch now, err := p.Load(ctx); {
+	case err == nil && now.URL == url && !now.Clone:
+		return of.Send(ctx, r) // which tells if another machine has taken the copy meanwhile
+	case err == nil:
+		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
+			now.URL)
+	case errors.Is(err, errs.ErrInvalid): // another folder: what is remembered is of no use here
+		if err := p.Remove(); err != nil {
+			return err
+		}
+	case !errors.Is(err, errs.ErrNotFound):
+		return err
+	}
+	unlock, err := of.following(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	e := of.st.inner.Engine.Env()
+	_, err = sender.Bind(ctx, r, p.Store, p.Keeper(), e.Rand())
+	if errors.Is(err, remote.ErrMoved) {
+		return fmt.Errorf("%w → the place has a copy of this store already: name an empty place, or memctl remote take %s",
+			err, url)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC()}); err != nil {
+		return err
+	}
+	if err := of.sendNow(ctx, r); err != nil {
+		return err
+	}
+	return of.register(ctx, r)
+}
+
+// register records this machine at the remote, for people.
+func (of Offsite) register(ctx context.Context, r remote.Remote) error {
+	b, err := of.st.inner.Places().Keeper().Load(ctx)
+	if err != nil {
+		return err
+	}
+	e := of.st.inner.Engine.Env()
+	return r.Register(ctx, remote.Machine{ID: b.Machine, Name: e.FS.Host().Name, Seen: e.Clock().UTC()})
+}
+
+// sendNow sends everything and saves a snapshot if one is due. The caller holds follow.lock.
+func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
+	src, err := of.st.inner.SentSource(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), of.st.inner.Sending())
+	if err != nil {
+		return err
+	}
+	if err := s.Round(ctx); err != nil {
+		return err
+	}
+	if err := s.Maintain(ctx); err != nil {
+		return err
+	}
+	return s.Round(ctx) // what was written meanwhile completes the snapshot
+}
+
+// Send sends everything that is durable now, if no other process does.
+func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
+	unlock, err := of.following(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return of.sendNow(ctx, r)
+}
+
+// Remove forgets the copy. What is there stays.
+func (of Offsite) Remove(ctx context.Context) error {
+	p := of.st.inner.Places()
+	if _, err := p.Load(ctx); errors.Is(err, errs.ErrNotFound) {
+		return err
+	}
+	return p.Remove()
+}
+
+// Behind reports the position up to which a remote has the log of the store, and how many bytes of log it lacks.
+func (of Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Position, bytes uint64, err error) {
+	if head, err = r.Head(ctx); err != nil {
+		return head, 0, err
+	}
+	durable := of.st.inner.Engine.Log().Durable()
+	return head, durable - min(durable, head.At.LSN), nil
+}
+
+// AheadError reports that a copy has what a store that would take it does not have. It matches ErrConflict.
+type AheadError struct {
+	Place   string
+	Copy    uint64 // position at which the copy ends
+	Durable uint64 // position at which the store ends
+}
+
+// Error returns the message, in one line.
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("%s: the copy ends at position %d with what this store, which ends at %d, does not have: %v → "+
+		"clone the copy, or take it with --discard: then only earlier moments of the copy have what the store lacks",
+		e.Place, e.Copy, e.Durable, errs.ErrConflict)
+}
+
+// Unwrap makes the error match ErrConflict.
+func (e *AheadError) Unwrap() error { return errs.ErrConflict }
+
+// Take makes the store in a folder the one that sends to a copy: a clone becomes writable, and the machine that sent
+// until now stops sending; its store works on without a copy. A store that lacks what the copy has is refused with
+// *AheadError unless discard is set: then what it lacks can be restored only from earlier moments of the copy.
+func Take(ctx context.Context, folder string, r remote.Remote, url string, discard bool, o *Options) (err error) {
+	var opt Options
+	if o != nil {
+		opt = *o
+	}
+	opt.cloned, opt.MustExist, opt.NoBackground, opt.ReadOnly = true, true, true, false
+	st, err := Open(ctx, folder, &opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	of := st.Admin().Offsite()
+	unlock, err := of.following(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p, e, log := st.inner.Places(), st.inner.Engine.Env(), st.inner.Engine.Log()
+	head, err := r.Head(ctx)
+	switch {
+	case err != nil:
+		return err
+	case head.Number == 0:
+		return fmt.Errorf("%s: %w: the place is empty → memctl remote add %s", r.Place(), remote.ErrNoRemote, url)
+	case uuid.UUID(head.Geometry.UUID) != p.Store:
+		return &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}
+	}
+	err = log.Past().Continues(ctx, walpast.ID{Store: p.Store, Epoch: head.Log}, head.At)
+	if errors.Is(err, walpast.ErrBegunAgain) && discard {
+		err = nil
+	}
+	if errors.Is(err, walpast.ErrBegunAgain) {
+		return &AheadError{Place: r.Place(), Copy: head.At.LSN, Durable: log.Durable()}
+	}
+	if err != nil {
+		return err
+	}
+	id, err := log.Past().ID()
+	if err != nil {
+		return err
+	}
+	machine, merr := e.UUID()
+	request, rerr := e.UUID()
+	if err := errors.Join(merr, rerr); err != nil {
+		return err
+	}
+	if err := p.Remove(); err != nil {
+		return err
+	}
+	b := sender.Binding{Format: 1, Store: p.Store, Remote: r.ID(), Machine: machine, Epoch: head.Epoch,
+		Log: min(head.Log, id.Epoch), Request: request}
+	b.Snapshot.Now = true
+	if err := p.Keeper().Save(ctx, b); err != nil {
+		return err
+	}
+	if err := of.sendNow(ctx, r); err != nil {
+		return err
+	}
+	if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC()}); err != nil {
+		return err
+	}
+	if err := e.FS.Remove(filepath.Join(e.Dir, filepath.FromSlash(places.Cloned))); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := e.FS.SyncDir(filepath.Join(e.Dir, "wal")); err != nil {
+		return err
+	}
+	return of.register(ctx, r)
+}
+
+// CloneOptions are the settings of Clone.
+type CloneOptions struct {
+	// At restores everything up to the last commit whose clock time is not after it; zero: the newest moment. A clone
+	// of an earlier moment is always a fork.
+	At time.Time
+	// Fork makes an independent store, with a UUID and versions of its own. Without it the clone has the UUID and the
+	// versions of the store, and is read-only until Take.
+	Fork bool
+	// URL is remembered in StateDir, for Take; without credentials.
+	URL string
+	// Options are the options with which the new store is opened; ReadOnly and MustExist are ignored.
+	Options *Options
+	// Progress is called from time to time with the number of files written so far, and the total number.
+	Progress func(done, total int64)
+}
+
+// CloneReport describes what Clone has made.
+type CloneReport struct {
+	Store    string    // UUID of the store that was cloned
+	Position uint64    // position at which its log ends
+	Time     time.Time // time of the last commit; zero: unknown
+	Epoch    uint64    // epoch of the copy
+	Fork     bool
+	Memories int64
+}
+
+// Clone makes a store of a copy, in a folder that is missing or empty. All of it is verified before the folder opens as
+// a store. If the copy does not have the moment the error matches ErrNotFound.
+func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (report CloneReport, err error) {
+	if o == nil {
+		o = &CloneOptions{}
+	}
+	var opt Options
+	if o.Options != nil {
+		opt = *o.Options
+	}
+	if err := opt.Validate(); err != nil {
+		return report, err
+	}
+	if to, err = target(to); err != nil {
+		return report, err
+	}
+	opt.fill()
+	opt.ReadOnly, opt.MustExist, opt.NoBackground, opt.cloned, opt.Remote = false, true, true, true, nil
+	fork := o.Fork || !o.At.IsZero()
+	at := to
+	if fork { // the clone is an intermediate step
+		var b [8]byte
+		if err := opt.environment(to).Random(b[:]); err != nil {
+			return report, err
+		}
+		at = fmt.Sprintf("%s.%x.clone", to, b)
+		names, err := vfs.Contents(opt.env.System.FS, to)
+		if err == nil && len(names) > 0 {
+			return report, fmt.Errorf("%s: %w: the folder is not empty (%s) → name a new or an empty folder", to,
+				errs.ErrInvalid, names[0])
+		}
+	}
+	t := offsite.Target{FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, at), opt.LockWait), Dir: at,
+		FileMode: opt.FileMode, FolderMode: opt.FolderMode, Progress: o.Progress}
+	m, finish, err := offsite.Materialize(ctx, r, o.At, t)
+	if err != nil {
+		return report, err
+	}
+	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork}
+	if fork {
+		defer func() { err = errors.Join(err, offsite.Remove(t.FS, at)) }()
+	}
+	if err := finish(); err != nil {
+		return report, err
+	}
+	if fork {
+		report.Memories, err = forked(ctx, at, to, &opt)
+		return report, err
+	}
+	cloned := filepath.Join(to, filepath.FromSlash(places.Cloned))
+	if err := vfs.WriteDurable(t.FS, cloned+".new", cloned, []byte("{\"format\": 1}\n"), opt.FileMode); err != nil {
+		return report, err
+	}
+	report.Memories, err = settled(ctx, to, o.URL, &opt)
+	return report, err
+}
+
+// settled opens a clone, which recovers its log and completes its views, and verifies it.
+func settled(ctx context.Context, dir, url string, o *Options) (memories int64, err error) {
+	st, err := Open(ctx, dir, o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := st.inner.Vectors.Complete(ctx); err != nil {
+		return 0, err
+	}
+	for f, ferr := range st.Admin().Verify(ctx, VerifyOptions{}) {
+		switch {
+		case ferr != nil:
+			err = ferr
+		case f.Severity != SeverityInfo && err == nil:
+			err = fmt.Errorf("the clone is damaged: %s: %w", f.String(), errors.Join(f.Err, errs.ErrCorrupt))
+		}
+	}
+	if err == nil && url != "" && o.StateDir != "" {
+		err = st.inner.Places().Save(offsite.Place{URL: url, Clone: true, Added: o.Clock().UTC()})
+	}
+	return st.Admin().Stats().Memories, err
+}
+
+// forked makes an independent store of a clone, by a packed backup beside it.
+func forked(ctx context.Context, from, to string, o *Options) (memories int64, err error) {
+	st, err := Open(ctx, from, o)
+	if err != nil {
+		return 0, err
+	}
+	packed := from + ".varve"
+	defer func() {
+		if rerr := o.env.System.FS.Remove(packed); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	_, err = st.Backup(ctx, packed, BackupOptions{Packed: true})
+	if err = errors.Join(err, st.Close()); err != nil {
+		return 0, err
+	}
+	open := *o
+	open.cloned = false
+	r, err := Restore(ctx, packed, to, &RestoreOptions{Options: &open})
+	return r.Memories, err
+}
+
+// offsiteHealth adds what this machine knows about the copy of the store.
+func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
+	p := st.inner.Places()
+	pl, err := p.Load(ctx)
+	if errors.Is(err, errs.ErrNotFound) {
+		return
+	}
+	if err != nil {
+		h.Follows, h.LastErr = true, err.Error()
+		return
+	}
+	if pl.Clone {
+		return
+	}
+	h.Follows, h.Place = true, pl.URL
+	h.Sending, _ = st.inner.Engine.Log().Processes().Followed()
+	if s, ok := p.Status(); ok {
+		h.LastErr, h.stopped = s.Error, s.Stopped
+		if s.Success != nil {
+			h.Success = *s.Success
+		}
+	}
+	if o := st.inner.Offsite; o != nil && h.LastErr == "" && o.Err() != nil {
+		h.LastErr = o.Err().Error()
+	}
+}
