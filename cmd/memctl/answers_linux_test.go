@@ -53,7 +53,7 @@ func mayEnd(c *commandCase, name string) bool {
 
 // answersExcept are commands that have no store, wait for a signal, or are about another one.
 var answersExcept = []string{"mcp", "serve", "ui", "serve token add", "serve token list", "serve token remove", "watch",
-	"edit", "demo", "service install", "service uninstall"}
+	"edit", "demo", "service install", "service uninstall", "remote follow", "remote take", "clone"}
 
 // TestAnswers: each command under each condition. What it answers is what happened: with exit status 0 nothing on
 // stderr is an error, with another one an error and a remedy are there, and a failure says that something is durable

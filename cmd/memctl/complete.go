@@ -43,7 +43,7 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		"config get":      once(complete.Words(settingNames()...)), "config set": settingAndValue,
 		"config unset": complete.Words(settingNames()...),
 		"init":         once(complete.Folders), "demo": once(complete.Folders), "backup": once(files),
-		"manual": once(complete.Folders), "restore": files,
+		"manual": once(complete.Folders), "restore": files, "clone": complete.Folders,
 		"import": files, "note import": once(complete.Folders), "note export": once(complete.Folders),
 		"note adopt": once(complete.Folders), "note release": once(complete.Folders),
 	}

@@ -32,6 +32,7 @@
 //	internal/workingcmd    memctl working
 //	internal/mcpcmd        memctl mcp
 //	internal/servicecmd    memctl service
+//	internal/remotecmd     memctl remote and clone
 //	internal/upkeep        the store as a whole: status, verify, repair, purge, backup, …
 //	internal/doctorcmd     doctor
 //

@@ -262,10 +262,19 @@ func TestJSONDocuments(t *testing.T) {
 	try("rm", "", "b")
 	try("undelete", "", "b")
 	try("sessions rm", "", "s1", "--yes")
+	place := "file://" + filepath.ToSlash(in("elsewhere"))
+	try("remote add", "", place)
+	try("remote status", "")
+	try("remote verify", "")
+	try("remote snapshots", "")
+	try("clone", "", place, in("cloned"))
+	try("remote take", "", place)
+	try("remote remove", "")
 	try("migrate", "", "--to", in("moved"), "--switch")
 
 	// What needs a service, an editor or the program itself is in the scripts.
-	elsewhere := []string{"edit", "demo", "reindex", "reindex --missing", "service install", "service uninstall", "project join", "project move"}
+	elsewhere := []string{"edit", "demo", "reindex", "reindex --missing", "service install", "service uninstall", "project join", "project move",
+		"remote follow"}
 	for row := range shapes {
 		if !seen[row] && !slices.Contains(elsewhere, row) {
 			t.Errorf("%q is not tried", row)
@@ -277,7 +286,7 @@ func TestJSONDocuments(t *testing.T) {
 			name := strings.TrimPrefix(path+" "+sub.Name(), " ")
 			if sub.Runnable() && !sub.Hidden && shapes[name] == nil &&
 				!slices.Contains([]string{"mcp", "serve", "ui", "completion"}, strings.Fields(name)[0]) &&
-				!slices.Contains([]string{"assembly", "note", "project", "quarantine", "service", "sessions", "working",
+				!slices.Contains([]string{"assembly", "note", "project", "quarantine", "remote", "service", "sessions", "working",
 					"working checkpoint",
 					"working scratchpad"}, name) {
 				t.Errorf("docs/json.md has no %q; it has %q", name, slices.Sorted(maps.Keys(shapes)))

@@ -59,6 +59,7 @@ func linkCommands(c *inProcess) [][]string {
 		{"working", "set", "--scope", "session:s1", "k", "v"},
 		{"history", "a"}, {"log"}, {"undo", "--yes"}, {"export", "--file", filepath.Join(c.dir, "out.jsonl")},
 		{"migrate", "--to", filepath.Join(c.dir, "moved"), "--switch"},
+		{"remote", "add", "file://" + filepath.Join(c.dir, "elsewhere")}, {"remote", "status"}, {"remote", "remove"},
 		{"repair"}, {"repair", "--apply"}, {"watch", "--since", "0"},
 		{"quarantine", "list"}, {"quarantine", "show", "a.json"}, {"quarantine", "restore", "a.json"},
 		{"quarantine", "drop", "a.json", "--yes"},

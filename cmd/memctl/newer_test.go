@@ -28,7 +28,7 @@ var storeless = []string{
 	"init", "restore", "demo", "manual", "version", "help", "completion", "completion bash", "completion fish",
 	"completion powershell", "completion zsh",
 	"service", "service install", "service uninstall",
-	"project join", "project move",
+	"project join", "project move", "clone", "remote", "remote take",
 	"assembly", "note", "project", "quarantine", "sessions", // which name their commands
 	"working", "working checkpoint", "working scratchpad",
 }

@@ -251,7 +251,8 @@ func unprivileged(t *testing.T, dir string) func(args ...string) (int, string) {
 }
 
 // writing are the commands that write somewhere without waiting for the locks of writers.
-var writing = []string{"edit", "note append", "note release", "project merge", "config set", "config unset", "reindex", "migrate"}
+var writing = []string{"edit", "note append", "note release", "project merge", "config set", "config unset", "reindex", "migrate",
+	"remote add", "remote follow"}
 
 // TestPermission: a store that may be read and not written is read (TestReadOnlyMedium backs it up);
 // all else says path, mode, owner and remedy.
@@ -289,7 +290,8 @@ func TestPermission(t *testing.T) {
 		t.Errorf("get: %d, %q", code, out)
 	}
 	mode(0o644, filepath.Join(dir, "lines.jsonl"))
-	except := slices.Concat(storeless, []string{"mcp", "serve", "ui", "watch", "backup", "note export"})
+	except := slices.Concat(storeless, []string{"mcp", "serve", "ui", "watch", "backup", "note export",
+		"remote status", "remote verify", "remote snapshots", "remote remove"})
 	eachCommand(t, dir, words, except, "storeless", func(name string, cmd commandCase, args []string) {
 		code, out := memctl(append(args, "--store", c.store())...)
 		switch {

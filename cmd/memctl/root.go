@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/notecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/projectcmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/remotecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/servecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/servicecmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
@@ -46,6 +47,8 @@ var commands = []func(*cli.App) *cobra.Command{
 	upkeep.Backup,
 	upkeep.Restore,
 	upkeep.Migrate,
+	remotecmd.Command,
+	remotecmd.Clone,
 	upkeep.Status,
 	upkeep.Verify,
 	upkeep.Repair,

@@ -210,10 +210,12 @@ func TestWaysAreAll(t *testing.T) {
 		"doctorcmd.open":       locate + ", or locate.DataFolder; it reports what is not used",
 		"main.demoPut":         path, "main.demoWrite": path, "main.runDemo": path, "main.initCommand": path + ", or locate.Storage",
 		"notecmd.adoption": locate, "notecmd.importFolder": locate,
+		"remotecmd.Clone": path, "remotecmd.follow": locate, "remotecmd.take": locate,
 		"servecmd.serveStores": "a folder below --stores, which was given",
 		"mcpcmd.Served":        path + ", or locate.BesideFile, or locate.DataFolder",
 	}
-	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "Migrate": true, "Restore": true}
+	opens := map[string]bool{"WithIn": true, "Open": true, "PlanRepair": true, "Migrate": true, "Restore": true,
+		"Clone": true, "Take": true}
 	found := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {

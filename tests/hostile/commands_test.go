@@ -106,6 +106,8 @@ func commands() []command {
 		{name: "migrate begun", args: []string{"migrate", "--to", "{box}/begun"}, takes: []string{"begun"}},
 		{name: "migrate begun --switch", args: []string{"migrate", "--to", "{box}/begun", "--switch", "--remove-source"},
 			takes: []string{"begun"}, gone: true},
+		{name: "remote add", args: []string{"remote", "add", "file://{box}/out/remote"}},
+		{name: "remote status", args: []string{"remote", "status"}},
 		{name: "verify", args: []string{"verify"}},
 		{name: "verify --json", args: []string{"verify", "--json"}},
 		{name: "repair", args: []string{"repair"}},

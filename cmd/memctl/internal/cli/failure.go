@@ -198,6 +198,10 @@ func Classify(err error) *Failure {
 		f.Fix = "switch to the branch that has the store, or restore what the log has: memctl --store " +
 			ShellQuote(emptied.Path) + " repair --apply"
 	}
+	var clone *varve.ClonedError
+	if errors.As(err, &clone) {
+		f.Fix = "memctl --store " + ShellQuote(clone.Dir) + " remote take; or for an independent store: memctl clone --fork"
+	}
 	var begun *varve.UnfinishedError
 	if errors.As(err, &begun) {
 		f.Fix = "finish it: memctl --store " + ShellQuote(begun.From) + " migrate --to " + ShellQuote(begun.To) + " --switch"

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/place"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/writer"
 )
@@ -60,6 +61,9 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 	}
 	if more != nil {
 		more(&o)
+	}
+	if !o.NoBackground && o.Remote == nil {
+		o.Remote = place.Open
 	}
 	if (how == Create || how == Serve) && !IsStore(dir) {
 		if above, err := a.Outside(dir, "a store"); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/place"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
 	"github.com/varve-db/varve/metrics"
@@ -191,7 +192,7 @@ func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o se
 	stores, err := memorystores.Open(s.stores, memorystores.Options{Caller: server.CallerOf, Clock: a.Clock,
 		Logger: warnings, MostOpen: s.open, Trash: keep,
 		Open: func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
-			v := varve.Options{MustExist: mustExist}
+			v := varve.Options{MustExist: mustExist, Remote: place.Open}
 			more(&v)
 			return varve.Open(ctx, dir, &v)
 		}})

@@ -88,6 +88,12 @@ type copied struct {
 	At      *time.Time `json:"at"`                // time at which the position was last recorded, null: unknown
 	Behind  int64      `json:"behind_bytes"`      // number of bytes of log that the copy lacks
 	Problem string     `json:"problem,omitempty"` // reason for which the copy cannot continue
+	// URL of the copy, if this machine sends to it; whether a process sends; the last attempt that sent everything; the
+	// error of the last attempt
+	Place   string     `json:"place,omitempty"`
+	Sending bool       `json:"sending"`
+	Success *time.Time `json:"last_success"`
+	Error   string     `json:"error,omitempty"`
 
 	err error
 }
@@ -96,7 +102,8 @@ func copiedOf(h *varve.CopyHealth) *copied {
 	if !h.Follows {
 		return nil
 	}
-	c := &copied{Sent: h.Sent, Behind: h.Behind, err: h.Err}
+	c := &copied{Sent: h.Sent, Behind: h.Behind, Place: h.Place, Sending: h.Sending, Success: cli.OrNil(h.Success),
+		Error: h.LastErr, err: h.Err}
 	if !h.At.IsZero() {
 		c.At = &h.At
 	}
@@ -315,6 +322,11 @@ func showState(a *cli.App, s State) {
 	case c == nil:
 	case c.Problem != "":
 		line("copy", "cannot continue: %s", cli.Printable(c.Problem))
+	case c.Error != "":
+		line("copy", "lacks %s of log; the last attempt failed: %s", cli.Size(c.Behind), cli.Printable(c.Error))
+	case c.Place != "" && !c.Sending:
+		line("copy", "lacks %s of log, last sent %s; no process sends: memctl remote follow does", cli.Size(c.Behind),
+			ago(a, c.At))
 	default:
 		line("copy", "lacks %s of log, last sent %s", cli.Size(c.Behind), ago(a, c.At))
 	}

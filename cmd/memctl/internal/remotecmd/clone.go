@@ -1,0 +1,84 @@
+package remotecmd
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/timearg"
+	"github.com/varve-db/varve/remote"
+)
+
+// cloned is the JSON document of clone.
+type cloned struct {
+	Path     string     `json:"path"`
+	Store    string     `json:"store"`   // UUID of the store that was cloned
+	Version  uint64     `json:"version"` // position at which its log ends
+	Time     *time.Time `json:"time"`    // of the last commit, null: unknown
+	Fork     bool       `json:"fork"`
+	Memories int64      `json:"memories"`
+}
+
+// Clone returns memctl clone.
+func Clone(a *cli.App) *cobra.Command {
+	var at string
+	var o varve.CloneOptions
+	c := &cobra.Command{
+		Use:   "clone URL DIR",
+		Short: "Make a store of a copy elsewhere, as of any moment",
+		Long: `Make a store of what memctl remote has sent, in a new folder: with the documents, the versions and
+the history that the store had. It is the same store, and opens only to read until memctl remote take
+makes it the one that writes. --fork makes an independent store instead, with a UUID and versions of
+its own, which can be written at once; so does --at, which restores any moment since the first
+snapshot. Everything is verified before the folder opens as a store. Existing files are never
+overwritten.`,
+		Example: "  memctl clone file:///mnt/disk/notes laptop\n  memctl clone file:///mnt/disk/notes before --at " +
+			"2026-01-31T09:59:00Z",
+		Args: cli.Exactly(2, "the URL of a copy and the folder of the new store"),
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
+			if _, err := a.Outside(args[1], "a store"); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("at") {
+				t, err := timearg.Parse(at, a.Clock().Local())
+				if err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--at %w", err)
+				}
+				o.At = t.From
+			}
+			ctx := cmd.Context()
+			return opened(ctx, args[0], func(r remote.Remote) error {
+				o.URL, o.Options = args[0], &varve.Options{LockWait: a.Wait, Clock: a.Clock}
+				var done func()
+				o.Progress, done = a.Bar("cloning")
+				report, err := varve.Clone(ctx, r, args[1], &o)
+				done()
+				if errors.Is(err, varve.ErrNotFound) {
+					err = cli.WithFix(err, "memctl remote snapshots, in the store, lists the snapshots; without --at, the newest "+
+						"moment is cloned")
+				}
+				if err != nil {
+					return err
+				}
+				a.Document.Member("cloned", cloned{args[1], report.Store, report.Position, cli.OrNil(report.Time), report.Fork,
+					report.Memories})
+				when := ""
+				if !report.Time.IsZero() {
+					when = ", as of " + report.Time.UTC().Format(time.RFC3339Nano)
+				}
+				a.Say("%s is a store: %s%s", args[1], cli.Count(int(report.Memories), "memory", "memories"), when)
+				if !report.Fork {
+					a.Say("it opens only to read until it takes the copy: memctl --store %s remote take", cli.ShellQuote(args[1]))
+				}
+				return nil
+			})
+		}),
+	}
+	c.Flags().StringVar(&at, "at", "",
+		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago)")
+	c.Flags().BoolVar(&o.Fork, "fork", false, "make an independent store, with a UUID and versions of its own")
+	return c
+}

@@ -1,0 +1,355 @@
+package remotecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/place"
+	"github.com/varve-db/varve/remote"
+)
+
+// Command returns memctl remote.
+func Command(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
+		Use:   "remote",
+		Short: "Keep a copy of the store elsewhere, seconds old",
+		Long: `Keep a copy of the store in a folder of another disk or in a bucket, which is never older than
+seconds, and from which memctl clone restores every moment.
+
+A URL is file:///PATH or s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=REGION. Credentials come from
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, VARVE_S3_ACCESS_KEY_ID and VARVE_S3_SECRET_ACCESS_KEY, or
+~/.aws/credentials, and are stored nowhere. The URL is remembered in the folder of this user's state,
+for this folder of the store: a copied or cloned store sends nothing.
+
+memctl mcp, serve, watch and remote follow send what is committed, each second; one of them does, and
+writers never wait for it.`,
+		Example: `  memctl remote add file:///mnt/disk/notes
+  memctl remote status
+  memctl remote verify --read-data
+  memctl clone file:///mnt/disk/notes restored --fork`,
+	}, add(a), status(a), verify(a), snapshots(a), take(a), remove(a), follow(a))
+}
+
+// bound calls f with the store and its place. The error of a store without one names the remedy.
+func bound(ctx context.Context, a *cli.App, how cli.Access, f func(st *varve.Store, p varve.Place) error) error {
+	return a.With(ctx, how, func(st *varve.Store) error {
+		p, err := placeOf(ctx, st)
+		if err != nil {
+			return err
+		}
+		return f(st, p)
+	})
+}
+
+func placeOf(ctx context.Context, st *varve.Store) (varve.Place, error) {
+	p, err := st.Admin().Offsite().Place(ctx)
+	if errors.Is(err, varve.ErrNotFound) {
+		err = cli.WithFix(fmt.Errorf("the store has no copy elsewhere that this machine knows of: %w", varve.ErrNotFound),
+			"memctl remote add URL; of a clone, memctl remote take URL")
+	}
+	return p, err
+}
+
+// opened calls f with the remote at a URL.
+func opened(ctx context.Context, url string, f func(r remote.Remote) error) error {
+	r, err := place.Open(ctx, url)
+	if errors.Is(err, remote.ErrNoRemote) {
+		err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "name the URL that memctl remote add was given")
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(r), r.Close())
+}
+
+// head is the newest entry of a copy in the JSON documents.
+type head struct {
+	URL    string     `json:"url"`
+	Store  string     `json:"store"`
+	Sent   uint64     `json:"sent"`         // position up to which the copy has the log
+	Behind uint64     `json:"behind_bytes"` // bytes of log that the copy lacks
+	Time   *time.Time `json:"time"`         // when the newest entry was sent, null: nothing was
+	Epoch  uint64     `json:"epoch"`
+}
+
+func headOf(url string, p *remote.Position, behind uint64) head {
+	h := head{URL: url, Sent: p.At.LSN, Behind: behind, Epoch: p.Epoch}
+	if p.Number > 0 {
+		at := p.Time.UTC()
+		h.Store, h.Time = uuid.UUID(p.Geometry.UUID).String(), &at
+	}
+	return h
+}
+
+// told prints the state of the copy of a store.
+func told(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url string) error {
+	p, behind, err := st.Admin().Offsite().Behind(ctx, r)
+	if err != nil {
+		return err
+	}
+	a.Document.Member("remote", headOf(url, &p, behind))
+	a.Say("%s has the log up to position %d (epoch %d), %s behind", url, p.At.LSN, p.Epoch, cli.Size(int64(behind)))
+	return nil
+}
+
+func add(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "add URL",
+		Short: "Begin a copy in an empty place",
+		Long: `Begin a copy of the store in an empty place: test the place, send the log and the first snapshot,
+and remember the URL. A folder must be on a file system where two writers cannot both win, a bucket in
+an object store with conditional writes; others are refused. What is sent is not encrypted: all who
+can read the place can read the memories.`,
+		Example: "  memctl remote add file:///mnt/disk/notes\n  memctl remote add " +
+			"'s3://bucket/notes?endpoint=minio.lan:9000&region=us-east-1'",
+		Args: cli.Exactly(1, "the URL of the copy"),
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.With(ctx, cli.Write, func(st *varve.Store) error {
+				r, err := place.Create(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				err = st.Admin().Offsite().Add(ctx, r, args[0])
+				if err == nil {
+					err = told(ctx, a, st, r, args[0])
+				}
+				if err == nil && !a.Quiet {
+					a.Note("memctl mcp, serve, watch or remote follow sends what is committed from now on")
+				}
+				return errors.Join(err, r.Close())
+			})
+		}),
+	}
+}
+
+func status(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "status",
+		Short:   "Show how far the copy is",
+		Long:    "Ask the place how far its copy is, and show how much of the log it lacks, and whether a process sends.",
+		Example: "  memctl remote status",
+		Args:    cli.NoArguments,
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return bound(ctx, a, cli.Read, func(st *varve.Store, p varve.Place) error {
+				h := st.Health(ctx).Copy
+				if !h.Sending && !p.Clone {
+					a.Note("no process sends: start memctl mcp, serve, watch or remote follow")
+				}
+				if h.LastErr != "" {
+					a.Note("the last attempt failed: %s", cli.Printable(h.LastErr))
+				}
+				if p.Clone {
+					a.Note("this store is a clone and sends nothing: memctl remote take makes it the one that writes")
+				}
+				return opened(ctx, p.URL, func(r remote.Remote) error { return told(ctx, a, st, r, p.URL) })
+			})
+		}),
+	}
+}
+
+// verified is the JSON document of verify.
+type verified struct {
+	Epochs     int      `json:"epochs"`
+	Pieces     int      `json:"pieces"`
+	Bytes      int64    `json:"bytes"`
+	Snapshots  int      `json:"snapshots"`
+	Restorable bool     `json:"restorable"`
+	Damage     []string `json:"damage"`
+}
+
+func verify(a *cli.App) *cobra.Command {
+	data := false
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Read the copy and verify it",
+		Long: `Read all pieces of the copy and verify every entry of the log and the chain over all of them; with
+--read-data, the bytes of the snapshots, too. The copy is restorable if a sound snapshot exists that
+sound pieces complete up to the newest entry.`,
+		Example: "  memctl remote verify --read-data",
+		Args:    cli.NoArguments,
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return bound(ctx, a, cli.Read, func(_ *varve.Store, p varve.Place) error {
+				return opened(ctx, p.URL, func(r remote.Remote) error { return verifyRemote(ctx, a, r, data) })
+			})
+		}),
+	}
+	c.Flags().BoolVar(&data, "read-data", false, "also read the bytes of all snapshots")
+	return c
+}
+
+func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) error {
+	v, err := remote.Verify(ctx, r, data)
+	if err != nil {
+		return err
+	}
+	out := verified{v.Epochs, v.Pieces, v.Bytes, len(v.Snapshots), v.Restorable, []string{}}
+	for _, d := range v.Damage {
+		out.Damage = append(out.Damage, d.Error())
+	}
+	a.Document.Member("verified", out)
+	for _, d := range v.Damage {
+		a.Fail(d)
+	}
+	a.Say("%s, %s, %s of log", cli.Count(v.Pieces, "piece", "pieces"), cli.Count(len(v.Snapshots), "snapshot",
+		"snapshots"), cli.Size(v.Bytes))
+	if !v.Restorable {
+		return cli.WithFix(fmt.Errorf("%s: the newest moment cannot be restored: %w", r.Place(), varve.ErrCorrupt),
+			"memctl remote snapshots lists what can; a new copy: memctl remote remove, then add an empty place")
+	}
+	return nil
+}
+
+// listed is a snapshot in the JSON document.
+type listed struct {
+	ID    string    `json:"id"`
+	Epoch uint64    `json:"epoch"`
+	From  uint64    `json:"from"` // no moment before this position can be restored from it
+	Time  time.Time `json:"time"`
+	Size  int64     `json:"bytes"`
+}
+
+func snapshots(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "snapshots",
+		Short:   "List the snapshots of the copy",
+		Long:    "List the snapshots of the copy, the oldest first. Every moment from the first one on can be cloned.",
+		Example: "  memctl remote snapshots",
+		Args:    cli.NoArguments,
+		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return bound(ctx, a, cli.Read, func(_ *varve.Store, p varve.Place) error {
+				return opened(ctx, p.URL, func(r remote.Remote) error {
+					list, err := r.Snapshots(ctx)
+					out := []listed{}
+					for _, s := range list {
+						out = append(out, listed{s.ID.String(), s.Epoch, s.End.LSN, s.Time.UTC(), s.Size})
+						a.Say("%s  epoch %d, position %d, %s, %s", s.Time.UTC().Format(time.RFC3339), s.Epoch, s.End.LSN,
+							cli.Size(s.Size), s.ID)
+					}
+					a.Document.Member("snapshots", out)
+					return err
+				})
+			})
+		}),
+	}
+}
+
+func take(a *cli.App) *cobra.Command {
+	discard := false
+	c := &cobra.Command{
+		Use:   "take [URL]",
+		Short: "Make this store the one that sends to the copy",
+		Long: `Make this store the one that sends to the copy: a clone becomes writable. The machine that sent until
+now is told so at its next attempt, and stops sending; its store works on without a copy. Stop its
+programs first: what they write after the clone was made is in neither.
+
+A store that lacks what the copy has is refused; --discard takes the copy nevertheless, and begins
+again from what this store has. The moments before stay until they are a week old.`,
+		Example: "  memctl --store clone remote take",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			dir, err := a.Locate()
+			if err != nil {
+				return err
+			}
+			url := ""
+			if len(args) > 0 {
+				url = args[0]
+			} else if err := a.With(ctx, cli.Look, func(st *varve.Store) error {
+				p, err := placeOf(ctx, st)
+				url = p.URL
+				return err
+			}); err != nil {
+				return err
+			}
+			return opened(ctx, url, func(r remote.Remote) error {
+				o := &varve.Options{LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard}
+				if err := varve.Take(ctx, dir, r, url, discard, o); err != nil {
+					return err
+				}
+				return a.With(ctx, cli.Look, func(st *varve.Store) error { return told(ctx, a, st, r, url) })
+			})
+		}),
+	}
+	c.Flags().BoolVar(&discard, "discard", false, "take the copy although it has what this store lacks")
+	return c
+}
+
+func remove(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove",
+		Short:   "Stop sending, and forget the place",
+		Long:    "Stop sending to the copy, and forget its place. What the place has stays there.",
+		Example: "  memctl remote remove",
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return a.With(ctx, cli.Look, func(st *varve.Store) error {
+				p, err := placeOf(ctx, st)
+				if err != nil && !errors.Is(err, varve.ErrInvalid) {
+					return err
+				}
+				if err := st.Admin().Offsite().Remove(ctx); err != nil {
+					return err
+				}
+				a.Document.Member("removed", p.URL)
+				a.Say("nothing is sent any more; what was sent stays at %s", p.URL)
+				return nil
+			})
+		}),
+	}
+}
+
+func follow(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "follow",
+		Short: "Send to the copy until interrupted",
+		Long: `Send what is committed to the copy, each second, until it is interrupted; for a unit of its own where
+neither memctl mcp nor serve runs all the time.`,
+		Example: "  memctl remote follow",
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			dir, err := a.Locate()
+			if err != nil {
+				return err
+			}
+			more := func(o *varve.Options) {
+				o.NoBackground = false
+				others := o.Listener
+				o.Listener = func(e varve.Event) {
+					switch {
+					case e.Kind != varve.EventOffsite:
+						others(e)
+					case e.Err != nil:
+						a.Warn("sending fails: %v", e.Err)
+					default:
+						a.Note("sending works again")
+					}
+				}
+			}
+			return a.WithIn(ctx, dir, cli.Attend, more, func(st *varve.Store) error {
+				p, err := placeOf(ctx, st)
+				if err != nil {
+					return err
+				}
+				if !a.Quiet {
+					a.Note("sending to %s; Ctrl-C ends memctl", p.URL)
+				}
+				<-ctx.Done()
+				return nil
+			})
+		}),
+	}
+}
