@@ -9,7 +9,7 @@ import (
 
 // making matches the names that the log gives to unfinished files: segments, shared pages, and files that are
 // made in a subfolder to get the right group, see package vfs.
-var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
+var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent|restoring)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
 
 // IsMaking reports whether a name in wal/ is one that the log gives to an unfinished file. A file with any
 // other name that ends in ".new" belongs to the user, and is not removed.

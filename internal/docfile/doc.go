@@ -64,6 +64,8 @@
 //	{"folder":"notes/vault"}               the path of the folder in the store, with the names of files
 //	{"folder":"notes/vault","done":true}   its files are back; when all are, the file is removed
 //
+// From longRestoring bytes on the file is replaced by one with a line for each folder that is being restored.
+//
 // # Empty documents
 //
 // An empty file is damage, unless FolderOptions.Empty is set. Where it is set, a file that was emptied by

@@ -11,13 +11,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // RestoringFile is the path, in a store, of the record of folders whose files are being restored.
 const RestoringFile = "wal/restoring"
 
-const mostRestoring = 1 << 20 // bytes of RestoringFile
+const (
+	mostRestoring = 1 << 20  // maximum number of bytes of RestoringFile
+	longRestoring = 64 << 10 // number of bytes from which on RestoringFile is written anew
+)
 
 // restoringLine is a line of RestoringFile.
 type restoringLine struct {
@@ -48,14 +52,15 @@ func (f *Folder) Restore(name string) error {
 	if err != nil {
 		return err
 	}
-	var line []byte
+	var lines []byte
 	if folder := f.relFolder(name); !slices.Contains(list, folder) {
-		if line, err = json.Marshal(restoringLine{Folder: folder}); err != nil {
+		list = append(list, folder)
+		if lines, err = appendLine(nil, restoringLine{Folder: folder}); err != nil {
 			return err
 		}
 	}
 	// Also without a line: a process that was killed may not have synced it.
-	if err := f.l.writeRestoring(line, size); err != nil {
+	if err := f.l.writeRestoring(lines, size, list); err != nil {
 		return err
 	}
 	f.vanished.Store(true)
@@ -78,14 +83,12 @@ func (f *Folder) Restored(names []string) error {
 			continue
 		}
 		list = slices.DeleteFunc(list, func(has string) bool { return has == folder })
-		line, err := json.Marshal(restoringLine{Folder: folder, Done: true})
-		if err != nil {
+		if lines, err = appendLine(lines, restoringLine{Folder: folder, Done: true}); err != nil {
 			return err
 		}
-		lines = append(append(lines, line...), '\n')
 	}
 	if len(list) > 0 {
-		return f.l.writeRestoring(bytes.TrimSuffix(lines, []byte("\n")), size)
+		return f.l.writeRestoring(lines, size, list)
 	}
 	path := f.l.path(filepath.FromSlash(RestoringFile))
 	if err := f.l.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -95,6 +98,12 @@ func (f *Folder) Restored(names []string) error {
 		return syncFailure(f.l.rel(filepath.Dir(path)), err)
 	}
 	return nil
+}
+
+// Restores reports whether there may be folders whose files are being restored.
+func (l Layout) Restores() bool {
+	_, err := l.FS.Stat(l.path(filepath.FromSlash(RestoringFile)))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Vanished reports whether a folder that has to exist was missing, and was created again, since the previous call.
@@ -115,6 +124,10 @@ func (l Layout) restoring() (folders []string, size int64, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
+	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, errs.ErrInvalid) {
+		return nil, 0, fmt.Errorf("reading which folders are being restored: %w: the store did not write this file; set "+
+			"adopt_deletions to false in config.json, so that what is missing is restored, and move the file away", err)
+	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading which folders are being restored: %w", err)
 	}
@@ -131,17 +144,26 @@ func (l Layout) restoring() (folders []string, size int64, err error) {
 	return folders, int64(len(data)), nil
 }
 
-// writeRestoring appends a line to RestoringFile, which has size bytes, and makes the file durable.
-func (l Layout) writeRestoring(line []byte, size int64) error {
+func appendLine(lines []byte, is restoringLine) ([]byte, error) {
+	line, err := json.Marshal(is)
+	return append(append(lines, line...), '\n'), err
+}
+
+// writeRestoring appends lines to RestoringFile, which has size bytes, and makes the file durable. If it is long, it is
+// written anew, with the folders that are being restored.
+func (l Layout) writeRestoring(lines []byte, size int64, folders []string) error {
 	path := l.path(filepath.FromSlash(RestoringFile))
+	if size >= longRestoring && len(lines) > 0 {
+		return l.renewRestoring(path, folders)
+	}
 	file, err := l.FS.OpenFile(path, os.O_WRONLY|os.O_CREATE, l.fileMode())
 	if err != nil {
 		return failure("open", RestoringFile, err)
 	}
 	defer func() { _ = file.Close() }()
-	if len(line) > 0 {
-		// The line break before it ends a line that is not complete.
-		if _, err := file.WriteAt(slices.Concat([]byte("\n"), line, []byte("\n")), size); err != nil {
+	if len(lines) > 0 {
+		// The line break before them ends a line that is not complete.
+		if _, err := file.WriteAt(slices.Concat([]byte("\n"), lines), size); err != nil {
 			return failure("write", RestoringFile, err)
 		}
 	}
@@ -150,6 +172,22 @@ func (l Layout) writeRestoring(line []byte, size int64) error {
 	}
 	if err := l.FS.SyncDir(filepath.Dir(path)); err != nil {
 		return syncFailure(l.rel(filepath.Dir(path)), err)
+	}
+	return nil
+}
+
+// renewRestoring replaces RestoringFile by one that has only the folders that are being restored.
+func (l Layout) renewRestoring(path string, folders []string) (err error) {
+	var lines []byte
+	for _, folder := range folders {
+		if lines, err = appendLine(lines, restoringLine{Folder: folder}); err != nil {
+			return err
+		}
+	}
+	// The next recovery removes the file that a killed process leaves: see wal.IsMaking.
+	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf("%d-restoring.new", l.FS.Host().PID))
+	if err := vfs.WriteDurable(l.FS, temp, path, lines, l.fileMode()); err != nil {
+		return failure("write", RestoringFile, err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{
-		"4711-3.new": true, "4711-renew.new": true, "4711-own.new": true, "4711-features.new": true, "00000001.wal.new": true, "shared.4711-2.new": true,
+		"4711-3.new": true, "4711-renew.new": true, "4711-own.new": true, "4711-features.new": true, "4711-restoring.new": true, "00000001.wal.new": true, "shared.4711-2.new": true,
 		"append.lock.4711-2.new": true, "moved.json.new": true, "notes.new": false, "4711.new": false, "a.4711-2.new": false, "00000001.wal": false,
 	} {
 		if got := wal.IsMaking(name); got != want {
