@@ -10,6 +10,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -105,6 +106,10 @@ func (w *noter) restored(p *sim.Proc, o *varve.Options) {
 	}
 	if err := st.Close(); err != nil {
 		w.bad("close: %v", err)
+	}
+	record := filepath.Join(dir, filepath.FromSlash(docfile.RestoringFile))
+	if _, err := p.FS.Stat(record); !errors.Is(err, os.ErrNotExist) {
+		w.bad("the restoring does not end: %v", err)
 	}
 }
 

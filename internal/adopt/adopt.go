@@ -22,6 +22,8 @@ type Adopter struct {
 	settled [kind.Most]atomic.Int64
 	parking parking
 	moves   moves
+
+	resuming resuming // of ResumeVanished
 }
 
 // Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.

@@ -38,7 +38,9 @@
 //
 // The files of a folder that vanished are restored in batches. Until all are back, none of the missing ones is deleted:
 // the file wal/restoring, which package docfile writes before the folder is created again, tells every process, and the
-// first one continues (roots.go). The same applies when most files of a folder are missing.
+// first one continues: when it is opened, every few seconds with a background goroutine, and when it is closed without
+// one (roots.go). The same applies when most files of a folder are missing, and to a folder that was missing when the
+// store was opened.
 //
 // Files that were deleted or created while no process had the store open are noticed by the time of the folder:
 // Reconcile compares the names then. The flusher keeps that time in the checkpoint until the comparison is done, so

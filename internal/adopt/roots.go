@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -164,15 +165,42 @@ func (ed *Adopter) resume(ctx context.Context, k *engine.Kind) error {
 	return (&Files{ed}).settle(ctx, k.Name(), slices.Sorted(maps.Keys(lost)), true)
 }
 
-// ResumeVanished restores the files of folders that have vanished, after this process has created one of them again.
+// The time until ResumeVanished tries again what has failed: it doubles each time.
+const (
+	leastResumeWait = 10 * time.Second
+	mostResumeWait  = 10 * time.Minute
+)
+
+// resuming records when ResumeVanished tries again.
+type resuming struct {
+	at   time.Time
+	wait time.Duration // 0: the last attempt has not failed
+}
+
+// ResumeVanished restores the files of folders that have vanished, and ends the restoring of those that have all files
+// again, which a killed process may have left. It returns at once if no folder is being restored. After an attempt that
+// did not restore all, it waits before the next one, unless this process has created such a folder again meanwhile. It
+// is not called by several goroutines at once.
 func (ed *Adopter) ResumeVanished(ctx context.Context) {
 	vanished := false
 	for _, k := range ed.engine.Kinds().All {
 		vanished = k.Vanished() || vanished
 	}
-	if vanished {
-		ed.resumeAll(ctx)
+	if !ed.engine.Layout().Restores() {
+		ed.resuming = resuming{}
+		return
 	}
+	now := ed.engine.Env().Clock()
+	if left := ed.resuming.at.Sub(now); !vanished && left > 0 && left <= ed.resuming.wait {
+		return
+	}
+	ed.resumeAll(ctx)
+	if !ed.engine.Layout().Restores() {
+		ed.resuming = resuming{}
+		return
+	}
+	wait := min(max(2*ed.resuming.wait, leastResumeWait), mostResumeWait)
+	ed.resuming = resuming{ed.engine.Env().Clock().Add(wait), wait}
 }
 
 // rootProblems returns an error for each folder that was lost by accident, while files of it are missing.

@@ -96,7 +96,11 @@ func (p *Placed) Sync() error {
 		return nil
 	}
 	for _, dir := range p.folders {
-		if err := p.r.f.o.FS.SyncDir(dir); err != nil {
+		err := p.r.f.o.FS.SyncDir(dir)
+		if errors.Is(err, fs.ErrNotExist) { // a user has removed or moved it, and the files with it: not the disk's failure
+			return failure("sync the folder", p.r.f.o.rel(dir), err)
+		}
+		if err != nil {
 			return syncFailure(p.r.f.o.rel(dir), err)
 		}
 	}

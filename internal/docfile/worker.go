@@ -98,6 +98,9 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 				return true, nil
 			}
 			if c.Folder.o.Tree && errors.Is(err, fs.ErrNotExist) {
+				if err := c.Folder.Check(); err != nil {
+					return false, err // an attempt creates only folders below it
+				}
 				continue // another worker, or a user, has removed an empty folder
 			}
 			if !errors.Is(err, fs.ErrExist) {

@@ -85,6 +85,7 @@ type Engine struct {
 	damaged    atomic.Bool // a read found damage in the index, which the next flush rebuilds
 
 	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
+	vanished   []string          // folders of other kinds that were missing then: see makeVanished
 	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
 	unfinished bool              // value of Config.Unfinished
 	moved      moved
@@ -150,7 +151,9 @@ func (eng *Engine) OpenLog(ctx context.Context, o wal.Options) (err error) {
 		if err := eng.CheckMoved(); err != nil {
 			return errors.Join(err, eng.log.Close(), eng.state.Close())
 		}
+		return nil
 	}
+	eng.makeVanished(ctx)
 	return nil
 }
 

@@ -272,8 +272,8 @@ func (eng *Engine) endOf(name string) (string, error) {
 	return string(end[:n]), err
 }
 
-// makeFolders creates the missing folders of the store. It returns an error if there is a link in place of a
-// folder, because the link could lead anywhere.
+// makeFolders creates the missing folders of the store, except those of documents if the store has a log: see
+// makeVanished. It returns an error if there is a link in place of a folder, because the link could lead anywhere.
 func (eng *Engine) makeFolders() error {
 	made := false
 	for _, name := range folders() {
@@ -281,6 +281,10 @@ func (eng *Engine) makeFolders() error {
 		info, err := eng.env.FS.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
+			if kind.Filing(name) != nil && eng.hasLog() {
+				eng.vanished = append(eng.vanished, name)
+				continue
+			}
 			if err := eng.env.FS.Mkdir(path, eng.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
 				return eng.env.IOError("making", path, err)
 			}
@@ -297,4 +301,44 @@ func (eng *Engine) makeFolders() error {
 		}
 	}
 	return nil
+}
+
+// makeVanished creates the folders of documents that makeFolders has left out. If the store has documents of the kind,
+// the folder was lost by accident. That is recorded before the folder exists again: otherwise what is missing in it
+// would look like documents that were deleted one by one.
+func (eng *Engine) makeVanished(ctx context.Context) {
+	for _, k := range eng.kinds.All {
+		if !slices.Contains(eng.vanished, k.Name()) {
+			continue
+		}
+		if err := eng.makeAgain(ctx, k); err != nil {
+			eng.NoteProblem(fmt.Errorf("making the folder %s again, which was missing: %w", k.Name(), err))
+		}
+	}
+}
+
+func (eng *Engine) makeAgain(ctx context.Context, k *Kind) error {
+	if eng.log.Damage() != nil {
+		return k.Make()
+	}
+	held, err := eng.log.LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	return eng.MakeMissing(k)
+}
+
+// MakeMissing creates the folder of a kind again if it is missing. If the store has documents of the kind, it records
+// before that their files are to be restored. The caller holds flush.lock.
+func (eng *Engine) MakeMissing(k *Kind) error {
+	if err := k.Check(); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if eng.state.Live(k.Letter) > 0 {
+		if err := k.Restore(""); err != nil {
+			return err
+		}
+	}
+	return k.Make()
 }

@@ -3,6 +3,8 @@ package flush
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -228,6 +230,13 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.failed.Store(0)
 		fl.begun = max(fl.begun, reached)
 	}
+	for again := 0; again < mostRemade && fl.remakes(ctx, err); again++ {
+		first := fl.failed.CompareAndSwap(0, 1)
+		n, spilled, err = fl.round(ctx, held, m)
+		if first {
+			fl.failed.Store(0)
+		}
+	}
 	if err == nil && !spilled && fl.following == nil {
 		fl.updateViews(ctx, held, m)
 	}
@@ -269,6 +278,26 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.engine.Env().Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.engine.Log().Flushed(), Took: took})
 	}
 	return nil
+}
+
+// mostRemade is how often FlushRound creates missing folders again.
+const mostRemade = 3
+
+// remakes reports whether a round that failed with err is to be repeated because a folder was missing, which a user has
+// removed or moved, and exists again. Reading a file from disk notices that loss too, but a process that only writes
+// reads none. The caller holds flush.lock.
+func (fl *Flusher) remakes(ctx context.Context, err error) bool {
+	eng := fl.engine
+	if !errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil || eng.Settings().Gone() || eng.Log().Folder().InPlace() != nil {
+		return false
+	}
+	for _, k := range eng.Present() {
+		if err := eng.MakeMissing(k); err != nil {
+			eng.NoteProblem(fmt.Errorf("making the folder %s again, which was missing: %w", k.Name(), err))
+			return false
+		}
+	}
+	return true
 }
 
 // givenUp reports whether an error means that the work was canceled, as opposed to having failed.

@@ -22,20 +22,31 @@ func (st *Store) inPlace() error {
 	return err
 }
 
-// restoreMost limits the time for comparing files and index when a handle without background goroutines is closed. The
-// next handle begins again with the part that is not finished.
+// restoreMost limits the time for restoring files when a handle without background goroutines is closed. The next
+// handle begins again with the part that is not finished.
 const restoreMost = 2 * time.Second
 
-// restoreFiles restores files that were deleted by hand if config.json has adopt_deletions false:
-// without a background process they would be noticed only when they are read, and by then log and
-// archive may no longer have them.
+// restoreFiles restores files that were deleted by hand if config.json has adopt_deletions false: without a background
+// process they would be noticed only when they are read, and by then log and archive may no longer have them. Otherwise
+// it restores those of folders that have vanished, unless the process must end soon: while that is not finished, a file
+// that is deleted by hand is restored too.
 func (st *Store) restoreFiles(ctx context.Context) {
-	if st.Engine.Env().System.Inline || st.Engine.Settings().Now().AdoptsDeletions() {
+	_, ends := ctx.Deadline()
+	inline, adopts := st.Engine.Env().System.Inline, st.Engine.Settings().Now().AdoptsDeletions()
+	if ends && adopts {
+		return
+	}
+	if inline {
+		st.Adopter.ResumeVanished(ctx)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, restoreMost)
 	defer cancel()
-	st.Adopter.Reconcile(ctx)
+	if adopts {
+		st.Adopter.ResumeVanished(ctx)
+	} else {
+		st.Adopter.Reconcile(ctx)
+	}
 }
 
 // Close flushes and closes the store. It waits for operations and for locks of other processes for at

@@ -180,7 +180,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 }
 
 // TestWrittenBeforeTheLossIsSeen: a document that is written into a folder that has vanished makes the folder again,
-// and what is missing in it is restored, also by a process that begins after that.
+// and what is missing in it is restored: when it is read, or when the process is closed.
 func TestWrittenBeforeTheLossIsSeen(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		v := noteIn(t, "notes/vault", 30)
@@ -193,14 +193,17 @@ func TestWrittenBeforeTheLossIsSeen(t *testing.T) {
 		if n := v.there(); n == 0 || n == v.files {
 			t.Fatalf("%d files", n)
 		}
-		if again {
-			must(t, st.Close())
-			st = v.open()
-		}
 		h := st.Health(t.Context())
 		if want := "notes/vault was missing, and 30 files of it are not restored yet"; h.OK ||
 			!strings.Contains(errors.Join(h.Problems...).Error(), want) {
 			t.Errorf("%v", h.Problems)
+		}
+		if again {
+			must(t, st.Close())
+			st = v.open()
+			if h := st.Health(t.Context()); !h.OK || v.there() != v.files {
+				t.Errorf("after a close: %d of %d files, %v", v.there(), v.files, h.Problems)
+			}
 		}
 		v.aged()
 		v.all(st)
@@ -234,5 +237,78 @@ func TestVanishedBesideBackground(t *testing.T) {
 		}
 		v.all(st)
 		must(t, st.Close())
+	}
+}
+
+// TestVanishedBeforeOpening: the folder of memories was missing when a store was opened. What was in it is restored,
+// however many memories are put before the loss is noticed.
+func TestVanishedBeforeOpening(t *testing.T) {
+	for _, c := range []struct{ lost, put int }{{1, 0}, {1, 1}, {2, 1}, {30, 31}} {
+		v := memoriesIn(t, c.lost)
+		v.fill()
+		must(t, os.RemoveAll(filepath.Join(v.dir, "memories")))
+		st := v.open()
+		for range c.put {
+			v.files++
+			must(t, v.write(st, v.files-1))
+		}
+		must(t, st.Flush(t.Context()))
+		must(t, st.Close())
+		v.aged()
+		st = v.open()
+		v.all(st)
+		must(t, st.Close())
+	}
+}
+
+// TestRestoringEnds: a process was killed when it had restored all files of a folder, and before it recorded that. The
+// next one records it: when it is closed, if it has no background goroutine, or else every few seconds.
+func TestRestoringEnds(t *testing.T) {
+	v := noteIn(t, "notes/vault", 30)
+	v.fill()
+	killed := func() {
+		must(t, os.WriteFile(filepath.Join(v.dir, filepath.FromSlash(docfile.RestoringFile)),
+			[]byte(`{"folder":"notes/vault"}`+"\n"), 0o600))
+	}
+	killed()
+	must(t, v.open().Close())
+	if v.restoring() {
+		t.Error("closing a process without background does not end it")
+	}
+	st, err := varve.Open(t.Context(), v.dir, nil)
+	must(t, err)
+	killed()
+	for end := time.Now().Add(30 * time.Second); v.restoring(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a process with background does not end it")
+		}
+	}
+	v.all(st)
+	must(t, st.Close())
+}
+
+// TestFlushedBeforeTheLossIsSeen: a folder of documents vanishes, and the first to notice it is the flush of a write. It
+// creates the folder again, and nothing counts as deleted.
+func TestFlushedBeforeTheLossIsSeen(t *testing.T) {
+	all := noteIn(t, "notes", 30)
+	all.path = func(i int) string { return fmt.Sprintf("notes/vault/%d/%d.md", i%7, i) }
+	for _, v := range []*vanishing{all, memoriesIn(t, 30)} {
+		v.fill()
+		st := v.open()
+		must(t, os.RemoveAll(filepath.Join(v.dir, filepath.FromSlash(v.gone))))
+		v.files++
+		must(t, v.write(st, v.files-1))
+		must(t, st.Flush(t.Context()))
+		if !v.restoring() {
+			t.Error("it is not recorded that the files of", v.gone, "are to be restored")
+		}
+		must(t, st.Close())
+		v.aged()
+		st = v.open()
+		v.all(st)
+		must(t, st.Close())
+		if v.restoring() {
+			t.Error("restoring", v.gone, "does not end")
+		}
 	}
 }
