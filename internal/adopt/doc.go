@@ -40,7 +40,9 @@
 // the file wal/restoring, which package docfile writes before the folder is created again, tells every process, and the
 // first one continues: when it is opened, every few seconds with a background goroutine, and when it is closed without
 // one (roots.go). The same applies when most files of a folder are missing, and to a folder that was missing when the
-// store was opened.
+// store was opened. If a few files cannot be put back, the record names these instead of the folder. A lost note is
+// deleted rather than restored if the user has put something at its path that excludes it: a folder, or a file at the
+// path of a folder above.
 //
 // Files that were deleted or created while no process had the store open are noticed by the time of the folder:
 // Reconcile compares the names then. The flusher keeps that time in the checkpoint until the comparison is done, so

@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots.
+// lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots. If all but a few of
+// its files are restored, it is one of these files: see restored.
 type lostFolder struct {
 	name   string // in the folder of the kind; "" for that folder itself
 	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again
@@ -23,6 +24,9 @@ type lostFolder struct {
 // has reports whether the document of an id, or the one to which a companion belongs, is in the folder.
 func (f *lostFolder) has(k *engine.Kind, id string) bool {
 	if f.name == "" {
+		return true
+	}
+	if k.FileName(id) == f.name {
 		return true
 	}
 	of, _ := k.Document(id)
@@ -75,7 +79,9 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 		at := slices.IndexFunc(lost, func(f lostFolder) bool { return f.has(k, id) })
 		if at >= 0 && ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
 			in[id] = true
-			counts[at]++
+			if k.FileName(id) != lost[at].name { // else the loss of the folder was reported before
+				counts[at]++
+			}
 		}
 	}
 	for i, f := range lost {
@@ -88,8 +94,12 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 	return in, nil
 }
 
+// fewMissing is how many files of a folder restored records one by one.
+const fewMissing = 32
+
 // restored ends the restoring of the folders of a kind of which no file is missing any more, except those that nothing
-// can restore.
+// can restore. If a few are missing, which could not be put back, it records these files in place of the folder: a
+// deletion of the others is one again.
 func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[string]bool) error {
 	if marked, err := k.Restoring(); err != nil || len(marked) == 0 {
 		return err
@@ -106,6 +116,7 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 	if err != nil {
 		return err
 	}
+	missing := make([][]string, len(marked))
 	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 		if err != nil {
 			return err
@@ -113,15 +124,29 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 		if beyond[id] {
 			continue
 		}
-		at := slices.IndexFunc(marked, func(name string) bool { return (&lostFolder{name: name}).has(k, id) })
-		if at >= 0 && ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
-			marked = slices.Delete(marked, at, at+1)
+		for i, name := range marked {
+			if len(missing[i]) <= fewMissing && (&lostFolder{name: name}).has(k, id) &&
+				ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
+				missing[i] = append(missing[i], k.FileName(id))
+			}
 		}
 	}
-	if len(marked) == 0 {
+	var done []string
+	for i, name := range marked {
+		if len(missing[i]) > fewMissing || slices.Equal(missing[i], []string{name}) {
+			continue
+		}
+		for _, file := range missing[i] {
+			if err := k.Folder.Restore(file); err != nil {
+				return err
+			}
+		}
+		done = append(done, name)
+	}
+	if len(done) == 0 {
 		return nil
 	}
-	return k.Restored(marked)
+	return k.Restored(done)
 }
 
 // remake creates the folder of a kind again, after recording that its files are to be restored.

@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -105,6 +106,11 @@ func (s *settling) one(held *wal.Held, id string) error {
 	}
 	strays := s.strays[id]
 	adopt := len(strays) == 0 && s.adopt && !s.lost[id]
+	if len(strays) == 0 && s.lost[id] && s.k.FileWins && s.ed.engine.Settings().Now().AdoptsDeletions() &&
+		s.k.Excluded(s.k.FileName(id)) {
+		// The user put something else there, so the file was not lost by accident. Its content stays in the history.
+		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
+	}
 	if adopt && s.unseen { // no process saw it go: do not give up the last copy
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}
@@ -153,15 +159,8 @@ func (s *settling) companion(id string) error {
 func (s *settling) putBack(held *wal.Held) error {
 	back, edits := s.back, s.edits
 	s.back, s.edits, s.bytes = nil, nil, 0
-	if len(back) > 0 {
-		_, err := s.ed.putAllBack(s.ctx, held, s.k, back)
-		for _, is := range back {
-			if err == nil {
-				s.restored(is)
-			} else if err := s.failed(is.ID, err); err != nil {
-				return err
-			}
-		}
+	if err := s.putBackEach(held, back); err != nil {
+		return err
 	}
 	s.ed.AdoptAll(s.ctx, held, s.k, edits)
 	for _, is := range edits {
@@ -176,6 +175,39 @@ func (s *settling) putBack(held *wal.Held) error {
 		}
 	}
 	return nil
+}
+
+// putBackEach restores documents together. If that fails, it halves the list, so that a file that cannot be restored
+// does not keep the others away.
+func (s *settling) putBackEach(held *wal.Held, list []*Verdict) error {
+	if len(list) == 0 {
+		return nil
+	}
+	_, err := s.ed.putAllBack(s.ctx, held, s.k, list)
+	switch {
+	case err == nil:
+		for _, is := range list {
+			s.restored(is)
+		}
+		return nil
+	case len(list) == 1 || !isOfOne(err):
+		for _, is := range list {
+			if err := s.failed(is.ID, err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := s.putBackEach(held, list[:len(list)/2]); err != nil {
+		return err
+	}
+	return s.putBackEach(held, list[len(list)/2:])
+}
+
+// isOfOne reports whether an error of putting files back may be about one of them: not about the disk or the process.
+func isOfOne(err error) bool {
+	return !vfs.IsDiskFull(err) && !errors.Is(err, errs.ErrSyncFailed) && !errors.Is(err, errs.ErrClosed) &&
+		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 func (s *settling) restored(is *Verdict) {

@@ -25,12 +25,13 @@ const (
 
 // restoringLine is a line of RestoringFile.
 type restoringLine struct {
-	Folder string `json:"folder"`         // relative to the store, with slashes
+	Folder string `json:"folder"`         // relative to the store, with slashes; or the path of one document
 	Done   bool   `json:"done,omitempty"` // all of its files are back
 }
 
-// Restoring returns the paths of the folders in f whose files are being restored after the folder vanished; "" is f
-// itself. A file that is missing in such a folder is not restored yet, rather than deleted.
+// Restoring returns the paths of the folders in f whose files are being restored after the folder vanished, and those
+// of single documents of such folders; "" is f itself. A file that is missing in such a folder is not restored yet,
+// rather than deleted.
 func (f *Folder) Restoring() (names []string, err error) {
 	list, _, err := f.l.restoring()
 	for _, folder := range list {
@@ -43,8 +44,8 @@ func (f *Folder) Restoring() (names []string, err error) {
 	return names, err
 }
 
-// Restore records, durably, that the files of a folder in f are being restored; name is "" for f itself. It is called
-// before the folder is created again. The caller holds flush.lock.
+// Restore records, durably, that the files of a folder in f are being restored; name is "" for f itself, or the path of
+// one document. It is called before the folder is created again. The caller holds flush.lock.
 func (f *Folder) Restore(name string) error {
 	f.recording.Lock()
 	defer f.recording.Unlock()

@@ -113,6 +113,25 @@ func (f *Folder) missing(name string, info vfs.Info) error {
 	return failure("examine", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
 }
 
+// Excluded reports whether something at the path of a document in a tree excludes it: a folder that is not empty, or a
+// file at the path of a folder that contains the document.
+func (f *Folder) Excluded(name string) bool {
+	if !f.o.Tree || f.checkName(name) != nil {
+		return false
+	}
+	for _, dir := range f.ancestors(name) {
+		info, err := f.l.FS.Stat(dir)
+		if err != nil || !info.Mode.IsDir() {
+			return err == nil && info.Mode.IsRegular()
+		}
+	}
+	if info, err := f.l.FS.Stat(f.Path(name)); err != nil || !info.Mode.IsDir() {
+		return false
+	}
+	entries, err := f.l.FS.ReadDir(f.Path(name))
+	return err == nil && len(entries) > 0
+}
+
 func notFolder(rel string, mode fs.FileMode) error {
 	return &blockedError{rel: rel, mode: mode}
 }

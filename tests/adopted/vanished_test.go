@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // vanishing is a store with documents in a folder that vanishes.
@@ -310,5 +314,103 @@ func TestFlushedBeforeTheLossIsSeen(t *testing.T) {
 		if v.restoring() {
 			t.Error("restoring", v.gone, "does not end")
 		}
+	}
+}
+
+// TestRestoringOfAFewFiles: some files of a folder that has vanished cannot be put back. The others are, and for these a
+// deletion by hand counts again. The few come back when they can.
+func TestRestoringOfAFewFiles(t *testing.T) {
+	v := noteIn(t, "notes/vault", 30)
+	v.fill()
+	must(t, os.RemoveAll(filepath.Join(v.dir, "notes", "vault")))
+	v.aged()
+	o := &varve.Options{NoBackground: true}
+	storetest.Of(o).System.FS = fault.New(vfs.OS(), func(op *fault.Op) error {
+		if op.Kind == wrap.Mkdir && strings.HasSuffix(filepath.ToSlash(op.Path), "vault/3") {
+			return syscall.EACCES
+		}
+		return nil
+	})
+	st, err := varve.Open(t.Context(), v.dir, o)
+	must(t, err)
+	must(t, v.read(st, 1))
+	must(t, st.Close())
+	if n := v.there(); n != v.files-4 {
+		t.Errorf("%d of %d files are there", n, v.files-4)
+	}
+	deleted := filepath.Join(v.dir, filepath.FromSlash(v.path(1)))
+	must(t, os.Remove(deleted))
+	v.aged()
+	st, err = varve.Open(t.Context(), v.dir, o)
+	must(t, err)
+	if err := v.read(st, 1); !errors.Is(err, varve.ErrNotFound) {
+		t.Errorf("a file that was deleted afterwards: %v", err)
+	}
+	must(t, v.read(st, 3))
+	want := "notes/vault/3/3.md was missing, and 1 file of it is not restored yet"
+	if h := st.Health(t.Context()); h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), want) {
+		t.Errorf("%v", h.Problems)
+	}
+	must(t, st.Close())
+	if _, err := os.Stat(deleted); err == nil {
+		t.Error("a file that was deleted afterwards is restored")
+	}
+	st = v.open()
+	must(t, v.read(st, 3))
+	must(t, v.write(st, 1))
+	must(t, st.Flush(t.Context()))
+	v.all(st)
+	must(t, st.Close())
+}
+
+// TestVanishedAndReplaced: an adopted folder vanishes and comes back with a folder where a note was, and with a note
+// where a folder was, as git does that checks out another branch. What the user put there stays, and what it replaces is
+// in the history.
+func TestVanishedAndReplaced(t *testing.T) {
+	v := noteIn(t, "notes/vault", 30)
+	v.fill()
+	vault := filepath.Join(v.dir, "notes", "vault")
+	must(t, os.RemoveAll(vault))
+	st := v.open()
+	v.files++
+	must(t, v.write(st, v.files-1)) // which records the loss
+	must(t, st.Flush(t.Context()))
+	must(t, os.MkdirAll(filepath.Join(vault, "1", "1.md"), 0o700))
+	must(t, os.WriteFile(filepath.Join(vault, "1", "1.md", "inner.md"), []byte("inner"), 0o600))
+	must(t, os.WriteFile(filepath.Join(vault, "3"), []byte("outer"), 0o600))
+	must(t, st.Close())
+	v.aged()
+	st, err := varve.Open(t.Context(), v.dir, nil)
+	must(t, err)
+	adopted := func() bool {
+		_, inner := st.Notes().Read(t.Context(), "vault/1/1.md/inner.md")
+		_, outer := st.Notes().Read(t.Context(), "vault/3")
+		return inner == nil && outer == nil && !v.restoring()
+	}
+	for end := time.Now().Add(30 * time.Second); !adopted(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not adopted: %v", st.Health(t.Context()).Problems)
+		}
+	}
+	for path, want := range map[string]string{"vault/1/1.md/inner.md": "inner", "vault/3": "outer"} {
+		if n, err := st.Notes().Read(t.Context(), path); err != nil || string(n.Content) != want {
+			t.Errorf("%s: %q, %v", path, n.Content, err)
+		}
+		if data, err := os.ReadFile(filepath.Join(v.dir, "notes", filepath.FromSlash(path))); string(data) != want {
+			t.Errorf("%s: file: %q, %v", path, data, err)
+		}
+	}
+	for i := range v.files {
+		err := v.read(st, i)
+		if gone := i == 1 || i%7 == 3; gone != errors.Is(err, varve.ErrNotFound) || err != nil && !gone {
+			t.Errorf("%s: %v", v.path(i), err)
+		}
+	}
+	if v.restoring() {
+		t.Error("the restoring does not end")
+	}
+	must(t, st.Close())
+	if moved, err := filepath.Glob(filepath.Join(v.dir, "quarantine", "*")); len(moved) > 0 || err != nil {
+		t.Errorf("in quarantine: %v, %v", moved, err)
 	}
 }
