@@ -42,8 +42,8 @@ type entry struct {
 	readBytes []byte   // nil unless they were asked for
 }
 
-const columns = "number, kind, epoch, store, segment, log, from_lsn, from_sum, to_lsn, to_sum, machine, request, format, " +
-	"time, size, sha256, digest"
+const columns = "number, kind, epoch, store, segment, log, from_lsn, from_sum, to_lsn, to_sum, machine, request, " +
+	"format, time, size, sha256, digest"
 
 // sum returns the SHA-256 over the columns, as little-endian numbers in this order.
 func (e *entry) sum() [32]byte {

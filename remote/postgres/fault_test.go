@@ -295,9 +295,9 @@ func TestPgBouncer(t *testing.T) {
 	l.Close()
 	for name, text := range map[string]string{
 		"users": `"varve" "` + password + "\"\n",
-		"ini": fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
-			"auth_type = scram-sha-256\nauth_file = %s/users\npool_mode = transaction\ndefault_pool_size = 3\n"+
-			"unix_socket_dir =\n", s.port, port, dir)} {
+		"ini": fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"+
+			"listen_port = %d\nauth_type = scram-sha-256\nauth_file = %s/users\npool_mode = transaction\n"+
+			"default_pool_size = 3\nunix_socket_dir =\n", s.port, port, dir)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

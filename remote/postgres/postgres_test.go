@@ -29,12 +29,13 @@ func TestRemote(t *testing.T) {
 func TestParseURL(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]postgres.Options{
-		"postgres://db.example/copies":                    {Hosts: "db.example", Database: "copies"},
-		"postgresql://me@db.example:6432/c?schema=varve":  {User: "me", Hosts: "db.example:6432", Database: "c"},
-		"postgres://me@a:1,b:2/c?schema=my%20notes":       {User: "me", Hosts: "a:1,b:2", Database: "c", Schema: "my notes"},
-		"postgres://me@[::1]:5432/c?sslmode=require":      {User: "me", Hosts: "[::1]:5432", Database: "c", SSLMode: "require"},
-		"postgres://me@/c?host=/run/postgresql":           {User: "me", Socket: "/run/postgresql", Database: "c"},
-		"postgres://db/c?sslrootcert=/a/ca.pem&sslkey=/k": {Hosts: "db", Database: "c", SSLRootCert: "/a/ca.pem", SSLKey: "/k"},
+		"postgres://db.example/copies":                   {Hosts: "db.example", Database: "copies"},
+		"postgresql://me@db.example:6432/c?schema=varve": {User: "me", Hosts: "db.example:6432", Database: "c"},
+		"postgres://me@a:1,b:2/c?schema=my%20notes":      {User: "me", Hosts: "a:1,b:2", Database: "c", Schema: "my notes"},
+		"postgres://me@[::1]:5/c?sslmode=require":        {User: "me", Hosts: "[::1]:5", Database: "c", SSLMode: "require"},
+		"postgres://me@/c?host=/run/postgresql":          {User: "me", Socket: "/run/postgresql", Database: "c"},
+		"postgres://db/c?sslrootcert=/a/ca.pem&sslkey=/k": {Hosts: "db", Database: "c",
+			SSLRootCert: "/a/ca.pem", SSLKey: "/k"},
 	} {
 		got, err := postgres.ParseURL(text)
 		if err != nil {

@@ -138,8 +138,8 @@ func (g *reading) start(ctx context.Context, c *pgx.Conn) (more bool, err error)
 
 // query returns the next entries of the epoch, with their bytes.
 func (g *reading) query(ctx context.Context, c *pgx.Conn) (all []*entry, err error) {
-	rows, err := c.Query(ctx, "SELECT "+columns+", bytes FROM (SELECT *, sum(size) OVER (ORDER BY number) - size AS before "+
-		"FROM "+g.r.schema+".entries WHERE epoch = $1 AND number >= $2 ORDER BY number LIMIT $3) AS page "+
+	rows, err := c.Query(ctx, "SELECT "+columns+", bytes FROM (SELECT *, sum(size) OVER (ORDER BY number) - size AS "+
+		"before FROM "+g.r.schema+".entries WHERE epoch = $1 AND number >= $2 ORDER BY number LIMIT $3) AS page "+
 		"WHERE before < $4 ORDER BY number", int64(g.epoch), int64(g.next), int64(g.rows), int64(pageBytes))
 	if err != nil {
 		return nil, err

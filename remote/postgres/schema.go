@@ -105,7 +105,7 @@ func (r *Remote) create(ctx context.Context, id uuid.UUID) error {
 		var there, is bool
 		var other *string
 		err := c.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL, to_regclass($2) IS NOT NULL, (SELECT "+
-			"min(relname::text) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r', 'p', 'v', 'm', 'f'))",
+			"min(relname::text) FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind IN ('r','p','v','m','f'))",
 			r.schema, r.schema+".remote").Scan(&there, &is, &other)
 		switch {
 		case err != nil || is:

@@ -134,8 +134,9 @@ func (s *server) init(t testing.TB) {
 func (s *server) start(t testing.TB) {
 	t.Helper()
 	uid, gid := unprivileged()
-	args := append([]string{"-D", filepath.Join(s.dir, "data"), "-p", fmt.Sprint(s.port), "-c", "listen_addresses=127.0.0.1",
-		"-c", "unix_socket_directories=" + s.dir, "-c", "max_connections=200", "-c", "shared_buffers=32MB"}, s.args...)
+	args := append([]string{"-D", filepath.Join(s.dir, "data"), "-p", fmt.Sprint(s.port), "-c",
+		"listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + s.dir, "-c",
+		"max_connections=200", "-c", "shared_buffers=32MB"}, s.args...)
 	s.cmd, s.out, s.gone = exec.Command(program(t, "postgres"), args...), &bytes.Buffer{}, make(chan struct{})
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr, s.cmd.SysProcAttr = s.dir, s.out, s.out, as(uid, gid)
 	if err := s.cmd.Start(); err != nil {

@@ -26,8 +26,8 @@ const (
 	leftAfter = "interval '48 hours'"
 )
 
-const described = "id, store, segment, log, epoch, begin_lsn, begin_sum, end_lsn, end_sum, machine, format, time, size, " +
-	"sha256, digest"
+const described = "id, store, segment, log, epoch, begin_lsn, begin_sum, end_lsn, end_sum, machine, format, time, " +
+	"size, sha256, digest"
 
 // snapshotSum returns the SHA-256 over the columns of a snapshot, as little-endian numbers in this order.
 func snapshotSum(s *remote.Snapshot) [32]byte {
