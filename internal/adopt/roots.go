@@ -117,6 +117,7 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 		return err
 	}
 	missing := make([][]string, len(marked))
+	var files []string // of all marked folders
 	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 		if err != nil {
 			return err
@@ -125,8 +126,11 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 			continue
 		}
 		for i, name := range marked {
-			if len(missing[i]) <= fewMissing && (&lostFolder{name: name}).has(k, id) &&
-				ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
+			if !(&lostFolder{name: name}).has(k, id) {
+				continue
+			}
+			files = append(files, k.FileName(id))
+			if len(missing[i]) <= fewMissing && ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
 				missing[i] = append(missing[i], k.FileName(id))
 			}
 		}
@@ -145,6 +149,11 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 	}
 	if len(done) == 0 {
 		return nil
+	}
+	// A process that was killed may have put some of the files in place. After a loss of power they would be missing
+	// again, and look like deleted ones.
+	if err := k.Durable(files); err != nil {
+		return err
 	}
 	return k.Restored(done)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,7 +70,7 @@ func (f *Folder) Restore(name string) error {
 }
 
 // Restored records, durably, that all files of folders in f are restored. The caller holds flush.lock, and the files
-// are durable.
+// are durable: see Durable.
 func (f *Folder) Restored(names []string) error {
 	f.recording.Lock()
 	defer f.recording.Unlock()
@@ -97,6 +98,34 @@ func (f *Folder) Restored(names []string) error {
 	}
 	if err := f.l.FS.SyncDir(filepath.Dir(path)); err != nil {
 		return syncFailure(f.l.rel(filepath.Dir(path)), err)
+	}
+	return nil
+}
+
+// Durable makes files of documents durable that a process may have put in place without syncing them, because it was
+// killed.
+func (f *Folder) Durable(names []string) error {
+	b, err := f.l.FS.OpenBarrier(f.l.Root)
+	if err == nil {
+		if err := errors.Join(b.Sync(), b.Close()); err != nil {
+			return syncFailure("the file system of the store", err)
+		}
+		return nil
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return failure("open a barrier on", f.l.Root, err)
+	}
+	// Without a barrier, each file is synced before it is put in place: see round.barrier.
+	dirs := map[string]bool{filepath.Clean(f.dir): true}
+	for _, name := range names {
+		for _, dir := range f.ancestors(name) {
+			dirs[dir] = true
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := f.l.FS.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return syncFailure(f.l.rel(dir), err)
+		}
 	}
 	return nil
 }
