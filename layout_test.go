@@ -382,7 +382,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each internal package may export: what one package offers to others grows on purpose.
 // The public API is counted separately.
 var exported = map[string]int{
-	"internal/engine":       128, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
+	"internal/engine":       129, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
 	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        38,

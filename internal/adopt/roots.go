@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots. If all but a few of
-// its files are restored, it is one of these files: see restored.
+// lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots. If all but a few
+// of its files are restored, it is one of these files: see restored.
 type lostFolder struct {
 	name   string // in the folder of the kind; "" for that folder itself
 	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again

@@ -21,7 +21,7 @@ const RestoringFile = "wal/restoring"
 
 const (
 	mostRestoring = 1 << 20  // maximum number of bytes of RestoringFile
-	longRestoring = 64 << 10 // number of bytes from which on RestoringFile is written anew
+	longRestoring = 64 << 10 // number of bytes from which on RestoringFile is rewritten
 )
 
 // restoringLine is a line of RestoringFile.
@@ -180,7 +180,7 @@ func appendLine(lines []byte, is restoringLine) ([]byte, error) {
 }
 
 // writeRestoring appends lines to RestoringFile, which has size bytes, and makes the file durable. If it is long, it is
-// written anew, with the folders that are being restored.
+// rewritten, with the folders that are being restored.
 func (l Layout) writeRestoring(lines []byte, size int64, folders []string) error {
 	path := l.path(filepath.FromSlash(RestoringFile))
 	if size >= longRestoring && len(lines) > 0 {

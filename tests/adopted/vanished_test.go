@@ -291,8 +291,8 @@ func TestRestoringEnds(t *testing.T) {
 	must(t, st.Close())
 }
 
-// TestFlushedBeforeTheLossIsSeen: a folder of documents vanishes, and the first to notice it is the flush of a write. It
-// creates the folder again, and nothing counts as deleted.
+// TestFlushedBeforeTheLossIsSeen: a folder of documents vanishes, and the first to notice it is the flush of a write.
+// It creates the folder again, and nothing counts as deleted.
 func TestFlushedBeforeTheLossIsSeen(t *testing.T) {
 	all := noteIn(t, "notes", 30)
 	all.path = func(i int) string { return fmt.Sprintf("notes/vault/%d/%d.md", i%7, i) }
@@ -317,8 +317,8 @@ func TestFlushedBeforeTheLossIsSeen(t *testing.T) {
 	}
 }
 
-// TestRestoringOfAFewFiles: some files of a folder that has vanished cannot be put back. The others are, and for these a
-// deletion by hand counts again. The few come back when they can.
+// TestRestoringOfAFewFiles: some files of a folder that has vanished cannot be put back. The others are, and for these
+// a deletion by hand counts again. The few come back when they can.
 func TestRestoringOfAFewFiles(t *testing.T) {
 	v := noteIn(t, "notes/vault", 30)
 	v.fill()
@@ -364,8 +364,8 @@ func TestRestoringOfAFewFiles(t *testing.T) {
 }
 
 // TestVanishedAndReplaced: an adopted folder vanishes and comes back with a folder where a note was, and with a note
-// where a folder was, as git does that checks out another branch. What the user put there stays, and what it replaces is
-// in the history.
+// where a folder was, as git does that checks out another branch. What the user put there stays, and what it replaces
+// is in the history.
 func TestVanishedAndReplaced(t *testing.T) {
 	v := noteIn(t, "notes/vault", 30)
 	v.fill()
