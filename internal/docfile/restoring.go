@@ -69,6 +69,20 @@ func (f *Folder) Restore(name string) error {
 	return nil
 }
 
+// MakeAgain creates f if it is missing. If it had documents, it records before that their files are to be restored. The
+// caller holds flush.lock.
+func (f *Folder) MakeAgain(had bool) error {
+	if err := f.Check(); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if had {
+		if err := f.Restore(""); err != nil {
+			return err
+		}
+	}
+	return f.Make()
+}
+
 // Restored records, durably, that all files of folders in f are restored. The caller holds flush.lock, and the files
 // are durable: see Durable.
 func (f *Folder) Restored(names []string) error {

@@ -326,19 +326,5 @@ func (eng *Engine) makeAgain(ctx context.Context, k *Kind) error {
 		return err
 	}
 	defer held.Unlock()
-	return eng.MakeMissing(k)
-}
-
-// MakeMissing creates the folder of a kind again if it is missing. If the store has documents of the kind, it records
-// before that their files are to be restored. The caller holds flush.lock.
-func (eng *Engine) MakeMissing(k *Kind) error {
-	if err := k.Check(); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if eng.state.Live(k.Letter) > 0 {
-		if err := k.Restore(""); err != nil {
-			return err
-		}
-	}
-	return k.Make()
+	return k.MakeAgain(eng.state.Live(k.Letter) > 0)
 }

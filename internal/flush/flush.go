@@ -293,7 +293,7 @@ func (fl *Flusher) remakes(ctx context.Context, err error) bool {
 		return false
 	}
 	for _, k := range eng.Present() {
-		if err := eng.MakeMissing(k); err != nil {
+		if err := k.MakeAgain(eng.State().Live(k.Letter) > 0); err != nil {
 			eng.NoteProblem(fmt.Errorf("making the folder %s again, which was missing: %w", k.Name(), err))
 			return false
 		}
