@@ -13,7 +13,7 @@ import (
 // which brings the HTTP server and the client of Prometheus, 27.3 before the page for people, which brings
 // html/template and goldmark. The margin is for features, not for another module: look at what grew before this is
 // raised.
-const most = 33 << 20
+const most = 36 << 20
 
 func TestSizeOfTheProgram(t *testing.T) {
 	t.Parallel()

@@ -22,8 +22,9 @@ type Sections interface {
 }
 
 // sectionsPause is how long RunSections waits after it has found nothing to do: a note that was written is found by
-// meaning after that.
-const sectionsPause = 2 * time.Second
+// meaning after that. It is none of the waits after a failure, which double from embedFirstWait, so that tests can tell
+// them apart.
+const sectionsPause = 3 * time.Second
 
 // mostPassed is how many texts that are passed over RunSections remembers.
 const mostPassed = 10_000

@@ -170,6 +170,10 @@ func TestEmbedFails(t *testing.T) {
 				if d < time.Second {
 					return nil
 				}
+				if d == 3*time.Second { // the sections of notes, of which there are none
+					<-ctx.Done()
+					return ctx.Err()
+				}
 				select {
 				case waits <- d:
 				case <-ctx.Done():
