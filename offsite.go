@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -49,10 +50,14 @@ func (o *Options) mayWrite(e *env.Env) error {
 	if o.ReadOnly || o.cloned {
 		return nil
 	}
-	if _, err := e.FS.Stat(filepath.Join(e.Dir, filepath.FromSlash(places.Cloned))); err == nil {
+	switch _, err := e.FS.Stat(filepath.Join(e.Dir, filepath.FromSlash(places.Cloned))); {
+	case err == nil:
 		return &ClonedError{Dir: e.Dir}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOTDIR):
+		return nil // none, or opening the store says what is wrong
+	default:
+		return err
 	}
-	return nil
 }
 
 // OpenFolder opens the remote in a folder for Options.Remote, from a URL file:///….
@@ -261,6 +266,9 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 		return &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}
 	}
 	err = log.Past().Continues(ctx, walpast.ID{Store: p.Store, Epoch: head.Log}, head.At)
+	if err == nil && head.At.LSN > log.Durable() { // so far behind that the log has nothing to compare with
+		err = walpast.ErrBegunAgain
+	}
 	if errors.Is(err, walpast.ErrBegunAgain) && discard {
 		err = nil
 	}
@@ -372,6 +380,12 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	if fork {
 		defer func() { err = errors.Join(err, offsite.Remove(t.FS, at)) }()
 	}
+	// Before the mark of an unfinished folder is removed: the process may be killed in between, and then the folder must
+	// not open to write, nor that of a fork, which has the same UUID until it is restored.
+	cloned := filepath.Join(at, filepath.FromSlash(places.Cloned))
+	if err := vfs.WriteDurable(t.FS, cloned+".new", cloned, []byte("{\"format\": 1}\n"), opt.FileMode); err != nil {
+		return report, err
+	}
 	if err := finish(); err != nil {
 		return report, err
 	}
@@ -379,11 +393,9 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		report.Memories, err = forked(ctx, at, to, &opt)
 		return report, err
 	}
-	cloned := filepath.Join(to, filepath.FromSlash(places.Cloned))
-	if err := vfs.WriteDurable(t.FS, cloned+".new", cloned, []byte("{\"format\": 1}\n"), opt.FileMode); err != nil {
-		return report, err
+	if report.Memories, err = settled(ctx, to, o.URL, &opt); err != nil {
+		err = errors.Join(err, offsite.Remove(t.FS, to)) // it was missing or empty
 	}
-	report.Memories, err = settled(ctx, to, o.URL, &opt)
 	return report, err
 }
 

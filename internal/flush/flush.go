@@ -288,8 +288,8 @@ const mostRemade = 3
 // reads none. The caller holds flush.lock.
 func (fl *Flusher) remakes(ctx context.Context, err error) bool {
 	eng := fl.engine
-	if !errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil || eng.Settings().Gone() ||
-		eng.Log().Folder().InPlace() != nil {
+	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrSyncFailed) || ctx.Err() != nil ||
+		eng.Settings().Gone() || eng.Log().Folder().InPlace() != nil {
 		return false
 	}
 	for _, k := range eng.Present() {

@@ -244,6 +244,9 @@ func (s *Sender) attempt(ctx context.Context) error {
 func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
 	log := s.source.Past()
 	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.Log}, head.At)
+	if err == nil && head.At.LSN > s.source.Durable() { // nothing to compare with: this state is older than the copy
+		err = past.ErrBegunAgain
+	}
 	if !errors.Is(err, past.ErrBegunAgain) {
 		return err
 	}

@@ -147,6 +147,32 @@ func TestCloneEqualsTheStore(t *testing.T) {
 	}
 }
 
+// TestTakeOfAnOlderClone: the copy went on for several segments after a clone was made of it, so the log of the clone
+// has nothing to compare with. Without being told to, the clone does not take over, because what was sent since would
+// be superseded.
+func TestTakeOfAnOlderClone(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("first", "text")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	to := filepath.Join(x.dir, "clone")
+	_, err := varve.Clone(ctx, x.remote, to, &varve.CloneOptions{URL: x.url, Options: x.o})
+	x.check(err)
+	for i := range 2000 {
+		x.put(fmt.Sprintf("m%02d", i%10), fmt.Sprintf("changed %d %0128d", i, i))
+	}
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	x.check(x.st.Close())
+	var ahead *varve.AheadError
+	if err := varve.Take(ctx, to, x.remote, x.url, false, x.o); !errors.As(err, &ahead) {
+		t.Fatalf("taking over the copy with an older state: %v", err)
+	}
+	_, err = varve.Clone(ctx, x.remote, filepath.Join(x.dir, "newest"), &varve.CloneOptions{URL: x.url, Options: x.o})
+	x.check(err)
+	storetest.SameTexts(t, "documents", files(t, filepath.Join(x.dir, "newest")), files(t, filepath.Join(x.dir, "store")))
+	x.check(varve.Take(ctx, to, x.remote, x.url, true, x.o))
+}
+
 func TestCloneAtAMoment(t *testing.T) {
 	x := newOutsider(t)
 	ctx := t.Context()

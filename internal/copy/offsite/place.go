@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,7 +62,7 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 	}
 	name := p.path("place")
 	b, err := vfs.ReadFile(p.FS, name, 64<<10)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return pl, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 	}
 	if err != nil {
