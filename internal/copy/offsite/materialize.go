@@ -200,22 +200,9 @@ func (f *filling) clear() error {
 	return err
 }
 
-// Remove removes a file, or a folder with everything in it.
+// Remove removes a file or a folder that Materialize has made, with everything in it.
 func Remove(fsys vfs.FS, name string) error {
-	info, err := fsys.Stat(name)
-	if err != nil {
-		return err
-	}
-	if info.Mode.IsDir() {
-		below, err := fsys.ReadDir(name)
-		for _, b := range below {
-			err = errors.Join(err, Remove(fsys, filepath.Join(name, b)))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return fsys.Remove(name)
+	return vfs.RemoveKnown(fsys, name, func(string, bool) bool { return true })
 }
 
 func (f *filling) run(ctx context.Context) (m Moment, err error) {

@@ -37,7 +37,7 @@ func valid(name string) error {
 	if ok && places.IsDocuments(folder) && path.Clean(name) == name && !strings.Contains(name, `\`) {
 		return places.Local(name)
 	}
-	return fmt.Errorf("%w: the name is none of a snapshot", errs.ErrInvalid)
+	return fmt.Errorf("%w: a snapshot has no file of this name", errs.ErrInvalid)
 }
 
 // Snapshot begins a snapshot, which is made while it is read.
