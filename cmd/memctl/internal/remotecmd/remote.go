@@ -69,6 +69,16 @@ func opened(ctx context.Context, url string, f func(r remote.Remote) error) erro
 	return errors.Join(f(r), r.Close())
 }
 
+// reading returns the function of a command that only reads the copy of the store.
+func reading(a *cli.App, f func(ctx context.Context, r remote.Remote) error) func(*cobra.Command, []string) error {
+	return a.DoWhole(func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return bound(ctx, a, cli.Read, func(_ *varve.Store, p varve.Place) error {
+			return opened(ctx, p.URL, func(r remote.Remote) error { return f(ctx, r) })
+		})
+	})
+}
+
 // head is the newest entry of a copy in the JSON documents.
 type head struct {
 	URL    string     `json:"url"`
@@ -176,12 +186,7 @@ func verify(a *cli.App) *cobra.Command {
 sound pieces complete up to the newest entry.`,
 		Example: "  memctl remote verify --read-data",
 		Args:    cli.NoArguments,
-		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			return bound(ctx, a, cli.Read, func(_ *varve.Store, p varve.Place) error {
-				return opened(ctx, p.URL, func(r remote.Remote) error { return verifyRemote(ctx, a, r, data) })
-			})
-		}),
+		RunE:    reading(a, func(ctx context.Context, r remote.Remote) error { return verifyRemote(ctx, a, r, data) }),
 	}
 	c.Flags().BoolVar(&data, "read-data", false, "also read the bytes of all snapshots")
 	return c
@@ -225,21 +230,16 @@ func snapshots(a *cli.App) *cobra.Command {
 		Long:    "List the snapshots of the copy, the oldest first. Every moment from the first one on can be cloned.",
 		Example: "  memctl remote snapshots",
 		Args:    cli.NoArguments,
-		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			return bound(ctx, a, cli.Read, func(_ *varve.Store, p varve.Place) error {
-				return opened(ctx, p.URL, func(r remote.Remote) error {
-					list, err := r.Snapshots(ctx)
-					out := []listed{}
-					for _, s := range list {
-						out = append(out, listed{s.ID.String(), s.Epoch, s.End.LSN, s.Time.UTC(), s.Size})
-						a.Say("%s  epoch %d, position %d, %s, %s", s.Time.UTC().Format(time.RFC3339), s.Epoch, s.End.LSN,
-							cli.Size(s.Size), s.ID)
-					}
-					a.Document.Member("snapshots", out)
-					return err
-				})
-			})
+		RunE: reading(a, func(ctx context.Context, r remote.Remote) error {
+			list, err := r.Snapshots(ctx)
+			out := []listed{}
+			for _, s := range list {
+				out = append(out, listed{s.ID.String(), s.Epoch, s.End.LSN, s.Time.UTC(), s.Size})
+				a.Say("%s  epoch %d, position %d, %s, %s", s.Time.UTC().Format(time.RFC3339), s.Epoch, s.End.LSN,
+					cli.Size(s.Size), s.ID)
+			}
+			a.Document.Member("snapshots", out)
+			return err
 		}),
 	}
 }
