@@ -312,27 +312,42 @@ func (s *Stores) all(ctx context.Context) ([]settings.MemoryStoreConfig, error) 
 
 // create creates a store with the description c.
 func (s *Stores) create(ctx context.Context, c settings.MemoryStoreConfig) error {
-	temp := filepath.Join(s.dir, newName+c.ID)
-	st, err := s.o.Open(ctx, temp, false)
-	if err == nil {
-		err = st.Admin().UpdateConfig(ctx, func(all *varve.Config) error {
-			all.MemoryStore = (*varve.MemoryStoreConfig)(&c)
-			return nil
-		})
-		err = errors.Join(err, st.CloseWithin(closeWithin))
-	}
-	if err == nil {
-		err = vfs.OS().Rename(temp, filepath.Join(s.dir, c.ID))
-	}
-	if err == nil {
-		err = vfs.OS().SyncDir(s.dir)
-	}
+	files, temp := s.files(), filepath.Join(s.dir, newName+c.ID)
+	err := files.Mkdir(temp, 0o700)
 	if err != nil {
-		_ = os.RemoveAll(temp) // it has nothing, and the next start removes it too
+		return fmt.Errorf("creating a store: %w", err)
+	}
+	err = vfs.WriteMark(files, temp, vfs.Mark{Kind: newKind}, 0o600)
+	if err == nil {
+		err = s.createIn(ctx, filepath.Join(temp, c.ID), &c)
+	}
+	if err == nil {
+		err = files.Rename(filepath.Join(temp, c.ID), filepath.Join(s.dir, c.ID))
+	}
+	if err == nil {
+		err = files.SyncDir(s.dir)
+	}
+	_ = vfs.RemoveKnown(files, temp, ofCreation(c.ID)) // emptyTrash removes it, too
+	if err != nil {
 		return fmt.Errorf("creating a store: %w", err)
 	}
 	return nil
 }
+
+func (s *Stores) createIn(ctx context.Context, dir string, c *settings.MemoryStoreConfig) error {
+	st, err := s.o.Open(ctx, dir, false)
+	if err != nil {
+		return err
+	}
+	err = st.Admin().UpdateConfig(ctx, func(all *varve.Config) error {
+		all.MemoryStore = (*varve.MemoryStoreConfig)(c)
+		return nil
+	})
+	return errors.Join(err, st.CloseWithin(closeWithin))
+}
+
+// files returns the file system for the folder of the stores. It follows no links in that folder.
+func (s *Stores) files() vfs.FS { return vfs.Below(vfs.OS(), s.dir) }
 
 // remove moves the store with this id into the trash as soon as no request uses it. Requests that arrive
 // meanwhile do not find it.
@@ -359,46 +374,20 @@ func (s *Stores) remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	trash := filepath.Join(s.dir, trashName)
-	if err := os.MkdirAll(trash, 0o700); err != nil {
+	files, trash := s.files(), filepath.Join(s.dir, trashName)
+	if err := vfs.MkdirAll(files, trash, 0o700); err != nil {
 		return fmt.Errorf("deleting a store: %w", err)
 	}
 	to := filepath.Join(trash, f.name+"."+s.o.Clock().UTC().Format(trashTime))
-	if err := vfs.OS().Rename(filepath.Join(s.dir, f.name), to); errors.Is(err, fs.ErrNotExist) {
+	if err := files.Rename(filepath.Join(s.dir, f.name), to); errors.Is(err, fs.ErrNotExist) {
 		return errNoStore // another process was faster
 	} else if err != nil {
 		return fmt.Errorf("deleting a store: %w", err)
 	}
 	for _, dir := range []string{trash, s.dir} {
-		if err := vfs.OS().SyncDir(dir); err != nil {
+		if err := files.SyncDir(dir); err != nil {
 			return fmt.Errorf("deleting a store: %w", err)
 		}
 	}
 	return nil
-}
-
-// emptyTrash removes stores that have been in the trash longer than Options.Trash, and folders that an
-// interrupted creation has left.
-func (s *Stores) emptyTrash(ctx context.Context) {
-	now := s.o.Clock()
-	trash := filepath.Join(s.dir, trashName)
-	list, _ := os.ReadDir(trash) // it may not exist
-	for _, e := range list {
-		at, err := time.Parse(trashTime, e.Name()[max(0, len(e.Name())-len(trashTime)):])
-		if err != nil || s.o.Trash < 0 || now.Sub(at) < s.o.Trash || ctx.Err() != nil {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(trash, e.Name())); err != nil {
-			s.o.Logger.Warn("a deleted store cannot be removed", "folder", trashName+"/"+e.Name(), "err", err)
-		} else {
-			s.o.Logger.Info("a deleted store was removed", "folder", trashName+"/"+e.Name())
-		}
-	}
-	list, _ = os.ReadDir(s.dir)
-	for _, e := range list {
-		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), newName) &&
-			now.Sub(info.ModTime()) > time.Hour && ctx.Err() == nil {
-			_ = os.RemoveAll(filepath.Join(s.dir, e.Name())) // tried again an hour later
-		}
-	}
 }

@@ -58,8 +58,10 @@ type Stores struct {
 	dir string
 	one *served.Store // of Single
 
-	naming   chan struct{} // has an element while a store gets an id
-	scanning sync.Mutex    // held while the folder is scanned; locked before mu
+	uptime   func() time.Time     // a clock that nobody sets
+	seenOld  map[string]time.Time // what emptyTrash found old, with the time at which it did so first, by uptime
+	naming   chan struct{}        // has an element while a store gets an id
+	scanning sync.Mutex           // held while the folder is scanned; locked before mu
 
 	mu      sync.Mutex
 	folders map[string]*found
@@ -155,7 +157,7 @@ func newStores(o Options) (*Stores, error) {
 		}
 	}
 	return &Stores{o: o, folders: map[string]*found{}, ids: map[string][]string{}, open: map[string]*handle{},
-		leaving: map[string]bool{}, wanted: map[string]int{}, naming: make(chan struct{}, 1),
+		leaving: map[string]bool{}, wanted: map[string]int{}, naming: make(chan struct{}, 1), uptime: time.Now,
 		freed: make(chan struct{})}, nil
 }
 

@@ -347,6 +347,7 @@ func TestTrash(t *testing.T) {
 	now := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	s := newSite(t, t.TempDir(), Options{Clock: clock, Trash: time.Hour})
+	s.stores.uptime = clock
 	store := s.create("short")
 	var all sync.WaitGroup
 	var acknowledged sync.Map
@@ -387,7 +388,7 @@ func TestTrash(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		left  int
-	}{{time.Hour - time.Second, 1}, {time.Second, 0}} {
+	}{{time.Hour - time.Second, 1}, {time.Second, 1}, {oldFor - 1, 1}, {1, 0}} {
 		mu.Lock()
 		now = now.Add(c.after)
 		mu.Unlock()

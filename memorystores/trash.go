@@ -1,0 +1,116 @@
+package memorystores
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+const (
+	// newKind is the kind in the mark of a folder in which a store is being created.
+	newKind = "memory store"
+	// leftAfter is the age from which such a folder counts as left by a process that was killed.
+	leftAfter = time.Hour
+	// oldFor is how long this process must have seen that something is old, by a clock that nobody sets, before it is
+	// removed. So a clock that was ahead for a while removes nothing.
+	oldFor = time.Hour
+)
+
+// emptyTrash removes stores that have been in the trash longer than Options.Trash, and folders that an interrupted
+// creation has left. It removes nothing because of a name alone: a folder in the trash must be a memory store, and one
+// of a creation must have the mark that its maker has left in it.
+func (s *Stores) emptyTrash(ctx context.Context) {
+	files, now, trash := s.files(), s.o.Clock(), filepath.Join(s.dir, trashName)
+	seen := map[string]time.Time{}
+	list, _ := files.ReadDir(trash) // it may not exist
+	for _, name := range list {
+		at, err := time.Parse(trashTime, name[max(0, len(name)-len(trashTime)):])
+		if err != nil || s.o.Trash < 0 || now.Sub(at) < s.o.Trash || !s.deleted(files, filepath.Join(trash, name)) {
+			continue
+		}
+		if name = trashName + "/" + name; !s.oldLong(name, seen) || ctx.Err() != nil {
+			continue
+		}
+		if err := vfs.RemoveKnown(files, filepath.Join(s.dir, filepath.FromSlash(name)), ofStore); err != nil {
+			s.o.Logger.Warn("a deleted store cannot be removed", "folder", name, "err", err)
+		} else {
+			s.o.Logger.Info("a deleted store was removed", "folder", name)
+		}
+	}
+	list, _ = files.ReadDir(s.dir)
+	for _, name := range list {
+		id, ok := strings.CutPrefix(name, newName)
+		path := filepath.Join(s.dir, name)
+		if !ok || !s.left(files, path, now) || !s.oldLong(name, seen) || ctx.Err() != nil {
+			continue
+		}
+		if err := vfs.RemoveKnown(files, path, ofCreation(id)); err != nil {
+			s.o.Logger.Warn("what a killed process has left cannot be removed", "folder", name, "err", err)
+		}
+	}
+	s.seenOld = seen
+}
+
+// oldLong records in seen that something is old. It returns true if it was so for oldFor, as this process has seen.
+func (s *Stores) oldLong(name string, seen map[string]time.Time) bool {
+	now := s.uptime()
+	first, ok := s.seenOld[name]
+	if !ok {
+		first = now
+	}
+	seen[name] = first
+	return now.Sub(first) >= oldFor
+}
+
+// deleted reports whether a folder in the trash is a memory store.
+func (s *Stores) deleted(files vfs.FS, path string) bool {
+	info, err := files.Stat(path)
+	if err != nil || !info.Mode.IsDir() {
+		return false
+	}
+	c, _, _ := settings.Read(files, path)
+	return c != nil && c.MemoryStore != nil
+}
+
+// left reports whether a folder is one in which a process began to create a store, and was killed.
+func (s *Stores) left(files vfs.FS, path string, now time.Time) bool {
+	info, err := files.Stat(path)
+	if err != nil || !info.Mode.IsDir() || now.Sub(info.Mtime) < leftAfter {
+		return false
+	}
+	m, ok := vfs.Unfinished(files, path)
+	return ok && m.Kind == newKind
+}
+
+// ofStore reports whether a store has a file or folder of this name. In folders in which a user chooses the names, it
+// has every one.
+func ofStore(rel string, folder bool) bool {
+	switch top, _, in := strings.Cut(rel, "/"); {
+	case rel == ".":
+		return folder
+	case in && (top == record.NoteFolder || top == "quarantine" || top == index.BackupsDir || top == "tmp"):
+		return true
+	}
+	return places.IsName(rel, folder)
+}
+
+// ofCreation returns what ofStore is for the folder in which the store with an id is created.
+func ofCreation(id string) func(rel string, folder bool) bool {
+	return func(rel string, folder bool) bool {
+		switch rel {
+		case ".", id:
+			return folder
+		case vfs.MarkName:
+			return !folder
+		}
+		below, ok := strings.CutPrefix(rel, id+"/")
+		return ok && ofStore(below, folder)
+	}
+}
