@@ -293,7 +293,7 @@ func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "copy")
 	_, l := begun(t, folder, 3)
-	for _, name := range []string{"tmp/left", "snapshots/" + uuid.NewString() + ".body"} {
+	for _, name := range []string{"tmp/" + strings.Repeat("left27", 5)[:26], "snapshots/" + uuid.NewString() + ".body"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -318,6 +318,48 @@ func TestLeftovers(t *testing.T) {
 		}
 		if _, err := r.Prune(t.Context(), 1, l.Start.LSN); err != nil || left() != want {
 			t.Errorf("after %d days: %d files left, want %d; %v", days, left(), want, err)
+		}
+	}
+}
+
+// TestFilesOfTheUser: files of the user in tmp/ and snapshots/ are no leftovers, neither when the folder becomes a
+// remote nor when it is swept.
+func TestFilesOfTheUser(t *testing.T) {
+	t.Parallel()
+	mine := []string{"tmp/thesis.tex", "tmp/abcdefghijklmnopqrstuvwxyz.txt", "snapshots/disk.body", "snapshots/x"}
+	for _, name := range mine {
+		folder := t.TempDir()
+		path := filepath.Join(folder, name)
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dir.Create(t.Context(), folder, nil); !errors.Is(err, errs.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if list, err := os.ReadDir(folder); len(list) != 1 {
+			t.Errorf("%s: %v, %v", name, list, err)
+		}
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	_, l := begun(t, folder, 3)
+	for _, name := range mine {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := dir.Open(t.Context(), folder, &dir.Options{Clock: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
+	if err == nil {
+		_, err = r.Prune(t.Context(), 1, l.Start.LSN)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range mine {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,9 +40,6 @@ type Options struct {
 }
 
 func (o *Options) fill(dir string) {
-	if o.FS == nil {
-		o.FS = vfs.OS()
-	}
 	o.FS = vfs.Below(o.FS, dir)
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -60,9 +60,10 @@ func (o *Options) fill(dir string) {
 
 // Remote is a remote in a folder.
 type Remote struct {
-	dir string
-	o   Options
-	id  uuid.UUID
+	dir  string
+	o    Options
+	id   uuid.UUID
+	self vfs.Users
 
 	mu     sync.Mutex
 	newest uint64          // a number that was the newest entry once, where the search for the newest begins
@@ -123,15 +124,16 @@ func (r *Remote) here() error {
 }
 
 // Create makes a folder a remote, after a test of the file system: if two writers can both win there, or syncs fail,
-// the error matches remote.ErrUnsuitable. A missing folder is created; a folder with other content is refused. If the
-// folder is a remote already, Create repeats the test and opens it.
+// the error matches remote.ErrUnsuitable. A missing folder is created; one with other content, or that another user has
+// created, is refused. If the folder is a remote already, Create repeats the test and opens it.
 func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	r := with(dir, o)
-	if err := vfs.MkdirAll(r.o.FS, dir, r.o.FolderMode); err != nil {
-		return nil, wrapped("creating", dir, err)
-	}
 	_, err := r.o.FS.Stat(r.path(identityName))
 	if errors.Is(err, fs.ErrNotExist) {
+		// The mode of the folder does not matter: what is created in it has one of its own.
+		if _, err := vfs.MakeRoot(r.o.FS, dir, r.o.FolderMode, r.self, true); err != nil {
+			return nil, wrapped("creating", dir, err)
+		}
 		err = r.free()
 	}
 	if err != nil {
@@ -174,9 +176,12 @@ func (r *Remote) free() error {
 	}
 	for _, name := range names {
 		switch name {
-		case "tmp":
-		case "log", "floors", "snapshots", "machines":
-			if inside, err := r.o.FS.ReadDir(r.path(name)); err == nil && len(inside) == 0 {
+		case "tmp", "log", "floors", "snapshots", "machines":
+			inside, err := r.o.FS.ReadDir(r.path(name))
+			if name == "tmp" {
+				inside = slices.DeleteFunc(inside, isTemporary)
+			}
+			if err == nil && len(inside) == 0 {
 				continue
 			}
 			fallthrough
@@ -193,6 +198,10 @@ func with(dir string, o *Options) *Remote {
 	if o != nil {
 		r.o = *o
 	}
+	if r.o.FS == nil {
+		r.o.FS = vfs.OS()
+	}
+	r.self = vfs.SelfOn(r.o.FS, os.Getenv)
 	r.o.fill(dir)
 	return r
 }
@@ -228,6 +237,11 @@ func wrapped(doing, path string, err error) error {
 	}
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
+
+// isTemporary reports whether temporary may have returned this name in tmp/.
+func isTemporary(name string) bool { return temporaryName.MatchString(name) }
+
+var temporaryName = regexp.MustCompile(`^[a-z2-7]{26}$`)
 
 // temporary returns a new name in tmp/.
 func (r *Remote) temporary() (string, error) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/varve-db/varve/segment"
 )
 
@@ -102,7 +104,8 @@ func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, er
 	return removed, nil
 }
 
-// sweep removes what killed processes have left: old temporary files, and bytes of snapshots without a description.
+// sweep removes what killed processes have left: old temporary files, and bytes of snapshots without a description. A
+// file with another name than these have is none of them.
 func (r *Remote) sweep(ctx context.Context) error {
 	old := r.o.Clock().Add(-leftAfter)
 	for _, folder := range []string{"tmp", "snapshots"} {
@@ -115,10 +118,14 @@ func (r *Remote) sweep(ctx context.Context) error {
 				return err
 			}
 			path := r.path(folder, name)
-			if id, ok := strings.CutSuffix(name, ".body"); folder == "snapshots" {
-				if !ok || slices.Contains(names, id+".meta") {
-					continue
-				}
+			ours := isTemporary(name)
+			if folder == "snapshots" {
+				text, body := strings.CutSuffix(name, ".body")
+				id, err := uuid.Parse(text)
+				ours = body && err == nil && text == id.String() && !slices.Contains(names, text+".meta")
+			}
+			if !ours {
+				continue
 			}
 			st, err := r.o.FS.Stat(path)
 			if err != nil || !st.Mode.IsRegular() || st.Mtime.After(old) {
