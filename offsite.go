@@ -357,29 +357,30 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground, opt.cloned, opt.Remote = false, true, true, true, nil
 	fork := o.Fork || !o.At.IsZero()
-	at := to
+	at, parts := to, opt.environment(to)
 	if fork { // the clone is an intermediate step
-		var b [8]byte
-		if err := opt.environment(to).Random(b[:]); err != nil {
+		if err := admitted(parts, to); err != nil {
 			return report, err
 		}
-		at = fmt.Sprintf("%s.%x.clone", to, b)
-		names, err := vfs.Contents(opt.env.System.FS, to)
-		if err == nil && len(names) > 0 {
-			return report, fmt.Errorf("%s: %w: the folder is not empty (%s) → name a new or an empty folder", to,
-				errs.ErrInvalid, names[0])
+		head, err := r.Head(ctx)
+		if err != nil {
+			return report, err
 		}
+		step, err := offsite.NewStep(parts.System.FS, to, head.Geometry.UUID, parts.Self, parts.Rand(), opt.FileMode,
+			opt.FolderMode)
+		if err != nil {
+			return report, err
+		}
+		defer func() { err = errors.Join(err, step.Remove()) }()
+		at = step.Store()
 	}
 	t := offsite.Target{FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, at), opt.LockWait), Dir: at,
-		FileMode: opt.FileMode, FolderMode: opt.FolderMode, Progress: o.Progress}
+		FileMode: opt.FileMode, FolderMode: opt.FolderMode, Self: parts.Self, Progress: o.Progress}
 	m, finish, err := offsite.Materialize(ctx, r, o.At, t)
 	if err != nil {
 		return report, err
 	}
 	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork}
-	if fork {
-		defer func() { err = errors.Join(err, offsite.Remove(t.FS, at)) }()
-	}
 	// Before the mark of an unfinished folder is removed: the process may be killed in between, and then the folder must
 	// not open to write, nor that of a fork, which has the same UUID until it is restored.
 	cloned := filepath.Join(at, filepath.FromSlash(places.Cloned))
@@ -397,6 +398,23 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		err = errors.Join(err, offsite.Remove(t.FS, to)) // it was missing or empty
 	}
 	return report, err
+}
+
+// admitted returns an error unless a folder is missing, or is empty and not of another user.
+func admitted(e *env.Env, dir string) error {
+	names, err := vfs.Contents(e.System.FS, dir)
+	if err != nil {
+		return nil // none, or creating it says what is wrong
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%s: %w: the folder is not empty (%s) → name a new or an empty folder", dir, errs.ErrInvalid,
+			names[0])
+	}
+	info, err := e.System.FS.Stat(dir)
+	if err != nil {
+		return err
+	}
+	return e.Self.Admit(dir, &info, true) // its mode does not matter: a new folder replaces it
 }
 
 // settled opens a clone, which recovers its log and completes its views, and verifies it.
@@ -429,12 +447,7 @@ func forked(ctx context.Context, from, to string, o *Options) (memories int64, e
 	if err != nil {
 		return 0, err
 	}
-	packed := from + ".varve"
-	defer func() {
-		if rerr := o.env.System.FS.Remove(packed); !errors.Is(rerr, fs.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
-	}()
+	packed := from + offsite.PackedSuffix
 	_, err = st.Backup(ctx, packed, BackupOptions{Packed: true})
 	if err = errors.Join(err, st.Close()); err != nil {
 		return 0, err

@@ -120,6 +120,9 @@ func unfinished(c *Config) error {
 	switch {
 	case !is || c.Restored != nil:
 		return nil
+	case m.Kind == offsite.Kind: // another one into the same folder is refused
+		return fmt.Errorf("%w: the clone that was to fill %s was killed, or is not complete yet: remove the folder, and run "+
+			"the command again", errs.ErrInvalid, e.Dir)
 	case vfs.IsMount(e.FS, e.Dir): // whose content no restore removes
 		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove its contents, and run "+
 			"the command again",

@@ -31,9 +31,13 @@ type Target struct {
 	FS                   vfs.FS
 	Dir                  string // missing or empty
 	FileMode, FolderMode fs.FileMode
+	Self                 vfs.Users    // whose folders may be filled
 	Known                wal.Features // features that the program knows besides those of package wal
 	Progress             func(done, total int64)
 }
+
+// Kind is the kind in the mark of a folder that is being filled.
+const Kind = "clone"
 
 // Moment is a moment of a copy.
 type Moment struct {
@@ -73,7 +77,11 @@ func (e *MomentError) Unwrap() error { return errs.ErrNotFound }
 func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (m Moment, finish func() error,
 	err error) {
 	names, err := vfs.Contents(t.FS, t.Dir)
+	mark, left := vfs.Unfinished(t.FS, t.Dir)
 	switch {
+	case err == nil && left && mark.Kind == Kind:
+		return m, nil, fmt.Errorf("%s: %w: a clone that was killed has left this folder, or one is filling it -> remove it, "+
+			"or name a new folder", t.Dir, errs.ErrInvalid)
 	case err == nil && len(names) > 0:
 		return m, nil, fmt.Errorf("%s: %w: the folder is not empty (%s) -> name a new or an empty folder", t.Dir,
 			errs.ErrInvalid, names[0])
@@ -84,11 +92,11 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	if err != nil {
 		return m, nil, err
 	}
-	if err := vfs.MkdirAll(t.FS, t.Dir, t.FolderMode); err != nil {
+	if _, err := vfs.MakeRoot(t.FS, t.Dir, t.FolderMode, t.Self, false); err != nil {
 		return m, nil, fmt.Errorf("creating %s: %w", t.Dir, err)
 	}
 	store := uuid.UUID(list[0].epoch.Geometry.UUID)
-	if err := vfs.WriteMark(t.FS, t.Dir, vfs.Mark{Kind: "clone", Store: store}, t.FileMode); err != nil {
+	if err := vfs.WriteMark(t.FS, t.Dir, vfs.Mark{Kind: Kind, Store: store}, t.FileMode); err != nil {
 		return m, nil, err
 	}
 	for i := range list {
