@@ -18,15 +18,15 @@ import (
 type pruning struct {
 	least int // the number of postings of optional words from which on it is tried
 	share int // the first pass may read 1 in share of these postings
-	rows  int // the second pass may search 1 in rows of all rows
+
+	// odds times the ratio of what the words of the second pass and of the first one can add to a score, times the share
+	// of the postings that the first pass reads, must be at most 1.
+	odds float64
+	rows int // the second pass may search 1 in rows of all rows
 }
 
 // The limits that Search uses.
-const (
-	pruneLeast = 1 << 13
-	pruneShare = 3
-	pruneRows  = 4
-)
+var usual = pruning{least: 1 << 13, share: 3, odds: 64, rows: 4}
 
 // slack is the factor by which a bound must be above or below a score to exclude a document. It covers the rounding of
 // sums that are made in another order.
@@ -39,9 +39,16 @@ type plan struct {
 	most      []float64 // per word in later: the most that it adds to a score
 	requires  bool      // a document without a word in first cannot be a hit
 	cost, all int       // number of the postings of first, as far as they are known, and of later
+	tries     []try
 }
 
-func (s *search) plan() (p plan) {
+// try is a point of the first pass at which the sessions for the second one are chosen.
+type try struct {
+	looked int     // number of words in later that were looked for
+	rest   float64 // the most that the others add to a score
+}
+
+func (s *search) plan(limits pruning) (p plan) {
 	for _, not := range [...]bool{true, false} {
 		for i := range s.query.All {
 			w := &s.query.All[i]
@@ -62,6 +69,25 @@ func (s *search) plan() (p plan) {
 		of := sumOf(s.tallies[i])
 		x := s.mostWeight(&of.times)
 		p.most = append(p.most, s.idf(i, of.df)*(k1+1)*x/(x+k1))
+	}
+	if len(p.later) == 0 || len(p.later) == 1 && !p.requires || p.all < limits.least {
+		return p
+	}
+	// If the first pass does not exclude enough sessions, its work is lost. That is the likelier, the more its words are
+	// outweighed by the others, and the more documents have its words. So the product of these two ratios is limited.
+	had, read := 0.0, p.cost
+	for k, i := range p.later {
+		rest := 0.0
+		for _, x := range p.most[k:] {
+			rest += x
+		}
+		if read > p.all/limits.share {
+			break
+		}
+		if p.requires || rest < had && rest*float64(read)*limits.odds <= had*float64(p.all) {
+			p.tries = append(p.tries, try{k, rest})
+		}
+		had, read = had+p.most[k], read+s.df(i)
 	}
 	return p
 }
@@ -90,8 +116,8 @@ func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok
 	if s.filter.Session != nil {
 		return nil, false, nil // few rows are searched anyway
 	}
-	p := s.plan()
-	if len(p.later) == 0 || len(p.later) == 1 && !p.requires || p.all < limits.least || p.cost > p.all/limits.share {
+	p := s.plan(limits)
+	if len(p.tries) == 0 {
 		return nil, false, nil
 	}
 	in, err := s.candidates(&p, most, least, limits)
@@ -129,24 +155,16 @@ func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([
 	if err := pass.groups(s.query.Either); err != nil {
 		return nil, err
 	}
-	had, read := 0.0, p.cost
-	for k, i := range p.later {
-		rest := 0.0
-		for _, x := range p.most[k:] {
-			rest += x
-		}
-		if p.requires || rest < had {
-			if in, err := pass.reaching(rest, most, least, p.requires, limits); in != nil || err != nil {
-				return in, err
+	looked := 0
+	for _, t := range p.tries {
+		for ; looked < t.looked; looked++ {
+			if err := pass.word(p.later[looked]); err != nil {
+				return nil, err
 			}
 		}
-		if read += s.df(i); read > p.all/limits.share {
-			return nil, nil
+		if in, err := pass.reaching(t.rest, most, least, p.requires, limits); in != nil || err != nil {
+			return in, err
 		}
-		if err := pass.word(i); err != nil {
-			return nil, err
-		}
-		had += p.most[k]
 	}
 	return nil, nil
 }

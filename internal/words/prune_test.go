@@ -105,9 +105,9 @@ func prunedIsExact(t *testing.T, seed uint64) (pruned, searches int) {
 			}
 			return hits
 		}
-		got, usual, want := find(always), find(pruning{1000, pruneShare, pruneRows}), find(never)
-		if !slices.Equal(got, want) || !slices.Equal(usual, want) {
-			t.Errorf("%q, %+v, %d at least %v:\ngot  %v\nor   %v\nwant %v", text, f, n, least, got, usual, want)
+		got, limited, want := find(always), find(pruning{1000, usual.share, usual.odds, usual.rows}), find(never)
+		if !slices.Equal(got, want) || !slices.Equal(limited, want) {
+			t.Errorf("%q, %+v, %d at least %v:\ngot  %v\nor   %v\nwant %v", text, f, n, least, got, limited, want)
 			return pruned, searches
 		}
 		s, err := set.prepare(t.Context(), q, &f)
@@ -204,7 +204,7 @@ func explained(t *testing.T, set *Set, q *query.Query, f Filter, hits []Hit) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := of.plan()
+	plan := of.plan(usual)
 	for i, h := range hits {
 		sum := 0.0
 		for _, s := range shares[i] {
@@ -259,4 +259,39 @@ func corpus(t *testing.T, r *rand.Rand, an *analyzer.Analyzer) *Set {
 		}
 	}
 	return set
+}
+
+// TestPrunedOdds: a search begins with the rarest words only if that is likely to save more than it costs.
+func TestPrunedOdds(t *testing.T) {
+	t.Parallel()
+	an := analyzer.New(analyzer.None)
+	var docs []*Doc
+	for i := range 12_000 {
+		text := "filler"
+		for _, w := range []struct {
+			word  string
+			every int
+		}{{"rare", 500}, {"half", 2}, {"third", 3}, {"most", 1}} {
+			if i%w.every == 0 {
+				text += " " + w.word
+			}
+		}
+		docs = append(docs, inContent(fmt.Sprintf("d%05d", i), fmt.Sprint("s", i/100), text, int64(i)))
+	}
+	set, err := NewSet().With(1, segmentOf(t, an, docs...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		text  string
+		tries int
+	}{{"rare half most", 1}, {"third half most", 0}, {"half third", 0}, {"most filler third", 1}} {
+		s, err := set.prepare(t.Context(), query.Parse(c.text, an), &Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := s.plan(usual); min(len(p.tries), 1) != c.tries {
+			t.Errorf("%q: %+v", c.text, p)
+		}
+	}
 }

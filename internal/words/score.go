@@ -174,7 +174,7 @@ type search struct {
 // n, the best first, and by id if their scores are equal. It calls accept, which may be nil, in this order.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {
-	return v.search(ctx, q, &f, n, least, accept, pruning{pruneLeast, pruneShare, pruneRows})
+	return v.search(ctx, q, &f, n, least, accept, usual)
 }
 
 func (v *Set) search(ctx context.Context, q *query.Query, f *Filter, n int, least float64,
