@@ -25,11 +25,6 @@ func (w *watch) note(at place, s Share) {
 	}
 }
 
-// own returns the weight of the current word in row r itself, without its neighbours.
-func (s *search) own(c *scratch, r uint32) float64 {
-	return s.inContent(c, r) + float64(c.other[r])/unit
-}
-
 // settle scales the recorded shares of documents that were ranked lower because they lack the only word found, so that
 // the shares add up to the scores.
 func (s *search) settle(w *watch) {

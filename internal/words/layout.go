@@ -2,6 +2,7 @@ package words
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 
 	"github.com/varve-db/varve/internal/words/bitset"
@@ -14,6 +15,7 @@ import (
 type layout struct {
 	joined   bitset.Set // rows whose next row is live and their neighbour
 	odd      bitset.Set // rows with a neighbour that is in another part or after dead rows
+	anyOdd   bool       // odd is not empty
 	shared   bitset.Set // sessions (by number) that have rows in other parts, too
 	nameless bool       // session 0 has no name
 	sessions []byte
@@ -148,6 +150,7 @@ func (l *layout) of(p *Part) (err error) {
 		}
 		before = n
 	}
+	l.anyOdd = slices.ContainsFunc(l.odd, func(rows uint64) bool { return rows != 0 })
 	for r, k := range p.links {
 		if k.hasBefore && !k.noBefore && k.before.Part != p.ID || k.hasBehind && !k.noBehind && k.behind.Part != p.ID {
 			l.shared = l.shared.With(l.session(r), p.Seg.Sessions)

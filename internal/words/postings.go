@@ -157,6 +157,13 @@ func (o *one) times(by query.FieldSet) (content, other int32) {
 		}
 		return content, 0
 	}
+	if o.tf[0] == 1<<query.Content {
+		times, _ := binary.Uvarint(o.tf[1:])
+		if by&query.Of(query.Content) != 0 {
+			content = int32(min(times, mostTimes))
+		}
+		return content, 0
+	}
 	fields, n := binary.Uvarint(o.tf)
 	at := n
 	for f := query.Field(0); f < query.Fields; f++ {

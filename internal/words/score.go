@@ -75,22 +75,25 @@ type scratch struct {
 	narrowed bool       // only the rows in only can be hits; otherwise all
 	only     bitset.Set // as in Filter
 
-	content []int32    // per row: count of the current term in the content
-	other   []int32    // per row: the weight of the current term in other fields
+	// Per row: the count of the current term in the content, and its weight in other fields. They are filled only if a
+	// part has odd rows.
+	content, other []int32
+	filled         bool
+
 	mark    bitset.Set // the rows in now
 	score   []float64  // per row: the score of the terms so far
 	touched []uint32   // rows with a score
-	// Rows that the current term adds to the score of, because the row or a neighbour has the term.
+	// Odd rows that the current term adds to the score of, because the row or a neighbour has the term.
 	now    []uint32
 	must   []uint16 // per row: number of the required words and groups that it has
 	not    bitset.Set
 	self   bitset.Set         // rows that have a word of the query themselves
 	either map[int]bitset.Set // by word of a group: the rows that have it
-	posts  []own
-	tally            // tally of the current term, in all rows
-	far    []place   // rows of other parts that the current term adds to the score of
-	tops   []top     // per session: the best scores of its documents
-	shares []float64 // per session: the amount that it adds to the scores of its documents
+	posts  []own              // of the current term: the searched rows that have it, ascending
+	tally                     // tally of the current term, in all rows
+	far    []place            // rows of other parts that the current term adds to the score of
+	tops   []top              // per session: the best scores of its documents
+	shares []float64          // per session: the amount that it adds to the scores of its documents
 }
 
 // own has the count and the weight of a term in a row itself, without its neighbours.
@@ -121,11 +124,15 @@ func newScratch(lay *layout, rows, sessions int) *scratch {
 
 // clear resets the data of the current term.
 func (s *scratch) clear() {
+	if s.filled {
+		for _, o := range s.posts {
+			s.content[o.row], s.other[o.row] = 0, 0
+		}
+	}
 	for _, r := range s.now {
-		s.content[r], s.other[r] = 0, 0
 		s.mark[r>>6] = 0
 	}
-	s.now = s.now[:0]
+	s.now, s.filled = s.now[:0], false
 }
 
 // release zeroes the scratch and returns it to the pool.
@@ -163,6 +170,7 @@ type search struct {
 	// The fields below belong to one pass over the words of the query.
 	scratch  []*scratch
 	mustHave uint16
+	odd      bool    // some part has odd rows
 	at       int     // index of the current word
 	looked   int     // number of words that some document has
 	nearby   float64 // result of nearbyOf for the last of these words
@@ -221,13 +229,14 @@ func (v *Set) prepare(ctx context.Context, q *query.Query, f *Filter) (*search, 
 // release the search, also if pass fails.
 func (s *search) pass(in []spans) (*search, error) {
 	is := *s
-	is.scratch, is.mustHave, is.looked, is.nearby, is.watch = nil, 0, 0, 0, nil
+	is.scratch, is.mustHave, is.looked, is.nearby, is.watch, is.odd = nil, 0, 0, 0, nil, false
 	f := s.filter
 	for i, p := range s.parts {
 		lay, err := p.layout()
 		if err != nil {
 			return &is, err
 		}
+		is.odd = is.odd || lay.anyOdd
 		c := newScratch(lay, p.Seg.Rows, p.Seg.Sessions)
 		is.scratch = append(is.scratch, c)
 		c.only, c.narrowed = f.Only[p.ID]
@@ -414,17 +423,7 @@ func (s *search) word(i int) error {
 		s.looked++
 		s.nearby = s.nearbyOf(of)
 	}
-	err = s.each(len(s.scratch), func(i int) error {
-		c := s.scratch[i]
-		for _, o := range c.posts {
-			c.self = c.self.With(o.row, len(c.score))
-			if err := s.spread(i, o); err != nil {
-				return err
-			}
-		}
-		return s.ctx.Err()
-	})
-	if err != nil {
+	if err := s.each(len(s.scratch), func(i int) error { return s.spread(i, idf) }); err != nil {
 		return err
 	}
 	for _, c := range s.scratch {
@@ -440,17 +439,7 @@ func (s *search) word(i int) error {
 			if err != nil {
 				return err
 			}
-			if x == 0 {
-				continue // the link exists on one side only
-			}
-			if c.score[r] == 0 {
-				c.touched = append(c.touched, r)
-			}
-			adds := float64(idf * float64(float64((k1+1)*x)/(x+k1)))
-			c.score[r] += adds
-			if s.watch != nil {
-				s.watch.note(place{i, r}, Share{s.at, adds, 1 - s.own(c, r)/x})
-			}
+			s.add(place{i, r}, x, s.own(c, r), idf)
 		}
 		return s.ctx.Err()
 	})
@@ -494,87 +483,153 @@ func (s *search) scores(c *scratch, r uint32) (own, session float64) {
 	return own, session
 }
 
-// weight returns w of the package comment. The conversions prevent fused multiply-add, which would give different bits.
-func (s *search) weight(c *scratch, at place) (float64, error) {
-	r := at.row
-	x := s.inContent(c, r)
-	if other := c.other[r]; other != 0 {
-		x += float64(float64(other) / unit)
+// spread adds the weight of the current term to the scores of the rows of part i that have it, and of their neighbours,
+// which get a share of the count in its content. Postings are ascending, so the weight of a row is made of at most three
+// postings in succession: that of the row before it, its own, and that of the row behind it. Odd rows have neighbours
+// elsewhere: they are only marked. See the package comment for the weight; the sums are made in the order there. The
+// conversions prevent fused multiply-add, which would give different bits.
+func (s *search) spread(i int, idf float64) error {
+	c := s.scratch[i]
+	if len(c.posts) == 0 {
+		return s.ctx.Err()
 	}
-	if c.odd.Has(r) {
-		for _, side := range [...]struct {
-			before bool
-			share  float64
-		}{{true, shareBefore}, {false, shareBehind}} {
-			to, ok, err := s.next(at, side.before)
-			if err != nil {
-				return 0, err
+	if c.self == nil {
+		c.self = bitset.New(len(c.score))
+	}
+	c.filled = s.odd
+	add := func(r int, x, own float64) {
+		if c.odd.Has(uint32(r)) {
+			c.touch(uint32(r))
+			return
+		}
+		s.add(place{i, uint32(r)}, x, own, idf)
+	}
+	joined := func(r int) bool { return r >= 0 && c.joined.Has(uint32(r)) }
+	const none = -3 // not next to any row
+	before, ofBefore := none, 0.0
+	row, of := int(c.posts[0].row), s.inContent(c, c.posts[0].row, c.posts[0].content)
+	for k := range c.posts {
+		o := &c.posts[k]
+		behind, ofBehind := none, 0.0
+		if k+1 < len(c.posts) {
+			next := &c.posts[k+1]
+			behind, ofBehind = int(next.row), s.inContent(c, next.row, next.content)
+		}
+		c.self.Put(o.row)
+		if c.filled {
+			c.content[row], c.other[row] = o.content, o.other
+		}
+		withBefore, withBehind := joined(row-1), joined(row)
+		if of > 0 && withBefore && before != row-1 && (before != row-2 || ofBefore == 0 || !joined(row-2)) {
+			add(row-1, float64(shareBehind*of), 0)
+		}
+		own := of
+		if o.other != 0 {
+			own += float64(float64(o.other) / unit)
+		}
+		x := own
+		if withBefore && before == row-1 {
+			x += float64(shareBefore * ofBefore)
+		}
+		if withBehind && behind == row+1 {
+			x += float64(shareBehind * ofBehind)
+		}
+		add(row, x, own)
+		if of > 0 && withBehind && behind != row+1 {
+			x := float64(shareBefore * of)
+			if behind == row+2 && joined(row+1) {
+				x += float64(shareBehind * ofBehind)
 			}
-			if ok {
-				x += float64(side.share * s.inContent(s.scratch[to.part], to.row))
+			add(row+1, x, 0)
+		}
+		if of > 0 && c.odd.Has(o.row) {
+			if err := s.touchNeighbours(place{i, o.row}); err != nil {
+				return err
 			}
 		}
-		return x, nil
+		before, ofBefore, row, of = row, of, behind, ofBehind
 	}
-	if r > 0 && c.joined.Has(r-1) {
-		x += float64(shareBefore * s.inContent(c, r-1))
+	return s.ctx.Err()
+}
+
+// touchNeighbours marks the odd neighbours of an odd row that has the current term in its content.
+func (s *search) touchNeighbours(at place) error {
+	c := s.scratch[at.part]
+	for _, before := range [...]bool{true, false} {
+		to, ok, err := s.next(at, before)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !ok || !s.scratch[to.part].odd.Has(to.row):
+		case to.part == at.part:
+			c.touch(to.row)
+		default:
+			c.far = append(c.far, to)
+		}
 	}
-	if c.joined.Has(r) {
-		x += float64(shareBehind * s.inContent(c, r+1))
+	return nil
+}
+
+// add adds the weight x of the current term to the score of a row. own is the weight without the row's neighbours.
+func (s *search) add(at place, x, own, idf float64) {
+	if x == 0 {
+		return // the link exists on one side only
+	}
+	c := s.scratch[at.part]
+	if c.score[at.row] == 0 {
+		c.touched = append(c.touched, at.row)
+	}
+	adds := float64(idf * float64(float64((k1+1)*x)/(x+k1)))
+	c.score[at.row] += adds
+	if s.watch != nil {
+		s.watch.note(at, Share{s.at, adds, 1 - own/x})
+	}
+}
+
+// weight returns w of the package comment for an odd row.
+func (s *search) weight(c *scratch, at place) (float64, error) {
+	x := s.own(c, at.row)
+	for _, side := range [...]struct {
+		before bool
+		share  float64
+	}{{true, shareBefore}, {false, shareBehind}} {
+		to, ok, err := s.next(at, side.before)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			in := s.scratch[to.part]
+			x += float64(side.share * s.inContent(in, to.row, in.content[to.row]))
+		}
 	}
 	return x, nil
 }
 
-// inContent returns c of the package comment.
-func (s *search) inContent(c *scratch, r uint32) float64 {
-	tf := c.content[r]
-	if tf == 0 {
+// own returns the weight of the current term in an odd row itself, without its neighbours.
+func (s *search) own(c *scratch, r uint32) float64 {
+	x := s.inContent(c, r, c.content[r])
+	if other := c.other[r]; other != 0 {
+		x += float64(float64(other) / unit)
+	}
+	return x
+}
+
+// inContent returns c of the package comment, for a row that has the current term times times.
+func (s *search) inContent(c *scratch, r uint32, times int32) float64 {
+	if times == 0 {
 		return 0
 	}
 	n := c.length(r)
 	if int(n) < len(s.norms) {
-		return float64(tf) / s.norms[n]
+		return float64(times) / s.norms[n]
 	}
-	return float64(tf) / s.norm(n)
+	return float64(times) / s.norm(n)
 }
 
 // norm returns the divisor of a count in a content of length words.
 func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
-}
-
-// spread records the counts of a term in a row, and marks its neighbours, which get a share of the count in its
-// content.
-func (s *search) spread(i int, o own) error {
-	c, r := s.scratch[i], o.row
-	c.touch(r)
-	c.content[r], c.other[r] = o.content, o.other
-	if o.content == 0 {
-		return nil
-	}
-	if c.odd.Has(r) {
-		for _, before := range [...]bool{true, false} {
-			to, ok, err := s.next(place{i, r}, before)
-			if err != nil {
-				return err
-			}
-			switch {
-			case !ok:
-			case to.part == i:
-				c.touch(to.row)
-			default:
-				c.far = append(c.far, to)
-			}
-		}
-		return nil
-	}
-	if r > 0 && c.joined.Has(r-1) {
-		c.touch(r - 1)
-	}
-	if c.joined.Has(r) {
-		c.touch(r + 1)
-	}
-	return nil
 }
 
 // next is Set.next, with a check that the neighbour is among the searched rows.
