@@ -191,6 +191,7 @@ const (
 	LeftOutLarge   = LeftOutReason(adopt.LeftLarge)   // more than 16 MiB
 	LeftOutHidden  = LeftOutReason(adopt.LeftHidden)  // its name, or that of a folder that it is in, begins with a dot
 	LeftOutIgnored = LeftOutReason(adopt.LeftIgnored) // by notes_ignore in config.json
+	LeftOutStore   = LeftOutReason(adopt.LeftStore)   // it is in the folder of another store
 	LeftOutName    = LeftOutReason(adopt.LeftName)    // the name is not allowed in the path of a note
 )
 

@@ -121,6 +121,9 @@ func (s *Stores) look(name string, was *found) *found {
 	}
 	f := &found{name: name, file: info}
 	if err == nil {
+		err = s.ofOthers(dir)
+	}
+	if err == nil {
 		f.mtime, f.size = info.ModTime(), info.Size()
 		if was != nil && was.err == nil && was.same(f) {
 			return was
@@ -141,11 +144,35 @@ func (s *Stores) look(name string, was *found) *found {
 	if was == nil || was.err == nil {
 		s.o.Logger.Warn("a store is not served", "file", file, "err", err)
 	}
-	if was != nil {
+	if was != nil && !errors.Is(err, errOthers) {
 		f.config = was.config
 	}
 	f.err = fmt.Errorf("%s: %w", file, err)
 	return f
+}
+
+// ofOthers returns an error for a store of another user, who may have put it into the folder. The stores of the user
+// whose folder it is are served, and in a folder that a group shares those of all its members.
+func (s *Stores) ofOthers(dir string) error {
+	files := vfs.OS()
+	above, err := files.Stat(s.dir + "/.")
+	if err != nil || len(s.self) == 0 || vfs.InfoIsShared(&above) && above.Mode&0o002 == 0 {
+		return nil // reading the store says what is wrong
+	}
+	if owner, is := append(slices.Clone(s.self), int(above.UID)).Stranger(files, dir); is {
+		return fmt.Errorf("%w, user %d: make it yours if you trust what is in it, or serve it alone", errOthers, owner)
+	}
+	return nil
+}
+
+var errOthers = fmt.Errorf("%w: the store belongs to another user", varve.ErrPermission)
+
+// openIn opens the store in a folder, unless it is missing or another user's.
+func (s *Stores) openIn(ctx context.Context, dir string) (*varve.Store, error) {
+	if err := s.ofOthers(dir); err != nil {
+		return nil, err
+	}
+	return s.o.Open(ctx, dir, true)
 }
 
 // memberName is the member of config.json that has how a store is described.
@@ -196,7 +223,7 @@ func (s *Stores) name(ctx context.Context, folder string) error {
 	if c, _, _ := settings.Read(vfs.OS(), dir); c != nil && c.MemoryStore != nil {
 		return nil // another request was faster
 	}
-	st, err := s.o.Open(ctx, dir, true)
+	st, err := s.openIn(ctx, dir)
 	if err != nil {
 		return err
 	}

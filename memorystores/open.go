@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/served"
 )
 
@@ -58,6 +59,7 @@ type Stores struct {
 	dir string
 	one *served.Store // of Single
 
+	self     vfs.Users
 	uptime   func() time.Time     // a clock that nobody sets
 	seenOld  map[string]time.Time // what emptyTrash found old, with the time at which it did so first, by uptime
 	naming   chan struct{}        // has an element while a store gets an id
@@ -158,6 +160,7 @@ func newStores(o Options) (*Stores, error) {
 	}
 	return &Stores{o: o, folders: map[string]*found{}, ids: map[string][]string{}, open: map[string]*handle{},
 		leaving: map[string]bool{}, wanted: map[string]int{}, naming: make(chan struct{}, 1), uptime: time.Now,
+		self:  vfs.Self(os.Getenv),
 		freed: make(chan struct{})}, nil
 }
 
@@ -189,7 +192,8 @@ func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 		}
 		s.forget(h)
 		s.release(h)
-		if h.err != nil && !errors.Is(h.err, varve.ErrNoStore) && !errors.Is(h.err, errNoStore) {
+		if h.err != nil && !errors.Is(h.err, varve.ErrNoStore) && !errors.Is(h.err, errNoStore) &&
+			!errors.Is(h.err, errOthers) {
 			return nil, h.err
 		}
 	}
@@ -275,7 +279,7 @@ func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 	s.mu.Unlock()
 	// The request that opens a store may end; others wait for it, too.
 	opening := context.WithoutCancel(ctx)
-	h.store, h.err = s.o.Open(opening, dir, true)
+	h.store, h.err = s.openIn(opening, dir)
 	if h.err == nil {
 		if c := h.store.Admin().Config().MemoryStore; c == nil || c.ID != id { // the folder was replaced
 			h.err = errors.Join(errNoStore, h.store.CloseWithin(closeWithin))

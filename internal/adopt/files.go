@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -74,14 +75,35 @@ func (f *Files) folder(name string) *engine.Kind {
 	return nil
 }
 
-// Ignores reports whether notes_ignore prevents a file from being adopted as a new document. The file of an existing
-// document is never ignored.
+// Ignores reports whether a file is not adopted as a new document, because notes_ignore names it or because it is in
+// the folder of another store. The file of an existing document is never ignored.
 func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 	if !k.FileWins {
 		return false
 	}
 	id, ok := k.ID(name)
-	return ok && ed.engine.Settings().Now().Ignores(id)
+	return ok && (ed.engine.Settings().Now().Ignores(id) || ed.inStore(k, name))
+}
+
+// inStore reports whether a file is in the folder of another store, such as one in an adopted folder: only that store
+// writes its files, and if they were documents, what it deletes could come back.
+func (ed *Adopter) inStore(k *engine.Kind, name string) bool {
+	e := ed.engine.Env()
+	for at, c := range name {
+		if c != '/' {
+			continue
+		}
+		folder := k.Path(name[:at])
+		if info, err := e.FS.Stat(filepath.Join(folder, settings.Name)); err == nil && info.Mode.IsRegular() {
+			if c, _, _ := settings.Read(e.FS, folder); c != nil {
+				return true
+			}
+		}
+		if info, err := e.FS.Stat(filepath.Join(folder, "wal", "open.lock")); err == nil && info.Mode.IsRegular() {
+			return true
+		}
+	}
+	return false
 }
 
 // deletesByHand reports whether a missing file may have been deleted by hand, which must not be decided now.

@@ -21,6 +21,7 @@ const (
 	LeftLarge   = "large"   // larger than a document may be
 	LeftHidden  = "hidden"  // its name, or that of a folder that it is in, begins with a dot
 	LeftIgnored = "ignored" // by notes_ignore
+	LeftStore   = "store"   // it is in the folder of another store
 	LeftName    = "name"    // a control character, or another thing that no path of a document has
 )
 
@@ -77,7 +78,9 @@ func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (st
 	}
 	why := ed.unfit(k, name)
 	if why == "" && ed.Ignores(k, name) {
-		why = LeftIgnored
+		if why = LeftIgnored; ed.inStore(k, name) {
+			why = LeftStore
+		}
 	}
 	id, ok := k.ID(name)
 	if why == "" || !ok {

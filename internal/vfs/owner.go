@@ -45,6 +45,31 @@ func (u Users) Own(info *Info) bool { return len(u) == 0 || slices.Contains(u, i
 // its mode and group.
 func (u Users) Trusted(info *Info) bool { return info.UID == 0 || u.Own(info) }
 
+// Stranger returns the owner of the store in a folder, and true if that is none of u. It checks the owner of the folder,
+// and of a link that leads to it. If other users can create files in the folder, it also checks the owner of each file
+// that makes the folder a store. In a folder that a group shares (Options.Shared) it checks only the owner of the log,
+// since members of the group replace the other files there.
+func (u Users) Stranger(fsys FS, dir string) (owner int, is bool) {
+	if len(u) == 0 {
+		return 0, false
+	}
+	names := []string{dir, throughLink(dir)} // for a link: the link itself, and its target
+	if info, err := fsys.Stat(names[1]); err == nil && info.Mode&0o022 != 0 {
+		names = append(names, filepath.Join(dir, "wal"))
+		if info.Mode&0o002 != 0 || !InfoIsShared(&info) {
+			for _, name := range []string{"config.json", "moved.json", "checkpoint", "memories"} {
+				names = append(names, filepath.Join(dir, name))
+			}
+		}
+	}
+	for _, name := range names {
+		if info, err := fsys.Stat(name); err == nil && !slices.Contains(u, int(info.UID)) {
+			return int(info.UID), true
+		}
+	}
+	return 0, false
+}
+
 // MayFollow reports whether a copy of the folder source may be made in the folder dir with the owner and group of dir
 // (Alike). It may if dir is one of u's own, or if the copy is readable to no user and no group that cannot read source
 // already. Otherwise another user may have prepared dir in order to read the copy.

@@ -73,6 +73,7 @@ var leftNames = map[varve.LeftOutReason][2]string{
 	varve.LeftOutLarge:   {"file over 16 MiB", "files over 16 MiB"},
 	varve.LeftOutHidden:  {"hidden file", "hidden files"},
 	varve.LeftOutIgnored: {"file that notes_ignore names", "files that notes_ignore names"},
+	varve.LeftOutStore:   {"file of another store", "files of another store"},
 	varve.LeftOutName:    {"file whose name no note can have", "files whose names no note can have"},
 }
 
