@@ -144,7 +144,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		if !errors.Is(err, varve.ErrReplaced) || cmd.Context().Err() != nil {
 			return err
 		}
-		if dir, err = openedAgain(a, err); err != nil {
+		if dir, err = a.ReopenedAs(err, "watches"); err != nil {
 			return err
 		}
 		f.since = "now"

@@ -55,7 +55,7 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 		case ctx.Err() != nil && onlyInterrupted(err):
 			return nil
 		case errors.Is(err, varve.ErrReplaced):
-			if dir, err = openedAgain(a, err); err != nil {
+			if dir, err = a.ReopenedAs(err, "watches"); err != nil {
 				return err
 			}
 			continue
@@ -72,19 +72,6 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 		case <-time.After(busyAgain):
 		}
 	}
-}
-
-// openedAgain prints on stderr that the store's folder was replaced, and returns the folder of the store to be
-// watched from now on.
-func openedAgain(a *cli.App, replaced error) (dir string, err error) {
-	if dir, err = a.Locate(); err != nil {
-		return "", errors.Join(replaced, err)
-	}
-	if !cli.IsStore(dir) {
-		return "", replaced
-	}
-	a.Warn("%v: memctl now watches another store, the one that is in its place", replaced)
-	return dir, nil
 }
 
 // onlyInterrupted reports whether the error with which watching ended means only that the user interrupted it.

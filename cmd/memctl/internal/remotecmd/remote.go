@@ -339,17 +339,41 @@ neither memctl mcp nor serve runs all the time.`,
 					}
 				}
 			}
-			return a.WithIn(ctx, dir, cli.Attend, more, func(st *varve.Store) error {
-				p, err := placeOf(ctx, st)
-				if err != nil {
+			for {
+				err := a.WithIn(ctx, dir, cli.Attend, more, func(st *varve.Store) error { return send(ctx, a, st) })
+				if !errors.Is(err, varve.ErrReplaced) || ctx.Err() != nil {
 					return err
 				}
-				if !a.Quiet {
-					a.Note("sending to %s; Ctrl-C ends memctl", p.URL)
+				if dir, err = a.ReopenedAs(err, "sends"); err != nil {
+					return err
 				}
-				<-ctx.Done()
-				return nil
-			})
+			}
 		}),
+	}
+}
+
+// inPlaceEvery is how often follow looks whether the store's folder was replaced.
+const inPlaceEvery = 2 * time.Second
+
+// send waits while the background of an open store sends, until ctx ends or the store's folder is replaced.
+func send(ctx context.Context, a *cli.App, st *varve.Store) error {
+	p, err := placeOf(ctx, st)
+	if err != nil {
+		return err
+	}
+	if !a.Quiet {
+		a.Note("sending to %s; Ctrl-C ends memctl", p.URL)
+	}
+	tick := time.NewTicker(inPlaceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := st.Admin().InPlace(); errors.Is(err, varve.ErrReplaced) {
+				return err
+			}
+		}
 	}
 }
