@@ -75,8 +75,8 @@ func (s *Stores) deleted(files vfs.FS, path string) bool {
 	if err != nil || !info.Mode.IsDir() {
 		return false
 	}
-	c, _, _ := settings.Read(files, path)
-	return c != nil && c.MemoryStore != nil
+	described, _, _ := settings.Read(files, path)
+	return described != nil && described.MemoryStore != nil
 }
 
 // left reports whether a folder is one in which a process began to create a store, and was killed.
