@@ -593,7 +593,7 @@ func (ad *adopting) catchUp(ctx context.Context, st *varve.Store, link, folder s
 			err = w.folders(filepath.Dir(name))
 		}
 		if err == nil {
-			err = w.write(name, &varve.Note{NoteInfo: e.NoteInfo, Content: v.Document})
+			err = w.write(name, &varve.Note{NoteInfo: e.NoteInfo, Content: v.Document}, w.fs.Rename)
 		}
 		if err != nil {
 			return err

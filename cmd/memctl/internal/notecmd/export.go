@@ -167,7 +167,15 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	case !errors.Is(err, fs.ErrNotExist):
 		return t.unwritable(e.Path, err)
 	}
-	if err := w.write(f.name, &n); err != nil {
+	give := w.fs.RenameNew
+	if count == &t.report.Replaced {
+		give = w.fs.Rename
+	}
+	switch err := w.write(f.name, &n, give); {
+	case errors.Is(err, fs.ErrExist):
+		t.problem(e.Path, kindKept, "another program has created the file meanwhile: --replace replaces it")
+		return nil
+	case err != nil:
 		return t.unwritable(e.Path, err)
 	}
 	t.done(count)
@@ -232,8 +240,8 @@ func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
 	return err == nil && bytes.Equal(data, content)
 }
 
-// write writes a note as a file, which gets its name only when it is complete.
-func (w *writing) write(name string, n *varve.Note) error {
+// write writes a note as a file, to which the function give gives its name only when it is complete.
+func (w *writing) write(name string, n *varve.Note, give func(temp, name string) error) error {
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".varve-export-%d-%d", os.Getpid(), w.temps.Add(1)))
 	_ = w.fs.Remove(temp) // of a process that was killed
 	f, err := w.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -250,7 +258,7 @@ func (w *writing) write(name string, n *varve.Note) error {
 		err = cerr
 	}
 	if err == nil {
-		err = w.fs.Rename(temp, name)
+		err = give(temp, name)
 	}
 	if err != nil {
 		_ = w.fs.Remove(temp)
