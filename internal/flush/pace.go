@@ -21,13 +21,17 @@ import (
 //	above                         each commit takes a turn on a clock that all processes share; the
 //	                              turn lasts as long as the flushers need for as many bytes, and
 //	                              up to slowMost times that: the fuller, the longer
+//	beyond the bound              the turn grows with the backlog: at twice the bound it lasts twice as
+//	                              long as at the bound, and so on up to overMost times
 //
 // So a burst that fits into the first part of the bound is not slowed at all, and a steady load settles where the
-// commits are as fast as the files. slowMost is the guarantee that a commit waits no longer than that multiple of the
-// time that the flushers need for its bytes and for those queued before it. When the flushers themselves are delayed (a
-// merge of a large index) the backlog exceeds its bound for a while, and writers continue at this rate. The log since
-// the last index has its own bound, BacklogBytes: from half of that on, turns are as long as necessary for the bound
-// never to be exceeded. At that bound puts wait for the flushers, and fail with the flushers' error if these fail.
+// commits are as fast as the files. slowMost is the guarantee that, within the bound, a commit waits no longer than
+// that multiple of the time that the flushers need for its bytes and for those queued before it. When the flushers
+// themselves are delayed (a merge of a large index) the backlog exceeds its bound for a while, and writers continue
+// somewhat slower than that. When no flusher works (a stopped process holds flush.lock), the rate that was measured, or
+// is assumed, is wrong: without the growth, writers would continue as if the files followed. The log since the last
+// index has its own bound, BacklogBytes: from half of that on, turns are as long as necessary for the bound never to be
+// exceeded. At that bound puts wait for the flushers, and fail with the flushers' error if these fail.
 //
 // No turn is longer than mostTurn while there is room, up to roomTo of the bounds: a batch of a thousand is worth
 // seconds if the disk is slow, or was slow in the few rounds in which the rate was measured, and nothing could be
@@ -38,6 +42,7 @@ import (
 const (
 	slowFrom = 0.5
 	slowMost = 1.5
+	overMost = 100
 	mostTurn = 400 * time.Millisecond
 	roomTo   = 0.9
 	slack    = 2 * time.Millisecond
@@ -84,7 +89,9 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 // no faster than the files.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
-	return min(slowMost, of(fl.unfiled())), of(fl.unspilled())
+	unfiled := fl.unfiled()
+	over := min(max(1, unfiled), overMost)
+	return min(slowMost, of(unfiled)) * over, of(fl.unspilled())
 }
 
 // unpaced is the key of the context of commits that are not slowed, because a flusher makes them: such a

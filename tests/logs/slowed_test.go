@@ -183,6 +183,47 @@ func TestSlowedBatches(t *testing.T) {
 	}
 }
 
+// While no flusher works, the backlog exceeds its bound, and commits wait the longer the more it does, also where the
+// rate of the files is not known: they do not go on as if the files followed.
+func TestSlowedBeyondBound(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		clock := &machineTime{now: time.Hour}
+		st := fixture.Open(t, t.TempDir(), storetest.In(&varve.Options{},
+			storetest.Environment{System: vfs.System{Uptime: clock.uptime, Sleep: clock.sleep}}))
+		c := st.Admin().Config()
+		c.BacklogBytes = 1 << 20
+		fixture.Must(t, st.Admin().SetConfig(c))
+		log := storetest.Inner(st).Engine.Log()
+		held, err := log.LockFlush(t.Context())
+		fixture.Must(t, err)
+		defer held.Unlock()
+		rate := float64(16 << 20) // assumed
+		if known {
+			fixture.Must(t, log.Pace().Filed(held, 0, 5*slowRate, 5*time.Second))
+			rate = slowRate
+		}
+		for _, bounds := range []int64{2, 4} {
+			for n := 0; log.Pace().Unfiled() < bounds<<20; n++ {
+				m := varve.Memory{ID: fmt.Sprint(bounds, n), Content: storetest.Text(60 << 10)}
+				_, err := st.Put(t.Context(), m)
+				fixture.Must(t, err)
+			}
+			clock.took()
+			const bytes = 1 << 20
+			for range 2 { // the second waits for the turn of the first
+				clock.took()
+				fixture.Must(t, storetest.Inner(st).Flusher.Pressure(t.Context(), func() int64 { return bytes }))
+			}
+			want := time.Duration(1.5 * float64(bounds) * bytes / rate * float64(time.Second))
+			if got := clock.took(); got < want*9/10 || got > want*12/10 {
+				t.Errorf("the rate is known: %t; at %d times the bound a commit waits %v, want %v", known, bounds, got,
+					want)
+			}
+		}
+	}
+}
+
 // A bound that is too small or too large is refused.
 func TestBacklogSetting(t *testing.T) {
 	t.Parallel()
