@@ -178,6 +178,9 @@ func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next 
 		defer cancel()
 		_ = deadline.SetWriteDeadline(until.Add(headerTimeout))
 	}
+	if q.listens {
+		w = &timed{ResponseWriter: w, c: deadline}
+	}
 	_ = deadline.SetReadDeadline(until)
 	s.current.add(q, cancel)
 	defer s.current.remove(q)
@@ -212,6 +215,22 @@ func listens(r *http.Request) bool {
 	return r.Header.Get(methodHeader) == listen && r.Header.Get(versionHeader) >= listenSince &&
 		(r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/"))
 }
+
+// timed is the http.ResponseWriter of a request that listens for changes: each piece of its answer has a time limit.
+// The SDK notifies one listener after the other, so that a client which does not read would keep all others from
+// hearing of changes.
+type timed struct {
+	http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (t *timed) Write(b []byte) (int, error) {
+	_ = t.c.SetWriteDeadline(time.Now().Add(pieceTimeout))
+	return t.ResponseWriter.Write(b)
+}
+
+// Unwrap returns the underlying writer, for http.ResponseController.
+func (t *timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // tokenInfoKey is the key in auth.TokenInfo.Extra of the request's *Token.
 const tokenInfoKey = "varve"

@@ -60,6 +60,7 @@ const (
 const (
 	mostHeader    = 64 << 10
 	headerTimeout = 10 * time.Second
+	pieceTimeout  = 10 * time.Second // of what a client that listens for changes has to read
 	idleTimeout   = 2 * time.Minute
 )
 

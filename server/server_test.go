@@ -67,8 +67,14 @@ func serving(t *testing.T, change func(*Options)) *site {
 // servingHeld is serving with the holder of the store.
 func servingHeld(t *testing.T, change func(*Options, *served.Store)) *site {
 	t.Helper()
+	return servingIn(t, filepath.Join(t.TempDir(), "s"), nil, change)
+}
+
+// servingIn is servingHeld with the folder and the options of the store.
+func servingIn(t *testing.T, at string, options *varve.Options, change func(*Options, *served.Store)) *site {
+	t.Helper()
 	dir := t.TempDir()
-	st, err := varve.Open(t.Context(), filepath.Join(dir, "s"), nil)
+	st, err := varve.Open(t.Context(), at, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +116,12 @@ func servingHeld(t *testing.T, change func(*Options, *served.Store)) *site {
 // start serves on a free port.
 func (v *site) start() (url string, stop func()) {
 	v.t.Helper()
+	return v.startOn(func(l net.Listener) net.Listener { return l })
+}
+
+// startOn is start with a listener that on makes.
+func (v *site) startOn(on func(net.Listener) net.Listener) (url string, stop func()) {
+	v.t.Helper()
 	var config net.ListenConfig
 	l, err := config.Listen(v.t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -118,7 +130,7 @@ func (v *site) start() (url string, stop func()) {
 	v.url = "http://" + l.Addr().String()
 	ctx, cancel := context.WithCancel(v.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- v.s.Serve(ctx, l) }()
+	go func() { ended <- v.s.Serve(ctx, on(l)) }()
 	v.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	return v.url, func() {
 		if err := v.stop(); err != nil {
@@ -387,14 +399,17 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
+// listenParams are the parameters of a call that listens for changes of the graph.
+const listenParams = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+	`"io.modelcontextprotocol/clientCapabilities":{},` +
+	`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}},` +
+	`"notifications":{"resourceSubscriptions":["memory://knowledge-graph"]}}`
+
 // listen begins to listen for changes; the body ends with the request.
 func (v *site) listen(token string) (body io.Reader, status int) {
 	v.t.Helper()
-	const meta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
-		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}`
-	const params = `{"_meta":{` + meta + `},"notifications":{"resourceSubscriptions":["memory://knowledge-graph"]}}`
 	req, err := http.NewRequestWithContext(v.t.Context(), "POST", v.url+"/mcp",
-		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":`+params+`}`))
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":`+listenParams+`}`))
 	if err != nil {
 		v.t.Fatal(err)
 	}
