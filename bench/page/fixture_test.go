@@ -50,6 +50,8 @@ type site struct {
 	stop func()
 	// embed is the embedder of the page; nil: there is none.
 	embed func(context.Context, []string) ([][]float32, error)
+	// follows has the server serve the store that is put in the place of the first one, as memctl does.
+	follows bool
 }
 
 const secret = "browser-secret-of-the-test"
@@ -88,6 +90,12 @@ func (s *site) start() {
 		s.t.Fatal(err)
 	}
 	held := served.Only(s.st)
+	if s.follows {
+		dir := s.st.Admin().Stats().Dir
+		held = served.New(s.st, served.Options{Open: func(ctx context.Context) (*varve.Store, error) {
+			return varve.Open(ctx, dir, &varve.Options{MustExist: true})
+		}})
+	}
 	p, err := page.New(page.Options{Store: held, Embed: s.embed, EmbedModel: "m"})
 	if err != nil {
 		s.t.Fatal(err)
@@ -111,6 +119,7 @@ func (s *site) start() {
 		if err := <-ended; err != nil {
 			s.t.Error(err)
 		}
+		held.End()
 	})
 }
 

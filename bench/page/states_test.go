@@ -88,6 +88,87 @@ func TestReadOnlyStore(t *testing.T) {
 	b.sound("status of 403")
 }
 
+// newFollowing returns a site whose server follows the store at its path, and a tab in which a form of memory a has a
+// text that is not saved.
+func newFollowing(t *testing.T) (s *site, b *tab, dir string) {
+	t.Helper()
+	s = newSite(t)
+	s.stop()
+	s.follows = true
+	s.start()
+	s.put(varve.Memory{ID: "a", Content: "before"})
+	b = s.newTab()
+	b.until(`document.querySelector('#live').textContent === 'live'`)
+	b.open("edit?id=a")
+	b.fillIn("textarea[name=content]", "after", 1)
+	return s, b, s.st.Admin().Stats().Dir
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A store that is moved away while it is looked at: the page says so and shows nothing of it, what was entered stays,
+// and is saved when the store is there again.
+func TestMovedStore(t *testing.T) {
+	_, b, dir := newFollowing(t)
+	rename(t, dir, dir+"-away")
+	b.press("Save")
+	b.text("the store's folder was replaced")
+	b.text("if no store is at its path, restore it from a backup")
+	b.until(`document.querySelector('textarea').value === 'after'`)
+	c := b.second() // of a person who looks now
+	c.text("the store's folder was replaced")
+	c.until(`!document.body.innerText.includes('before')`)
+	rename(t, dir+"-away", dir)
+	c.open("memory?id=a")
+	c.text("before")
+	b.press("Save")
+	b.text("Saved as version")
+	b.open("memory?id=a")
+	b.text("after")
+	c.sound("status of 503")
+	b.sound("status of 503")
+}
+
+// Another store is put in the place of the one that is looked at: the views are of the other one, and a form of the
+// first one changes nothing there.
+func TestStoreInItsPlace(t *testing.T) {
+	_, b, dir := newFollowing(t)
+	other, err := varve.Open(t.Context(), dir+"-other", nil)
+	if err == nil {
+		_, err = other.Put(t.Context(), varve.Memory{ID: "a", Content: "of the other store"})
+	}
+	if err == nil {
+		err = other.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	rename(t, dir, dir+"-away")
+	rename(t, dir+"-other", dir)
+	c := b.second()
+	c.text("of the other store")
+	for range 2 { // the second time the page has heard of the other store
+		b.press("Save")
+		b.text("the store's folder was replaced")
+		b.text("look again at what you change")
+		b.until(`document.querySelector('textarea').value === 'after'`)
+	}
+	c.open("memory?id=a")
+	c.text("of the other store")
+	c.open("edit?id=a")
+	c.fillIn("textarea[name=content]", "corrected there", 1)
+	c.press("Save")
+	c.text("Saved as version")
+	c.text("corrected there")
+	c.sound()
+	b.sound("status of 503")
+}
+
 // A store whose files are damaged while it is looked at: what is left is shown, with what cannot be read and what to
 // do.
 func TestDamagedStore(t *testing.T) {

@@ -30,7 +30,7 @@
 //     is set, but not while the query is being typed.
 //   - A GET commits nothing. A change is a POST. A token that may only read gets 403, and its views have no buttons.
 //   - A change is made in the store that the person saw: views have its UUID in the header Varve-Store, which the
-//     script sends with each POST.
+//     script sends with each POST. A POST without it is refused (428).
 //   - A refused POST leaves the form in place: the header Varve-Error has the reason.
 //   - A request whose context has no token for the page gets 401.
 //   - Text of the store is escaped by html/template. The Markdown of a note is rendered by goldmark; HTML in it is

@@ -63,9 +63,13 @@ type named struct {
 	uuid string
 }
 
-// storeHeader is the header of a view with the UUID of the store that it shows. The script sends it with each change,
-// so that what a person saw in one store is not changed in another that was put in its place.
+// storeHeader is the header of a view with the UUID of the store that it shows. A change must have it too, so that what
+// a person saw in one store is not changed in another that was put in its place.
 const storeHeader = "Varve-Store"
+
+// unnamed is the refusal of a change that does not name its store.
+var unnamed = &refusal{http.StatusPreconditionRequired, "the request does not name the store to change",
+	"load the page again; a program sends the header " + storeHeader + " of the view that it has read"}
 
 // uuidOf returns the UUID of a store.
 func (p *Page) uuidOf(st *varve.Store) string {
@@ -235,7 +239,11 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 		other := false
 		err := p.use(r.ctx, changes, func(st *varve.Store) (err error) {
 			uuid := p.uuidOf(st)
-			if seen := hr.Header.Get(storeHeader); changes && seen != "" && seen != uuid {
+			switch seen := hr.Header.Get(storeHeader); {
+			case !changes || seen == uuid:
+			case seen == "":
+				return unnamed
+			default:
 				other = true
 				return nil
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/served"
 	"github.com/varve-db/varve/server"
@@ -32,7 +34,7 @@ type site struct {
 	st   *varve.Store
 	held *served.Store
 	web  *httptest.Server
-	seen string // UUID of the store that the person saw; "": a client that does not tell
+	seen string // UUID of the store that the person saw; "": a client that does not send it
 }
 
 var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -45,7 +47,7 @@ func newSite(t *testing.T, change func(o *Options)) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, st: st}
+	s := &site{t: t, st: st, seen: st.Admin().Stats().UUID}
 	s.serve(st, change)
 	t.Cleanup(func() {
 		s.web.Close()
@@ -775,6 +777,28 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// A change that does not name its store is refused, and says what to do.
+func TestUnnamedStore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.put(varve.Memory{ID: "a", Content: "the text"})
+	s.seen = ""
+	if a := s.post("forget", "id", "a"); a.status != http.StatusPreconditionRequired ||
+		!strings.Contains(a.header.Get("Varve-Error"), "load%20the%20page%20again") ||
+		!strings.Contains(a.body, storeHeader) {
+		t.Errorf("%d %s %s", a.status, a.header, a.body)
+	}
+	if _, err := s.st.Get(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	if s.seen = s.get("memory", "id", "a").header.Get(storeHeader); s.seen == "" {
+		t.Fatal("the view does not name its store")
+	}
+	if a := s.post("forget", "id", "a"); a.status != http.StatusOK {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 // A memory that has expired and is not yet deleted is called expired.
 func TestExpired(t *testing.T) {
 	t.Parallel()
@@ -1112,5 +1136,54 @@ func TestReadOnly(t *testing.T) {
 	}
 	if a := s.post("forget", "id", "a"); a.status != http.StatusForbidden {
 		t.Errorf("%+v", a)
+	}
+}
+
+// Views of very many documents are bounded, and their ends are reached: hits, rows, sessions, notes, members, versions.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	n := proofs.Share(100_000, 5_000)
+	ctx := t.Context()
+	_, err := s.st.PutAll(ctx, func(yield func(varve.Memory) bool) {
+		for i := range n {
+			if !yield(varve.Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprintf("everywhere the same, number%d", i),
+				Metadata: map[string]any{"session_id": fmt.Sprint("s", i%(n/2)), "tags": []any{"all"}}}) {
+				return
+			}
+		}
+	})
+	if err == nil {
+		err = s.st.Flush(ctx)
+	}
+	members := make([]string, 2000)
+	for i := range members {
+		members[i] = fmt.Sprint("m", i)
+	}
+	if err == nil {
+		_, err = s.st.Assemblies().Put(ctx, varve.Assembly{ID: "group", Name: "all", MemoryIDs: members})
+	}
+	for i := 0; i < 400 && err == nil; i++ {
+		if _, err = s.st.Notes().Write(ctx, fmt.Sprintf("folder/%d.md", i), []byte("everywhere")); err == nil {
+			_, err = s.st.Put(ctx, varve.Memory{ID: "changed", Content: fmt.Sprint("version ", i)})
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"list", "list?sort=id", "list?q=everywhere", "list?q=everywhere&kind=note",
+		"list?q=everywhere&sort=updated", "list?q=ev&typed=1", "list?session=s1", "list?tag=all",
+		"list?q=everywhere&from=" + strconv.Itoa(n-MostRows), "list?kind=assembly", "sessions", "notes?path=folder",
+		"notes", "log", "writers", "assemblies", "assembly?id=group", "graph", "memory?id=changed", "health", "choices"} {
+		began := time.Now()
+		a := s.do("anna", http.MethodGet, "/page/"+path)
+		rows := strings.Count(a.body, "data-id=")
+		if a.status != http.StatusOK || rows > 4*MostRows || len(a.body) > 256<<10 {
+			t.Errorf("%s: status %d, %d rows, %d bytes", path, a.status, rows, len(a.body))
+		}
+		if strings.HasPrefix(path, "list?q=everywhere") && rows == 0 {
+			t.Errorf("%s: nothing is listed: %.300s", path, a.body)
+		}
+		t.Logf("%-36s %3d rows, %6d bytes, %v", path, rows, len(a.body), time.Since(began).Round(time.Millisecond))
 	}
 }
