@@ -151,7 +151,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 		return err
 	case adopt && !k.FileWins && accident(int64(len(ids)), all):
 		adopt = false
-		if err := ed.remake(ctx, k); err != nil { // once some files are back, the others would look like deleted ones
+		if err := ed.record(ctx, k); err != nil { // once some files are back, the others would look like deleted ones
 			return err
 		}
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
@@ -172,6 +172,10 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	if err != nil {
 		return err
 	}
+	roots, err := ed.roots(k)
+	if err != nil {
+		return err
+	}
 	asked := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		asked[id] = true
@@ -187,15 +191,19 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 			gone[id] = true
 		}
 	}
-	beyond := map[string]bool{}
+	beyond, failures := map[string]bool{}, &failures{}
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
 		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, unseen: unseen, strays: strays, gone: gone, lost: lost,
-			beyond: beyond}
+			roots: roots, beyond: beyond, failures: failures}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}
 		changed, ids = changed || s.changed, ids[n:]
+	}
+	if failures.left > 0 {
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: failures.left, Err: failures.err,
+			Note: "files that are missing were not put back, because that failed for others before them; it is tried again"})
 	}
 	if err := ed.restored(ctx, k, beyond); err != nil {
 		return err

@@ -135,6 +135,9 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 			return nil
 		}
 		return ed.restore(ctx, k, is, old, rerr)
+	case errors.Is(rerr, fs.ErrNotExist) && ed.rootReplaced(k, is.name): // that is the user's, and stays
+		is.Version, err = ed.kept(ctx, k, id, old.LSN)
+		return err
 	case k.FileWins && engine.NotOurs(rerr): // a link, or a large file: it is the user's, and stays
 		return ed.keepServing(ctx, k, is, old, rerr, "it stays as it is", &errs.CorruptionError{Path: k.File(id), Offset: -1,
 			LSN: old.LSN, Err: fmt.Errorf("the log no longer has the version before: run memctl verify: %w", rerr)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots. If all but a few
@@ -19,6 +21,7 @@ import (
 type lostFolder struct {
 	name   string // in the folder of the kind; "" for that folder itself
 	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again
+	there  string // what is in its place; "" if nothing is
 }
 
 // has reports whether the document of an id, or the one to which a companion belongs, is in the folder.
@@ -40,21 +43,59 @@ func (f *lostFolder) path(k *engine.Kind) string { return strings.TrimSuffix(k.N
 func (ed *Adopter) lostFolders(k *engine.Kind) (lost []lostFolder, err error) {
 	marked, err := k.Restoring()
 	for _, name := range marked {
-		lost = append(lost, lostFolder{name, true})
+		lost = append(lost, lostFolder{name: name, marked: true})
 	}
-	if err != nil || k.Roots == nil {
+	if err != nil {
 		return lost, err
 	}
-	e := ed.engine.Env()
-	roots, err := k.Roots(e.FS, e.Dir)
-	for _, root := range roots {
-		name := k.FileName(root)
-		if info, err := e.FS.Stat(k.Path(name)); err == nil && info.Mode.IsDir() || slices.Contains(marked, name) {
+	roots, err := ed.roots(k)
+	for _, name := range roots {
+		info, err := ed.engine.Env().FS.Stat(k.Path(name))
+		there := ""
+		switch {
+		case err == nil && info.Mode.IsDir():
+			continue
+		case err == nil:
+			there = vfs.KindOf(info.Mode)
+		}
+		if at := slices.Index(marked, name); at >= 0 {
+			lost[at].there = there
 			continue
 		}
-		lost = append(lost, lostFolder{name, false})
+		lost = append(lost, lostFolder{name: name, there: there})
 	}
 	return lost, err
+}
+
+// roots returns the folders of a kind that have to exist, as paths of files.
+func (ed *Adopter) roots(k *engine.Kind) (names []string, err error) {
+	if k.Roots == nil {
+		return nil, nil
+	}
+	ids, err := k.Roots(ed.engine.Env().FS, ed.engine.Env().Dir)
+	for _, id := range ids {
+		names = append(names, k.FileName(id))
+	}
+	return names, err
+}
+
+// holdsOne reports whether one of the roots is at a path, or below it.
+func holdsOne(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return root == path || strings.HasPrefix(root, path+"/") })
+}
+
+// rootReplaced reports whether a document is missing because something that is not a folder is in the place of a folder
+// that has to exist.
+func (ed *Adopter) rootReplaced(k *engine.Kind, name string) bool {
+	if k.Roots == nil {
+		return false
+	}
+	by := k.ExcludedBy(name)
+	if by == "" {
+		return false
+	}
+	roots, err := ed.roots(k)
+	return err != nil || holdsOne(by, roots)
 }
 
 // inLost returns the missing documents, by id, in folders that are being restored, and in folders that are gone if some
@@ -101,21 +142,15 @@ const fewMissing = 32
 // can restore. If a few are missing, which could not be put back, it records these files in place of the folder: a
 // deletion of the others is one again.
 func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[string]bool) error {
-	if marked, err := k.Restoring(); err != nil || len(marked) == 0 {
+	marked, err := k.Restoring()
+	if err != nil || len(marked) == 0 {
 		return err
 	}
-	held, err := ed.engine.Log().LockFlush(ctx)
-	if err != nil {
-		return err
-	}
-	defer held.Unlock()
 	if err := ed.engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	marked, err := k.Restoring()
-	if err != nil {
-		return err
-	}
+	// Without flush.lock, since there may be many documents. What is missing later is either not restored yet and among
+	// these, or was deleted since.
 	missing := make([][]string, len(marked))
 	var files []string // of all marked folders
 	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
@@ -135,20 +170,34 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 			}
 		}
 	}
-	var done []string
+	var ends []int // those of marked of which few files are missing
 	for i, name := range marked {
-		if len(missing[i]) > fewMissing || slices.Equal(missing[i], []string{name}) {
-			continue
+		if len(missing[i]) <= fewMissing && !slices.Equal(missing[i], []string{name}) {
+			ends = append(ends, i)
 		}
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	held, err := ed.engine.Log().LockFlush(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Unlock()
+	if now, err := k.Restoring(); err != nil || !slices.Equal(now, marked) {
+		return err // it is looked at again later
+	}
+	var done []string
+	for _, i := range ends {
 		for _, file := range missing[i] {
+			if _, err := k.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+				continue // restored meanwhile
+			}
 			if err := k.Folder.Restore(file); err != nil {
 				return err
 			}
 		}
-		done = append(done, name)
-	}
-	if len(done) == 0 {
-		return nil
+		done = append(done, marked[i])
 	}
 	// A process that was killed may have put some of the files in place. After a loss of power they would be missing
 	// again, and look like deleted ones.
@@ -169,6 +218,14 @@ func (ed *Adopter) remake(ctx context.Context, k *engine.Kind) error {
 		return err
 	}
 	return k.Make()
+}
+
+// record records that the files of the folder of a kind are to be restored, unless that is recorded already.
+func (ed *Adopter) record(ctx context.Context, k *engine.Kind) error {
+	if marked, err := k.Restoring(); err != nil || slices.Contains(marked, "") {
+		return err
+	}
+	return ed.remake(ctx, k)
 }
 
 // resumeAll restores the files of folders that have vanished, where that was begun and is not finished, by this process
@@ -265,6 +322,10 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 		f := lost[i]
 		switch {
 		case n == 0:
+		case f.there != "":
+			problems = append(problems, fmt.Errorf("%s, an adopted folder, is missing, with %s: %s is in its place; nothing is "+
+				"deleted: move that away, and the next read, opening or repair restores what log and archive have", f.path(k),
+				human.Count(n, "file", "files"), f.there))
 		case f.marked:
 			problems = append(problems, fmt.Errorf("%s was missing, and %s not restored yet: nothing is deleted, and the "+
 				"next read, opening or repair restores what log and archive have", f.path(k),

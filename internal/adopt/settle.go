@@ -23,13 +23,25 @@ type settling struct {
 	strays  map[string][]*stray // by id
 	gone    map[string]bool     // all ids, for a kind with companions
 	lost    map[string]bool     // ids in folders that vanished by accident: no deletion is adopted
+	roots   []string            // the folders that have to exist
 	beyond  map[string]bool     // ids in lost that nothing can restore
 	deleted []*commit.Part
+	*failures
 	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // from log, archive or a stray file
 	edits   []*Verdict      // documents of which only a stray file has a version
 	bytes   int             // of both
 	changed bool            // a flush is due
+}
+
+// mostFailures is after how many files in a row that could not be put back the others are not tried one by one.
+const mostFailures = 64
+
+// failures counts the files of one attempt that could not be put back.
+type failures struct {
+	inRow int   // since the last one that was
+	left  int   // how many were given up without trying each
+	err   error // of the last one
 }
 
 func (s *settling) all(ids []string) error {
@@ -106,8 +118,15 @@ func (s *settling) one(held *wal.Held, id string) error {
 	}
 	strays := s.strays[id]
 	adopt := len(strays) == 0 && s.adopt && !s.lost[id]
-	if len(strays) == 0 && s.lost[id] && s.k.FileWins && s.ed.engine.Settings().Now().AdoptsDeletions() &&
-		s.k.Excluded(s.k.FileName(id)) {
+	by := ""
+	if s.lost[id] && s.k.FileWins {
+		of, _ := s.k.Document(id) // a companion goes with its document
+		by = s.k.ExcludedBy(s.k.FileName(of))
+	}
+	if by != "" && holdsOne(by, s.roots) {
+		return nil // nothing can be put back below that file; status names it
+	}
+	if len(strays) == 0 && by != "" && s.ed.engine.Settings().Now().AdoptsDeletions() {
 		// The user put something else there, so the file was not lost by accident. Its content stays in the history.
 		_, adopt = s.ed.engine.FromLog(s.ctx, s.k, id, v.LSN)
 	}
@@ -186,16 +205,21 @@ func (s *settling) putBackEach(held *wal.Held, list []*Verdict) error {
 	_, err := s.ed.putAllBack(s.ctx, held, s.k, list)
 	switch {
 	case err == nil:
+		s.inRow = 0
 		for _, is := range list {
 			s.restored(is)
 		}
 		return nil
 	case len(list) == 1 || !isOfOne(err):
+		s.inRow++
 		for _, is := range list {
 			if err := s.failed(is.ID, err); err != nil {
 				return err
 			}
 		}
+		return nil
+	case s.inRow >= mostFailures:
+		s.left, s.err = s.left+len(list), err
 		return nil
 	}
 	if err := s.putBackEach(held, list[:len(list)/2]); err != nil {

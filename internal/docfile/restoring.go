@@ -62,11 +62,7 @@ func (f *Folder) Restore(name string) error {
 		}
 	}
 	// Also without a line: a process that was killed may not have synced it.
-	if err := f.l.writeRestoring(lines, size, list); err != nil {
-		return err
-	}
-	f.vanished.Store(true)
-	return nil
+	return f.l.writeRestoring(lines, size, list)
 }
 
 // MakeAgain creates f if it is missing. If it had documents, it records before that their files are to be restored. The
@@ -80,7 +76,11 @@ func (f *Folder) MakeAgain(had bool) error {
 			return err
 		}
 	}
-	return f.Make()
+	if err := f.Make(); err != nil {
+		return err
+	}
+	f.vanished.Store(had)
+	return nil
 }
 
 // Restored records, durably, that all files of folders in f are restored. The caller holds flush.lock, and the files

@@ -113,23 +113,30 @@ func (f *Folder) missing(name string, info vfs.Info) error {
 	return failure("examine", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
 }
 
-// Excluded reports whether something at the path of a document in a tree excludes it: a folder that is not empty, or a
-// file at the path of a folder that contains the document.
-func (f *Folder) Excluded(name string) bool {
+// ExcludedBy returns the path in f of what excludes a document in a tree: a folder at its path that is not empty, or a
+// file at the path of a folder that contains the document; "" if there is neither.
+func (f *Folder) ExcludedBy(name string) string {
 	if !f.o.Tree || f.checkName(name) != nil {
-		return false
+		return ""
 	}
-	for _, dir := range f.ancestors(name) {
-		info, err := f.l.FS.Stat(dir)
-		if err != nil || !info.Mode.IsDir() {
-			return err == nil && info.Mode.IsRegular()
+	for at := range len(name) {
+		if name[at] != '/' {
+			continue
+		}
+		switch info, err := f.l.FS.Stat(f.Path(name[:at])); {
+		case err == nil && info.Mode.IsRegular():
+			return name[:at]
+		case err != nil || !info.Mode.IsDir():
+			return ""
 		}
 	}
 	if info, err := f.l.FS.Stat(f.Path(name)); err != nil || !info.Mode.IsDir() {
-		return false
+		return ""
 	}
-	entries, err := f.l.FS.ReadDir(f.Path(name))
-	return err == nil && len(entries) > 0
+	if entries, err := f.l.FS.ReadDir(f.Path(name)); err != nil || len(entries) == 0 {
+		return ""
+	}
+	return name
 }
 
 func notFolder(rel string, mode fs.FileMode) error {
@@ -147,6 +154,14 @@ func (e *blockedError) Error() string {
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 
+// MakeFor creates the folders in f that contain a document, each durable in its parent.
+func (f *Folder) MakeFor(name string) error {
+	if err := f.checkName(name); err != nil {
+		return err
+	}
+	return f.makeFolders(name, f.l.folderMode())
+}
+
 // makeFolders creates the folders that contain a document, each durable in its parent. If there is something else at
 // the path of one, the error is a *blockedError.
 func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
@@ -161,7 +176,8 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return failure("examine the folder", f.l.rel(dir), err)
 		}
-		if err := f.recordVanished(dir); err != nil {
+		vanished, err := f.recordVanished(dir)
+		if err != nil {
 			return err
 		}
 		made := f.l.FS.Mkdir(dir, mode)
@@ -174,23 +190,26 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 			}
 			return syncFailure(f.l.rel(filepath.Dir(dir)), err)
 		}
+		if vanished {
+			f.vanished.Store(true)
+		}
 	}
 	return nil
 }
 
 // recordVanished records that a folder is about to be created again, if it has to exist: its files are to be restored,
-// and until they are, none of them was deleted.
-func (f *Folder) recordVanished(dir string) error {
+// and until they are, none of them was deleted. It reports whether the folder has to exist.
+func (f *Folder) recordVanished(dir string) (bool, error) {
 	kept, err := f.haveToExist()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, name := range kept {
 		if f.Path(name) == dir {
-			return f.Restore(name)
+			return true, f.Restore(name)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // haveToExist returns the folders that FolderOptions.Kept names.

@@ -319,7 +319,7 @@ func (eng *Engine) makeVanished(ctx context.Context) {
 
 func (eng *Engine) makeAgain(ctx context.Context, k *Kind) error {
 	if eng.log.Damage() != nil {
-		return k.Make()
+		return nil // the repair makes the folder: how many documents there are is not known
 	}
 	held, err := eng.log.LockFlush(ctx)
 	if err != nil {

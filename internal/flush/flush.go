@@ -230,7 +230,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 		fl.failed.Store(0)
 		fl.begun = max(fl.begun, reached)
 	}
-	for again := 0; again < mostRemade && fl.remakes(ctx, err); again++ {
+	for again := 0; again < mostRemade && (fl.remakes(ctx, err) || again == 0 && fl.repeats(ctx, err)); again++ {
 		first := fl.failed.CompareAndSwap(0, 1)
 		n, spilled, err = fl.round(ctx, held, m)
 		if first {
@@ -280,25 +280,32 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	return nil
 }
 
-// mostRemade is how often FlushRound creates missing folders again.
+// mostRemade is how often FlushRound repeats a round because folders were missing.
 const mostRemade = 3
+
+// repeats reports whether a round failed because something was missing, which may exist when it is repeated.
+func (fl *Flusher) repeats(ctx context.Context, err error) bool {
+	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrSyncFailed) && ctx.Err() == nil &&
+		!fl.engine.Settings().Gone() && fl.engine.Log().Folder().InPlace() == nil
+}
 
 // remakes reports whether a round that failed with err is to be repeated because a folder was missing, which a user has
 // removed or moved, and exists again. Reading a file from disk notices that loss too, but a process that only writes
 // reads none. The caller holds flush.lock.
-func (fl *Flusher) remakes(ctx context.Context, err error) bool {
-	eng := fl.engine
-	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrSyncFailed) || ctx.Err() != nil ||
-		eng.Settings().Gone() || eng.Log().Folder().InPlace() != nil {
+func (fl *Flusher) remakes(ctx context.Context, err error) (made bool) {
+	if !fl.repeats(ctx, err) {
 		return false
 	}
+	eng := fl.engine
 	for _, k := range eng.Present() {
+		missing := errors.Is(k.Check(), fs.ErrNotExist)
 		if err := k.MakeAgain(eng.State().Live(k.Letter) > 0); err != nil {
 			eng.NoteProblem(fmt.Errorf("making the folder %s again, which was missing: %w", k.Name(), err))
 			return false
 		}
+		made = made || missing
 	}
-	return true
+	return made
 }
 
 // givenUp reports whether an error means that the work was canceled, as opposed to having failed.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	storetest.Main(m, storetest.Jobs(map[string]storetest.Job{"adopt": adopting, "save": saving}))
+	storetest.Main(m, storetest.Jobs(map[string]storetest.Job{"adopt": adopting, "save": saving, "put": putting}))
 }
 
 func must(t testing.TB, err error) {

@@ -80,6 +80,7 @@ func TestMinute(t *testing.T) {
 	if proofs.Long() {
 		seconds = 60
 		memctl := filepath.Join(root, "memctl")
+		t.Log("building memctl, which takes minutes on a busy machine")
 		if out, err := exec.Command("go", "build", "-o", memctl, "../../cmd/memctl").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -154,6 +155,7 @@ func TestMinute(t *testing.T) {
 			time.Sleep(promise) // the last contents are due, too
 		case <-time.After(time.Duration(1500+random.IntN(3000)) * time.Millisecond):
 			kills++
+			t.Logf("killed %d adopters", kills)
 		}
 		w.to = time.Now().UnixNano()
 		must(t, cmd.Process.Kill())

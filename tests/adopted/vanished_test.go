@@ -1,13 +1,16 @@
 package adopted
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -104,9 +107,10 @@ func (v *vanishing) aged() {
 	past := time.Now().Add(-time.Minute)
 	top, _, _ := strings.Cut(v.gone, "/")
 	must(v.t, filepath.WalkDir(filepath.Join(v.dir, top), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.IsDir() {
+			return nil
 		}
+		must(v.t, err)
 		return os.Chtimes(path, past, past)
 	}))
 }
@@ -363,15 +367,74 @@ func TestRestoringOfAFewFiles(t *testing.T) {
 	must(t, st.Close())
 }
 
+// TestRestoringWaits: none of the files of a folder that has vanished can be put back. A process with a background
+// tries that at growing intervals, not every few seconds, and does not try each of the files.
+func TestRestoringWaits(t *testing.T) {
+	const files = 1200
+	for name, c := range map[string]struct {
+		v    *vanishing
+		fail func(op *fault.Op) bool
+	}{
+		"notes": {noteIn(t, "notes/vault", files), func(op *fault.Op) bool {
+			return op.Kind == wrap.Mkdir && strings.HasSuffix(filepath.ToSlash(op.Path), "notes/vault")
+		}},
+		"memories": {memoriesIn(t, files), func(op *fault.Op) bool {
+			is := op.Kind == wrap.RenameNew || op.Kind == wrap.Exchange
+			return is && strings.Contains(filepath.ToSlash(op.To), "memories/m")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.v.t = t
+			c.v.fill()
+			must(t, os.RemoveAll(filepath.Join(c.v.dir, filepath.FromSlash(c.v.gone))))
+			c.v.aged()
+			must(t, os.WriteFile(filepath.Join(c.v.dir, filepath.FromSlash(docfile.RestoringFile)),
+				fmt.Appendf(nil, `{"folder":%q}`+"\n", c.v.gone), 0o600))
+			var mu sync.Mutex
+			tries, attempts, last := 0, 0, time.Time{}
+			o := &varve.Options{}
+			storetest.Of(o).System.FS = fault.New(vfs.OS(), func(op *fault.Op) error {
+				if !c.fail(op) {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if tries++; time.Since(last) > 2*time.Second {
+					attempts++
+				}
+				last = time.Now()
+				return syscall.EACCES
+			})
+			st, err := varve.Open(t.Context(), c.v.dir, o)
+			must(t, err)
+			time.Sleep(9 * time.Second) // the first interval is ten seconds
+			mu.Lock()
+			if attempts != 1 || tries > files {
+				t.Errorf("%d tries in %d attempts", tries, attempts)
+			}
+			mu.Unlock()
+			must(t, st.Close())
+		})
+	}
+}
+
 // TestVanishedAndReplaced: an adopted folder vanishes and comes back with a folder where a note was, and with a note
 // where a folder was, as git does that checks out another branch. What the user put there stays, and what it replaces
 // is in the history.
 func TestVanishedAndReplaced(t *testing.T) {
 	v := noteIn(t, "notes/vault", 30)
 	v.fill()
+	st := v.open()
+	for _, path := range []string{"vault/1/1.md", "vault/3/3.md", "vault/4/4.md"} { // the first two are replaced
+		_, err := st.Notes().SetProperties(t.Context(), path, varve.NoteProperties{Tags: []string{"tag"}})
+		must(t, err)
+	}
+	must(t, st.Flush(t.Context()))
+	must(t, st.Close())
 	vault := filepath.Join(v.dir, "notes", "vault")
 	must(t, os.RemoveAll(vault))
-	st := v.open()
+	must(t, os.RemoveAll(filepath.Join(v.dir, "notes", ".varve")))
+	st = v.open()
 	v.files++
 	must(t, v.write(st, v.files-1)) // which records the loss
 	must(t, st.Flush(t.Context()))
@@ -406,11 +469,127 @@ func TestVanishedAndReplaced(t *testing.T) {
 			t.Errorf("%s: %v", v.path(i), err)
 		}
 	}
+	for path, is := range map[string]bool{"1/.1.md": false, "3/.3.md": false, "4/.4.md": true} {
+		_, err := os.Stat(filepath.Join(v.dir, "notes", ".varve", "vault", filepath.FromSlash(path+".json")))
+		if is != (err == nil) {
+			t.Errorf("the properties of vault/%s: %v", path, err)
+		}
+	}
 	if v.restoring() {
 		t.Error("the restoring does not end")
 	}
 	must(t, st.Close())
 	if moved, err := filepath.Glob(filepath.Join(v.dir, "quarantine", "*")); len(moved) > 0 || err != nil {
 		t.Errorf("in quarantine: %v, %v", moved, err)
+	}
+}
+
+// TestFileInPlaceOfARoot: an adopted folder vanishes, and a file is in its place. No note is deleted, whether a process
+// watches or not; status says what to do; and once the file is moved away, the folder is restored.
+func TestFileInPlaceOfARoot(t *testing.T) {
+	for name, watched := range map[string]bool{"watched": true, "not watched": false} {
+		t.Run(name, func(t *testing.T) {
+			v := noteIn(t, "notes/vault", 30)
+			v.fill()
+			vault, o := filepath.Join(v.dir, "notes", "vault"), &varve.Options{NoBackground: true}
+			if watched {
+				o = &varve.Options{WatchFiles: true}
+			}
+			st, err := varve.Open(t.Context(), v.dir, o)
+			must(t, err)
+			must(t, os.RemoveAll(vault))
+			must(t, os.WriteFile(vault, []byte("not a folder"), 0o600))
+			v.aged()
+			for range 60 { // until a watcher has decided about what is missing
+				must(t, v.read(st, 3))
+				if watched {
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+			for i := range v.files {
+				if err := v.read(st, i); err != nil {
+					t.Fatalf("%s: %v", v.path(i), err)
+				}
+			}
+			want := "notes/vault, an adopted folder, is missing, with 30 files: a regular file is in its place"
+			if h := st.Health(t.Context()); h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), want) {
+				t.Errorf("%v", h.Problems)
+			}
+			if data, err := os.ReadFile(vault); string(data) != "not a folder" {
+				t.Errorf("the file: %q, %v", data, err)
+			}
+			must(t, st.Close())
+			must(t, os.Rename(vault, filepath.Join(t.TempDir(), "away")))
+			v.aged()
+			st = v.open()
+			must(t, v.read(st, 0))
+			v.all(st)
+			must(t, st.Close())
+		})
+	}
+}
+
+// putting puts two memories without flushing them, writes the version of the first, and waits to be killed.
+func putting(ctx context.Context, _, dir string) error {
+	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
+	if err != nil {
+		return err
+	}
+	m, err := st.Put(ctx, varve.Memory{ID: "x", Content: "one"})
+	if err == nil {
+		_, err = st.Put(ctx, varve.Memory{ID: "y", Content: "two"})
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println(m.Version)
+	select {}
+}
+
+// TestVanishedBesideDamage: a folder of documents vanishes while the log is damaged, and the store is opened before it
+// is repaired. None of the documents counts as deleted, then or later.
+func TestVanishedBesideDamage(t *testing.T) {
+	all := noteIn(t, "notes", 30)
+	all.path = func(i int) string { return fmt.Sprintf("notes/vault/%d/%d.md", i%7, i) }
+	for _, v := range []*vanishing{all, memoriesIn(t, 30)} {
+		v.fill()
+		cmd, out := storetest.Start(t, "put", v.dir)
+		var at int64
+		_, err := fmt.Fscan(out, &at)
+		must(t, err)
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait()
+		segments, err := filepath.Glob(filepath.Join(v.dir, "wal", "*.wal"))
+		must(t, err)
+		slices.Sort(segments)
+		f, err := os.OpenFile(segments[0], os.O_WRONLY, 0)
+		must(t, err)
+		_, err = f.WriteAt([]byte{0xff}, at%(64<<20)+70)
+		must(t, err)
+		must(t, f.Close())
+		must(t, os.RemoveAll(filepath.Join(v.dir, v.gone)))
+		st := v.open()
+		if st.Admin().OpenReport().Damage == nil {
+			t.Fatal("the log is not damaged")
+		}
+		if _, err := os.Stat(filepath.Join(v.dir, v.gone)); err == nil {
+			t.Errorf("%s exists again before the repair, which would not see that it was missing", v.gone)
+		}
+		_ = v.read(st, 1) // its file is gone, and an entry behind its own cannot be read
+		_ = st.Close()
+		v.aged()
+		plan, err := varve.PlanRepair(t.Context(), v.dir, nil, varve.VerifyOptions{})
+		must(t, err)
+		r, err := plan.Apply(t.Context())
+		must(t, err)
+		for _, done := range r.Done {
+			if done.Err != nil {
+				t.Errorf("%v: %v", done.Action, done.Err)
+			}
+		}
+		v.aged()
+		st = v.open()
+		v.all(st)
+		must(t, st.Close())
 	}
 }

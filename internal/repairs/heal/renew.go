@@ -34,8 +34,9 @@ import (
 // meanings. The steps are in this order, so that the repair may be interrupted anywhere and run
 // again:
 //
-// 1. the newest versions above flushed are written to files and synced; of working memory
-//    everything above spilled
+// 1. folders of documents that are missing are made again, and it is recorded that their files are
+//    to be restored; the newest versions above flushed are written to files and synced; of working
+//    memory everything above spilled
 // 2. a new segment is created, to which nothing refers yet
 // 3. the descriptions of the writers of everything below that segment are written to wal/writers
 // 4. the index is written, as of that segment's start; or it is removed, and opening rebuilds it
@@ -87,7 +88,7 @@ func (r *repairer) newLog(d *repair.Done) error {
 	if err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
-	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.scopes, n.begin} {
+	for _, step := range []func() error{n.read, n.folders, n.damagedFiles, n.files, n.scopes, n.begin} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -228,6 +229,20 @@ func (n *renewal) saw(e *wal.Entry) {
 	n.newest[e.Key] = found{e.LSN, e.Delete}
 }
 
+// folders makes the missing folders of documents again. The new log has only some of the documents: the record that the
+// files are to be restored keeps the others from being treated as deleted.
+func (n *renewal) folders() error {
+	for _, k := range kind.Kinds {
+		if k.Feature&^(n.c.Features|n.log.Features()) != 0 {
+			continue
+		}
+		if err := k.In(n.r.o.layout(n.r.dir)).MakeAgain(true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // files writes the documents that are in the damaged log and not flushed yet to their files.
 func (n *renewal) files() error {
 	var due []string
@@ -299,6 +314,10 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 	}
 	doc, _, err := state.DocumentIn(n.s.Source().Codec, &e, n.v.Source.FileLimit)
 	if err != nil {
+		return err
+	}
+	k := kind.Of(key)
+	if err := k.In(n.r.o.layout(n.r.dir)).MakeFor(k.FileName(key[1:])); err != nil {
 		return err
 	}
 	if err := n.r.writeAt(&d, f.Path, doc, e.Time); err != nil {
