@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -18,7 +20,8 @@ import (
 // writes those of all processes; once its own files are written it leaves without the lock. The rest of the index is
 // then for the other process to write, or for the next open to replay. The words of many changes take longer than their
 // files: a process with a background goroutine leaves them to the next one, as after a kill, and searches make them
-// from the log until then. A process that must end soon (Store.CloseWithin) closes in smaller rounds until its time is
+// from the log until then. A process without one makes a part of those that others have left, as does each after it.
+// A process that must end soon (Store.CloseWithin) closes in smaller rounds until its time is
 // over, and writes no index that takes long. After an unclean end the files are not trusted before the last of them is
 // written, by any process.
 
@@ -59,6 +62,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 		if held == nil {
 			return err
 		}
+		views.Limit(fl.views, held, fl.mostWords(m))
 		err = fl.flushOn(round, round, held, m)
 		over := round.Err() != nil && (err == nil || errors.Is(err, round.Err()) && !errors.Is(err, errs.ErrSyncFailed))
 		if len(fl.aside) > 0 { // set aside by a round that failed
@@ -107,6 +111,17 @@ func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 func (fl *Flusher) owesWords(m Merge) bool {
 	env := fl.engine.Env()
 	return m == mergeClosing && env.NoBackground && !env.System.Inline && fl.views.Loose() > closingWords
+}
+
+// mostWords returns how many changes a close takes into the words, 0 if there is no limit. A process without a
+// background goroutine makes the words of what it has written itself and, of what others have left, so many that it
+// takes no second. If it has made them all for its searches, it keeps them all.
+func (fl *Flusher) mostWords(m Merge) int {
+	env := fl.engine.Env()
+	if m != mergeClosing || !env.NoBackground || env.System.Inline || fl.dooming || fl.owesWords(m) {
+		return 0
+	}
+	return closingWords * int(1+min(fl.engine.Commits().Load(), math.MaxInt32/closingWords-1))
 }
 
 // filedTo reports whether everything before a position is in document files, and this process has no other

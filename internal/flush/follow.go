@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -137,6 +138,9 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
+		if views.Partly(fl.views, held) {
+			return // the next round reads the rest from the log
+		}
 		if err := fl.engine.Log().Archive().Release(held, "index", fl.engine.Log().Spilled()); err != nil {
 			// The log keeps what it could not release; nothing else depends on it.
 			fl.engine.Env().Logger.Warn("releasing the log", "err", err)

@@ -45,6 +45,8 @@ type Views struct {
 	left   error                  // the reason why some of that data will not be overwritten
 	behind bool                   // result of Behind
 	kept   error                  // the reason set by Keep
+	most   int                    // see Limit; 0: no limit
+	partly bool                   // the last round left entries to the next one, because of most
 }
 
 // retryAfter is the time between background attempts to write files of views after a failure.
@@ -59,6 +61,13 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 	vs.due.Store(len(vs.list) > 0)
 	return vs
 }
+
+// Limit limits how many entries of the log a round takes into a view. It leaves the others to later rounds, each of
+// which goes on where the one before it ended. 0 means no limit.
+func Limit(vs *Views, _ *wal.Held, n int) { vs.most = n }
+
+// Partly reports whether the last round left entries of the log to later ones, which have to be able to read them.
+func Partly(vs *Views, _ *wal.Held) bool { return vs.partly }
 
 // Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once; Close closes
 // them, and what Meanings has returned.
@@ -181,7 +190,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		vs.failed(ctx, "", fmt.Errorf("the mapped index covers the log up to %d, not up to %d", set.LSN(), spilled))
 		return
 	}
-	done = true
+	done, vs.partly = true, false
 	for _, v := range vs.list {
 		if absent(v) {
 			continue
@@ -200,7 +209,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if purge {
 		vs.NoteMissed(held, vs.release())
 	}
-	if vs.due.Store(!done); done {
+	if vs.due.Store(!done || vs.partly); done {
 		vs.remember(nil)
 	}
 }
@@ -268,6 +277,11 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	if err == nil && at == to && !purge {
 		return nil
 	}
+	if err == nil && vs.most > 0 && !purge && at.LSN < to.LSN {
+		if part, perr := vs.engine.Log().Past().After(ctx, at, to, vs.most); perr == nil && part != to {
+			to, vs.partly = part, true
+		}
+	}
 	if err == nil && at != to {
 		err = vs.engine.Between(ctx, at, to, func(e *wal.Entry) error { return v.Apply(ctx, nil, e) })
 	}
@@ -278,6 +292,7 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		if vfs.IsStarved(err) || vfs.IsDiskFull(err) || ctx.Err() != nil {
 			return err
 		}
+		to, _ = view.MarkOf(set)
 		if !errors.Is(err, fs.ErrNotExist) {
 			vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		}
@@ -288,6 +303,7 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
 		vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		if err = again(ctx, v, f, set, purge); err == nil {
+			to, _ = view.MarkOf(set)
 			err = v.Save(f, to)
 		}
 	}

@@ -103,6 +103,43 @@ func TestCloseLeavesWords(t *testing.T) {
 	finds(t, st, manyWords/2)
 }
 
+// TestCloseGoesOnWithWords: a process that has left the words of many changes is followed by short ones without a
+// background, each of which writes one memory. None makes all of the words; each goes on where the one before ended.
+func TestCloseGoesOnWithWords(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := fixture.Open(t, dir, nil)
+	putWords(t, st, 3*manyWords)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	was, processes := wordsAt(t, dir), 0
+	for to := uint64(0); was != to; processes++ {
+		st = fixture.Open(t, dir, &varve.Options{NoBackground: true})
+		if _, err := st.Put(t.Context(), varve.Memory{ID: fmt.Sprint("p", processes), Content: "one more"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		at := wordsAt(t, dir)
+		if at <= was {
+			t.Fatalf("process %d has made the words from %d to %d", processes, was, at)
+		}
+		was, to = at, storetest.Inner(st).Engine.Log().Spilled()
+	}
+	if processes < 2 || processes > 5 {
+		t.Errorf("%d processes have made the words", processes)
+	}
+	st = fixture.Open(t, dir, &varve.Options{NoBackground: true})
+	for i := range 6 {
+		finds(t, st, i*manyWords/2)
+	}
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
 // The Close of a process without a background leaves no words: the next process may have none either.
 func TestCloseMakesWords(t *testing.T) {
 	t.Parallel()

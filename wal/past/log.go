@@ -81,6 +81,28 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
+// After returns the first position behind at least n entries of [from, to) at which a batch ends, or to itself if there
+// is none before it.
+func (p *Log) After(ctx context.Context, from, to Mark, n int) (at Mark, err error) {
+	err = p.walk(ctx, from, to.LSN, func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil {
+			return true // a reader of the entries finds the same
+		}
+		if h.Kind >= KindUser {
+			n--
+		}
+		if n <= 0 && !h.More() {
+			at = Mark{LSN: h.End(), Sum: h.Follow(payload)}
+			return false
+		}
+		return true
+	})
+	if errors.Is(err, errStop) {
+		return at, nil
+	}
+	return to, err
+}
+
 // Erased reports whether a purge has erased a frame in the part [from, to) of the log.
 func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err error) {
 	if from.LSN >= to {
