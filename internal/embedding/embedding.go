@@ -201,7 +201,22 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 	for i := range list {
 		list[i] = slices.Clone(list[i])
 	}
-	return list, nil
+	return list, em.fit(ctx, list)
+}
+
+// fit cuts or pads vectors to the dimension of the store's, if the embedder's may have another.
+func (em *Embedding) fit(ctx context.Context, vecs [][]float32) error {
+	if !em.config.Fit {
+		return nil
+	}
+	dim, _, err := em.vectors.Dimension(ctx)
+	if err != nil || dim == 0 {
+		return err
+	}
+	for i, v := range vecs {
+		vecs[i] = commit.Fit(v, dim)
+	}
+	return nil
 }
 
 // callEmbedder calls the embedder. It returns when the embedder answers, ctx ends, limit passes, or the store closes,

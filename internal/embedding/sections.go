@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/view/meanings"
 	"github.com/varve-db/varve/memstore"
 )
@@ -147,7 +146,7 @@ func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 		return s.failed(ctx, list, how, err)
 	}
 	s.most = min(2*s.most, em.config.Batch)
-	if err := s.fit(ctx, vecs); err != nil {
+	if err := s.em.fit(ctx, vecs); err != nil {
 		return 0, false, err
 	}
 	add := make([]meanings.Vector, len(list))
@@ -193,21 +192,6 @@ func (s *sectioner) failed(ctx context.Context, list []meanings.Text, how *maker
 		s.why = why
 	}
 	return 0, true, nil
-}
-
-// fit cuts or pads vectors to the dimension of the store's, if the embedder's may have another.
-func (s *sectioner) fit(ctx context.Context, vecs [][]float32) error {
-	if !s.em.config.Fit {
-		return nil
-	}
-	dim, _, err := s.em.vectors.Dimension(ctx)
-	if err != nil || dim == 0 {
-		return err
-	}
-	for i, v := range vecs {
-		vecs[i] = commit.Fit(v, dim)
-	}
-	return nil
 }
 
 // errUnnamed is the error for a model that another process is naming.

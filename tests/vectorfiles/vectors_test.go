@@ -171,6 +171,30 @@ func TestSearchVector(t *testing.T) {
 	}
 }
 
+// TestEmbedFits: with VectorFit, what the embedder returns for a text to search by has the dimension of the store's
+// vectors.
+func TestEmbedFits(t *testing.T) {
+	t.Parallel()
+	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true, VectorFit: true, EmbedModel: "wide",
+		Embed: func(_ context.Context, texts []string) (list [][]float32, err error) {
+			for range texts {
+				list = append(list, []float32{1, 2, 3, 4, 5})
+			}
+			return list, nil
+		}})
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "first", Embedding: []float32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := st.Vectors().Embed(t.Context(), []string{"one", "two"})
+	if err != nil || len(list) != 2 || !slices.Equal(list[0], []float32{1, 2, 3}) {
+		t.Fatal(list, err)
+	}
+	hits, err := st.Search(t.Context(), varve.Query{Vector: list[1]})
+	if err != nil || len(hits) != 1 || hits[0].ID != "first" {
+		t.Error(hits, err)
+	}
+}
+
 // TestDimension: the first vector fixes the dimension, whichever caller brings it, and a vector that
 // does not fit is refused with both numbers, or is made to fit, which is reported. FAILURES 45: vectors
 // of a wrong dimension padded or cut silently.
