@@ -172,7 +172,9 @@ func (m *Meanings) Reset(ctx context.Context, set *index.Set) error {
 			}
 			v, _ = m.eng.FromLog(ctx, k, path, line.Version) // else it has no sections
 		}
-		m.put(path, line.Version, v.Doc)
+		if err := m.put(path, line.Version, v.Doc); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -203,19 +205,21 @@ func (m *Meanings) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error 
 	if err != nil {
 		doc = nil // it has no sections
 	}
-	m.put(path, e.LSN, doc)
-	return nil
+	return m.put(path, e.LSN, doc)
 }
 
 // put replaces the sections of a note by those of a version. Texts that the note had before keep their vectors.
-func (m *Meanings) put(path string, lsn uint64, doc []byte) {
+func (m *Meanings) put(path string, lsn uint64, doc []byte) error {
 	list := note.Sections(doc)
 	now := sections{lsn: lsn, hashes: make([]Hash, len(list))}
 	for i := range list {
 		now.hashes[i] = hashOf(TextOf(doc, &list[i]))
 	}
-	m.drop(path)
-	m.set(path, now)
+	return vfs.Guard(func() error { // it looks into mapped files
+		m.drop(path)
+		m.set(path, now)
+		return nil
+	})
 }
 
 func (m *Meanings) set(path string, now sections) {

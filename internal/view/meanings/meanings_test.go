@@ -1,9 +1,17 @@
 package meanings
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 )
 
 // bare returns a view that belongs to no store.
@@ -67,5 +75,30 @@ func TestQueueIsShort(t *testing.T) {
 	want := []Hash{hashOf("first"), hashOf("second"), hashOf("same"), hashOf("text 19999")}
 	if !slices.Equal(m.queue, want) {
 		t.Errorf("%d texts are queued, not the four in their order", len(m.queue))
+	}
+}
+
+// TestPutBesideACutFile: another program cuts a mapped file of the view, in which a text is looked for.
+func TestPutBesideACutFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a mapped file cannot be cut")
+	}
+	f := &view.Folder{FS: vfs.OS(), Path: t.TempDir()}
+	const n = 1 << 12
+	if err := os.WriteFile(filepath.Join(f.Path, "a"), make([]byte, n*hashBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := f.Map("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mapped.Close()
+	if err := os.Truncate(filepath.Join(f.Path, "a"), 1); err != nil {
+		t.Fatal(err)
+	}
+	m := bare()
+	m.segs = []*segment{{listing: listing{Vectors: n}, m: mapped, hashes: mapped.Bytes(), dim: 1}}
+	if err := m.put("a.md", 1, []byte("# Title\n\ntext")); !errors.Is(err, errs.ErrCorrupt) {
+		t.Error(err)
 	}
 }
