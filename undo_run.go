@@ -162,13 +162,14 @@ func planOf(p *undo.Plan) *UndoPlan {
 	for _, c := range p.Conflicts {
 		has[[2]string{c.Kind, c.ID}] = true
 	}
-	// The sidecar of a note is part of the note: it is named only where the note itself is not.
+	// A companion is part of its document: it is named only where the document itself is not.
 	named := func(noun, id string) (string, bool) {
-		if noun != kind.Notes.Noun {
-			return id, true
+		for _, k := range kind.Kinds {
+			if of, companion := k.Document(id); k.Noun == noun && companion {
+				return of, !has[[2]string{noun, of}]
+			}
 		}
-		path, sidecar := kind.Notes.Document(id)
-		return path, !sidecar || !has[[2]string{noun, path}]
+		return id, true
 	}
 	for _, c := range p.Changes {
 		if id, ok := named(c.Kind, c.ID); ok {

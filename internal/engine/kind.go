@@ -11,7 +11,6 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/kind"
-	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/working"
@@ -61,7 +60,7 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 			},
 			parseNew: func(data []byte, id string) (Parsed, error) {
 				memory, group := limits()
-				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group, Note: note.MostBytes},
+				return k.Decode(data, kind.DecodeOptions{Limits: kind.Limits{Memory: memory, Assembly: group, Note: k.MostBytes},
 					Location: zone, ID: id})
 			},
 		})
