@@ -11,7 +11,8 @@ import (
 )
 
 // TestStoresOfOthers: a store that another user has put into the folder of the stores is not served, neither found nor
-// after an exchange; nothing is written into it. Those of the user whose folder it is are served. Only root can show it.
+// after an exchange; nothing is written into it. Those of the user whose folder it is are served. Only root can show
+// it.
 func TestStoresOfOthers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
