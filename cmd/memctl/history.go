@@ -136,11 +136,11 @@ func versionItem(v *varve.Version) cli.Item {
 	}
 	if v.Redacted {
 		size, hash = "redacted", v.RedactedAt.Format("2006-01-02T15:04:05Z")
-		if by := writtenBy(&v.RedactedBy, ""); by != "" {
+		if by := cli.WrittenBy(&v.RedactedBy, ""); by != "" {
 			hash += " by " + by
 		}
 	}
-	by := writtenBy(&v.Writer, v.Cause)
+	by := cli.WrittenBy(&v.Writer, v.Cause)
 	return cli.Item{
 		ID: v.ID + "@" + number, JSON: d,
 		Text:  func() string { return strings.Join([]string{number, at, size, hash, by}, "\t") },

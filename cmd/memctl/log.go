@@ -180,7 +180,7 @@ func addCommit(ctx context.Context, a *cli.App, l *cli.List, c *varve.Commit) er
 			what += " (" + ch.Cause + ")"
 		}
 		cells := []string{strconv.FormatUint(ch.LSN, 10), c.Time.UTC().Format("2006-01-02T15:04:05.000000Z"),
-			writtenBy(&c.Writer, ""), what, ch.Kind, cli.PrintableID(ch.ID)}
+			cli.WrittenBy(&c.Writer, ""), what, ch.Kind, cli.PrintableID(ch.ID)}
 		err := l.Add(ctx, cli.Item{ID: ch.ID, Text: func() string { return strings.Join(cells, "\t") },
 			Cells: func() []string { return cells }})
 		if err != nil {

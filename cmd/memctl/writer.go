@@ -20,22 +20,6 @@ func writerItem(w *varve.Writer) *varve.Writer {
 	return w
 }
 
-// writtenBy returns a writer as text for a list: its number and name, and the cause if the store made the
-// change by itself.
-func writtenBy(w *varve.Writer, cause string) string {
-	by := varve.UnknownWriter
-	switch {
-	case w.Number != 0 && w.Since == 0: // the entry that describes the writer is lost
-		by = fmt.Sprintf("%d", w.Number)
-	case w.Number != 0:
-		by = fmt.Sprintf("%d %s", w.Number, w.Name())
-	}
-	if cause != "" {
-		by += " (" + cause + ")"
-	}
-	return by
-}
-
 // writersShown is the maximum number of names of writers that a message lists.
 const writersShown = 10
 

@@ -164,13 +164,14 @@ func logCommand(a *cli.App) *cobra.Command {
 		Short:   "List the versions of a note",
 		Long: `List the versions of a note that the log and the archive still have, oldest first, also those from before
 it was renamed, and those of a deleted note: on a terminal as a table, otherwise one per line with version, time (UTC),
-size, hash and path, separated by tabs.`,
+size, hash, path and who wrote it, separated by tabs; (edited) is an edit of the file.`,
 		Example: "  memctl note log travel/rome.md",
 		Args:    cli.Exactly(1, "the path of a note"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
 			a.Document.Member("path", args[0])
 			l := a.List("versions", nil, cli.Column{Name: "VERSION", Right: true}, cli.Column{Name: "TIME"},
-				cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"}, cli.Column{Name: "PATH"})
+				cli.Column{Name: "SIZE", Right: true}, cli.Column{Name: "HASH"}, cli.Column{Name: "PATH"},
+				cli.Column{Name: "BY"})
 			for v, err := range st.Notes().History(ctx, args[0]) {
 				if err != nil {
 					return about(err)
@@ -198,7 +199,7 @@ func versionItem(v *varve.Version) cli.Item {
 		d.Hash = fmt.Sprintf("%x", v.ContentHash)
 	}
 	cells := []string{strconv.FormatUint(v.LSN, 10), v.Time.Format("2006-01-02T15:04:05.000000Z"), size, hash,
-		cli.PrintableID(v.ID)}
+		cli.PrintableID(v.ID), cli.Printable(cli.WrittenBy(&v.Writer, v.Cause))}
 	return cli.Item{ID: v.ID + "@" + cells[0], JSON: d,
 		Text:  func() string { return strings.Join(cells, "\t") },
 		Cells: func() []string { return cells }}

@@ -293,7 +293,7 @@ func showState(a *cli.App, s State) {
 	if n := s.Notes; n != nil {
 		line("notes", "%d, %s", n.Count, cli.Size(n.Bytes))
 		if n.Left != nil {
-			line("no notes", "%s: left as they are, without history", n.Left.text())
+			line("not notes", "%s, without history", n.Left.text())
 		}
 	}
 	if s.Scopes > 0 {
