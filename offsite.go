@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/remote/dir"
 	"github.com/varve-db/varve/remote/sender"
+	"github.com/varve-db/varve/wal"
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
@@ -126,7 +128,7 @@ func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
 func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	p := of.st.inner.Places()
 	switch now, err := p.Load(ctx); {
-	case err == nil && now.URL == url && !now.Clone:
+	case err == nil && now.URL == url && !now.Clone && !now.Ending:
 		return of.Send(ctx, r) // which tells if another machine has taken the copy meanwhile
 	case err == nil:
 		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
@@ -200,13 +202,38 @@ func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
 	return of.sendNow(ctx, r)
 }
 
-// Remove forgets the copy. What is there stays.
+// Remove forgets the copy, and that the archive keeps the log for it. What the copy has stays. If another process
+// sends and does not end within Options.LockWait, the error matches ErrLocked, nothing is sent any more, and Remove
+// can be repeated.
 func (of Offsite) Remove(ctx context.Context) error {
 	p := of.st.inner.Places()
-	if _, err := p.Load(ctx); errors.Is(err, errs.ErrNotFound) {
+	log := of.st.inner.Engine.Log().Past()
+	pl, err := p.Load(ctx)
+	if errors.Is(err, errs.ErrNotFound) {
+		_, ok, _ := log.Sent(of.st.inner.Engine.Log().Durable())
+		if !ok {
+			return err
+		}
+	}
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrInvalid) &&
+		!errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	return p.Remove()
+	if err == nil && !pl.Ending {
+		pl.Ending = true
+		if err := p.Save(pl); err != nil {
+			return err
+		}
+	}
+	unlock, err := of.following(ctx)
+	if err == nil {
+		defer unlock()
+		err = log.ForgetSent()
+	}
+	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	return p.Remove() // a store that this user cannot write has no archive that he could prune
 }
 
 // Behind reports the position up to which a remote has the log of the store, and how many bytes of log it lacks.
@@ -255,50 +282,10 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 		return err
 	}
 	defer unlock()
-	p, e, log := st.inner.Places(), st.inner.Engine.Env(), st.inner.Engine.Log()
-	head, err := r.Head(ctx)
-	switch {
-	case err != nil:
-		return err
-	case head.Number == 0:
-		return fmt.Errorf("%s: %w: the place is empty → memctl remote add %s", r.Place(), remote.ErrNoRemote, url)
-	case uuid.UUID(head.Geometry.UUID) != p.Store:
-		return &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}
-	}
-	err = log.Past().Continues(ctx, walpast.ID{Store: p.Store, Epoch: head.Log}, head.At)
-	if err == nil && head.At.LSN > log.Durable() { // so far behind that the log has nothing to compare with
-		err = walpast.ErrBegunAgain
-	}
-	if errors.Is(err, walpast.ErrBegunAgain) && discard {
-		err = nil
-	}
-	if errors.Is(err, walpast.ErrBegunAgain) {
-		return &AheadError{Place: r.Place(), Copy: head.At.LSN, Durable: log.Durable()}
-	}
-	if err != nil {
+	if err := of.take(ctx, r, url, discard); err != nil {
 		return err
 	}
-	id, err := log.Past().ID()
-	if err != nil {
-		return err
-	}
-	machine, merr := e.UUID()
-	request, rerr := e.UUID()
-	if err := errors.Join(merr, rerr); err != nil {
-		return err
-	}
-	if err := p.Remove(); err != nil {
-		return err
-	}
-	b := sender.Binding{Format: 1, Store: p.Store, Remote: r.ID(), Machine: machine, Epoch: head.Epoch,
-		Log: min(head.Log, id.Epoch), Request: request}
-	b.Snapshot.Now = true
-	if err := p.Keeper().Save(ctx, b); err != nil {
-		return err
-	}
-	if err := of.sendNow(ctx, r); err != nil {
-		return err
-	}
+	p, e := st.inner.Places(), st.inner.Engine.Env()
 	if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC()}); err != nil {
 		return err
 	}
@@ -310,6 +297,102 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 		return err
 	}
 	return of.register(ctx, r)
+}
+
+// takes is how often Take looks at a copy to which another machine still sends.
+const takes = 4
+
+// take begins an epoch of the store at a remote. The place is recorded first, so that an attempt that fails can be
+// repeated without a URL. If the store may not take the copy, the place and the binding are as before.
+func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard bool) (err error) {
+	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+	before, err := p.Copy()
+	if err != nil {
+		return err
+	}
+	bound := false
+	for range takes {
+		b, err := of.looked(ctx, r, url, discard)
+		if err != nil {
+			if bound { // nothing was superseded: the entry that was to be followed is no longer the newest one
+				err = errors.Join(err, before.Restore())
+			}
+			return err
+		}
+		_, cerr := e.FS.Stat(filepath.Join(e.Dir, filepath.FromSlash(places.Cloned)))
+		if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC(), Clone: cerr == nil}); err != nil {
+			return err
+		}
+		if err := p.Keeper().Save(ctx, b); err != nil {
+			return errors.Join(err, before.Restore())
+		}
+		bound = true
+		// No copy needs what the log had before: the new epoch begins with a snapshot.
+		if err := of.st.inner.Engine.Log().Past().ForgetSent(); err != nil {
+			return err
+		}
+		overtaken := (*sender.OvertakenError)(nil)
+		if err = of.sendNow(ctx, r); !errors.As(err, &overtaken) {
+			return err
+		}
+	}
+	return errors.Join(err, before.Restore())
+}
+
+// looked looks at the newest entry of a remote and returns the binding that supersedes exactly that entry.
+func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, discard bool) (b sender.Binding, err error) {
+	p, e, log := of.st.inner.Places(), of.st.inner.Engine.Env(), of.st.inner.Engine.Log()
+	head, err := r.Head(ctx)
+	follows := sender.Seen{Number: head.Number, Epoch: head.Epoch, At: head.At}
+	if errors.Is(err, errs.ErrCorrupt) && head.Number > 0 {
+		if !discard {
+			return b, fmt.Errorf("the newest entry of the copy is damaged, and what it has is unknown → memctl clone makes "+
+				"a store of what can be read; remote take --discard begins the copy again: %w", err)
+		}
+		follows = sender.Seen{Number: head.Number}
+		head, err = beforeDamage(ctx, r, head.Number)
+	}
+	switch {
+	case err != nil:
+		return b, err
+	case head.Number == 0:
+		return b, fmt.Errorf("%s: %w: the place is empty → memctl remote add %s", r.Place(), remote.ErrNoRemote, url)
+	case uuid.UUID(head.Geometry.UUID) != p.Store:
+		return b, &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}
+	}
+	err = log.Past().Continues(ctx, walpast.ID{Store: p.Store, Epoch: head.Log}, head.At)
+	if err == nil && head.At.LSN > log.Durable() { // so far behind that the log has nothing to compare with
+		err = walpast.ErrBegunAgain
+	}
+	if errors.Is(err, walpast.ErrBegunAgain) && discard {
+		err = nil
+	}
+	if errors.Is(err, walpast.ErrBegunAgain) {
+		return b, &AheadError{Place: r.Place(), Copy: head.At.LSN, Durable: log.Durable()}
+	}
+	if err != nil {
+		return b, err
+	}
+	id, err := log.Past().ID()
+	if err != nil {
+		return b, err
+	}
+	machine, merr := e.UUID()
+	request, rerr := e.UUID()
+	b = sender.Binding{Format: 1, Store: p.Store, Remote: r.ID(), Machine: machine, Epoch: head.Epoch,
+		Log: min(head.Log, id.Epoch), Request: request, Follows: follows}
+	b.Snapshot.Now = true
+	return b, errors.Join(merr, rerr)
+}
+
+// beforeDamage returns what is known of a remote whose newest entry, with the number, is damaged.
+func beforeDamage(ctx context.Context, r remote.Remote, number uint64) (head remote.Position, err error) {
+	list, err := r.Epochs(ctx)
+	if len(list) > 0 {
+		last := &list[len(list)-1]
+		head = remote.Position{Number: number, Epoch: last.Number, Geometry: last.Geometry, Log: last.Log, At: last.To}
+	}
+	return head, err
 }
 
 // CloneOptions are the settings of Clone.
@@ -469,12 +552,16 @@ func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
 		h.Follows, h.LastErr = true, err.Error()
 		return
 	}
-	if pl.Clone {
+	if !pl.Sends() {
 		return
 	}
 	h.Follows, h.Place = true, pl.URL
-	h.Sending, _ = st.inner.Engine.Log().Processes().Followed()
+	log := st.inner.Engine.Log()
+	followed, _ := log.Processes().Followed()
 	if s, ok := p.Status(); ok {
+		h.Sending = followed && s.Sending && slices.ContainsFunc(log.Processes().All(), func(a wal.Attached) bool {
+			return a.PID == s.PID
+		})
 		h.LastErr, h.stopped = s.Error, s.Stopped
 		if s.Success != nil {
 			h.Success = *s.Success
@@ -482,5 +569,8 @@ func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
 	}
 	if o := st.inner.Offsite; o != nil && h.LastErr == "" && o.Err() != nil {
 		h.LastErr = o.Err().Error()
+	}
+	if followed && !h.Sending && h.LastErr == "" {
+		h.LastErr = "another process sends the log of this store, to the place of another user"
 	}
 }

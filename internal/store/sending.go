@@ -13,7 +13,7 @@ import (
 // Places returns the places of the store's copy in the folder of the user's state.
 func (st *Store) Places() *offsite.Places {
 	e := st.Engine.Env()
-	return &offsite.Places{FS: e.System.FS, State: e.StateDir, Folder: e.Dir, Store: uuid.UUID(st.Engine.Log().UUID())}
+	return &offsite.Places{FS: e.System.FS, State: e.StateDir, Dir: e.Dir, Store: uuid.UUID(st.Engine.Log().UUID())}
 }
 
 // SentSource returns the store as the source of a sender.

@@ -18,3 +18,12 @@ func FolderGiven(name string) string {
 	}
 	return real
 }
+
+// WithoutLinks returns the path of a folder without symbolic links, or the name itself if the folder cannot be found.
+func WithoutLinks(name string) string {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return name
+	}
+	return real
+}

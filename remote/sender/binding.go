@@ -14,7 +14,9 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // Binding is what a sender remembers about its remote.
@@ -27,6 +29,10 @@ type Binding struct {
 	Log     uint64    `json:"log"`     // epoch of the store's log that is sent in Epoch
 	Request uuid.UUID `json:"request"` // of the Begin whose answer is not recorded; zero: none
 
+	// Follows is the newest entry of a copy that its user has decided to supersede. The epoch begins only after that
+	// entry: if another machine has sent since, Round returns *OvertakenError. Zero if nothing is superseded.
+	Follows Seen `json:"follows,omitzero"`
+
 	Snapshot Due `json:"snapshot"` // whether the next snapshot is due, and where the last one was begun
 }
 
@@ -36,6 +42,18 @@ type Due struct {
 	Erase bool        `json:"erase,omitempty"` // a purge: all before that one is removed; without Now it is saved
 	At    segment.LSN `json:"at,omitempty"`    // position at which the last one was begun
 	Time  time.Time   `json:"time"`            // time at which it was begun
+}
+
+// Seen identifies the newest entry of a remote at the time when it was looked at.
+type Seen struct {
+	Number uint64    `json:"number"`
+	Epoch  uint64    `json:"epoch,omitempty"`
+	At     past.Mark `json:"at,omitzero"` // zero: the entry is damaged, and only its number is known
+}
+
+// is reports whether an entry is the one that was seen.
+func (s Seen) is(head *remote.Position) bool {
+	return s.Number == head.Number && (s.At.LSN == 0 || s.At == head.At && s.Epoch == head.Epoch)
 }
 
 // bindingFormat is the format of a Binding in a file.

@@ -34,7 +34,10 @@
 //   - the remote has entries in this sender's epoch that the log does not have: a second sender with the same binding
 //     (a cloned machine), or this machine was reset to an earlier state (DivergedError); the latter, too, if the log
 //     has not yet ended as often as the one that was sent;
-//   - the remote has lost its entries, or the place has another remote (LostError).
+//   - the newest entry is damaged, and may be the beginning of another machine's epoch (DamagedHeadError);
+//   - the user has decided to supersede the newest entry (Binding.Follows), and another machine has sent since
+//     (OvertakenError);
+//   - the remote has lost its entries, or the place has another remote (LostError): another disk may be mounted there.
 //
 // Every other error is temporary: the next round tries again. Maintain looks for the same before it makes a snapshot,
 // when that is saved, and before it removes anything, and then saves and removes nothing.

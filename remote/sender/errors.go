@@ -68,3 +68,37 @@ func (e *LostError) Error() string {
 
 // Unwrap makes the error match ErrStopped.
 func (e *LostError) Unwrap() error { return ErrStopped }
+
+// OvertakenError reports that the newest entry of the remote is no longer the one that the user of this sender has
+// decided to supersede (Binding.Follows): another machine has sent since. Nothing was superseded. It matches
+// ErrStopped.
+type OvertakenError struct {
+	Place string
+	Seen  Seen
+	Head  remote.Position
+}
+
+// Error returns the message, in one line.
+func (e *OvertakenError) Error() string {
+	return fmt.Sprintf("%s: %v: another machine has sent to the copy since it was looked at (entry %d, then %d) -> take "+
+		"the copy again", e.Place, ErrStopped, e.Seen.Number, e.Head.Number)
+}
+
+// Unwrap makes the error match ErrStopped.
+func (e *OvertakenError) Unwrap() error { return ErrStopped }
+
+// DamagedHeadError reports that the newest entry of the remote is damaged and may be one of another machine. It matches
+// ErrStopped and errs.ErrCorrupt.
+type DamagedHeadError struct {
+	Place string
+	Err   error
+}
+
+// Error returns the message, in one line.
+func (e *DamagedHeadError) Error() string {
+	return fmt.Sprintf("%s: %v: the newest entry of the copy is damaged and may be of another machine: %v -> if no other "+
+		"machine sends to the copy, take it with --discard", e.Place, ErrStopped, e.Err)
+}
+
+// Unwrap makes the error match ErrStopped, and the damage.
+func (e *DamagedHeadError) Unwrap() []error { return []error{ErrStopped, e.Err} }

@@ -197,6 +197,7 @@ func (s *Sender) attempt(ctx context.Context) error {
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: has}
 	}
 	head, err := s.remote.Head(ctx)
+	damage := err
 	damaged := errors.Is(err, errs.ErrCorrupt) && head.Number > 0
 	if err != nil && !damaged {
 		return err
@@ -208,6 +209,9 @@ func (s *Sender) attempt(ctx context.Context) error {
 	}
 	if damaged {
 		if head, err = s.beforeDamage(ctx, head.Number); err != nil {
+			return err
+		}
+		if err := s.ownDamage(b, head, damage); err != nil {
 			return err
 		}
 	}
@@ -267,10 +271,24 @@ func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.P
 	return head, err
 }
 
+// ownDamage returns nil if the damaged newest entry is one of this sender, or one that its user has decided to
+// supersede: the entries before it then end before the position that this sender knows to be sent. Otherwise another
+// machine may have begun an epoch with that entry, and the error is a *DamagedHeadError.
+func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error {
+	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the mark counts though the copy cannot continue there
+	if b.Follows != (Seen{}) || head.Epoch == b.Epoch && ok && head.At.LSN < sent.Mark.LSN {
+		return nil
+	}
+	return &DamagedHeadError{Place: s.remote.Place(), Err: damage}
+}
+
 // mayFollow returns an error if the newest entry shows that this sender must not add another one.
 func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	store := uuid.UUID(head.Geometry.UUID)
+	begun := b.Request != uuid.Nil && head.Request == b.Request // by a request of this sender
 	switch {
+	case b.Follows != (Seen{}) && !begun && !b.Follows.is(&head):
+		return &OvertakenError{Place: s.remote.Place(), Seen: b.Follows, Head: head}
 	case head.Number == 0 && b.Epoch > 0:
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: b.Remote}
 	case head.Number == 0:
@@ -278,7 +296,7 @@ func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	case store != b.Store:
 		return fmt.Errorf("%w: %w", ErrStopped,
 			&remote.OtherStoreError{Place: s.remote.Place(), Has: store, Want: b.Store})
-	case head.Epoch > b.Epoch && (b.Request == uuid.Nil || head.Request != b.Request):
+	case head.Epoch > b.Epoch && !begun:
 		return &TakenError{Place: s.remote.Place(), Epoch: b.Epoch, Head: head}
 	case head.Epoch < b.Epoch:
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: b.Remote}
@@ -337,7 +355,7 @@ func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	erase := b.Epoch > 0 && s.purged(s.source.Past(), b.Log)
 	s.known = past.Mark{}
 	return errors.Join(errAgain, s.rebind(ctx, func(b *Binding) {
-		b.Epoch, b.Log, b.Request = epoch, log, uuid.Nil
+		b.Epoch, b.Log, b.Request, b.Follows = epoch, log, uuid.Nil, Seen{}
 		b.Snapshot.Now, b.Snapshot.Erase = true, b.Snapshot.Erase || erase
 	}))
 }

@@ -855,10 +855,7 @@ func TestDamagedCopy(t *testing.T) {
 	must(t, s.Maintain(ctx))
 	l.grow(3)
 	must(t, s.Round(ctx))
-	f, err := process.OpenFile(fmt.Sprintf("/copy/log/%013d/%016d", 0, remotetest.Head(t, r).Number), os.O_RDWR, 0)
-	must(t, err)
-	_, err = f.WriteAt([]byte("damage"), 30)
-	must(t, errors.Join(err, f.Close()))
+	damaged(t, process, r)
 	l.grow(1)
 	must(t, s.Round(ctx))
 	must(t, s.Maintain(ctx))
@@ -980,5 +977,78 @@ func TestBind(t *testing.T) {
 	k.b.Store = uuid.UUID{5}
 	if _, err := sender.New(t.Context(), r, l, k, options(l)); !errors.As(err, &other) {
 		t.Error(err)
+	}
+}
+
+// damaged damages the newest entry of a remote in a folder.
+func damaged(t *testing.T, process vfs.FS, r remote.Remote) {
+	t.Helper()
+	f, err := process.OpenFile(fmt.Sprintf("/copy/log/%013d/%016d", 0, remotetest.Head(t, r).Number), os.O_RDWR, 0)
+	must(t, err)
+	_, err = f.WriteAt([]byte("damage"), 30)
+	must(t, errors.Join(err, f.Close()))
+}
+
+// A damaged newest entry that may be the beginning of another machine's epoch is superseded only if the user decides
+// so.
+func TestDamagedEntryOfAnother(t *testing.T) {
+	t.Parallel()
+	process := crash.New().Process("store")
+	l, r := newLocal(t, process, 1), place(t, process)
+	k := bind(t, r, l)
+	s := start(t, r, l, k)
+	must(t, s.Round(t.Context()))
+	l.grow(3)
+	must(t, s.Round(t.Context()))
+	a := l.log.Anchor(t, remotetest.Head(t, r))
+	a.At = l.log.End
+	_, err := r.Begin(t.Context(), a)
+	must(t, err)
+	number := remotetest.Head(t, r).Number
+	damaged(t, process, r)
+	l.grow(1)
+	unknown := (*sender.DamagedHeadError)(nil)
+	if err := s.Round(t.Context()); !errors.As(err, &unknown) || !errors.Is(err, sender.ErrStopped) {
+		t.Fatal(err)
+	}
+	k.b.Follows, k.b.Request = sender.Seen{Number: number}, remotetest.NewID(t)
+	s = start(t, r, l, k)
+	must(t, s.Round(t.Context()))
+	must(t, s.Maintain(t.Context()))
+	h := remotetest.Head(t, r)
+	if h.At != l.log.End || h.Epoch < 3 || k.b.Follows != (sender.Seen{}) {
+		t.Error(h, k.b)
+	}
+	l.restorable(r, h)
+}
+
+// An epoch that supersedes the newest entry as it was looked at is not begun when that entry is no longer the newest.
+func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	process := crash.New().Process("store")
+	l, r := newLocal(t, process, 1), place(t, process)
+	k := bind(t, r, l)
+	s := start(t, r, l, k)
+	must(t, s.Round(t.Context()))
+	seen := remotetest.Head(t, r)
+	taker := &memory{b: k.b}
+	taker.b.Follows = sender.Seen{Number: seen.Number, Epoch: seen.Epoch, At: seen.At}
+	taker.b.Request = remotetest.NewID(t)
+	l.grow(3)
+	must(t, s.Round(t.Context()))
+	before := contents(t, r)
+	var overtaken *sender.OvertakenError
+	err := start(t, r, l, taker).Round(t.Context())
+	if !errors.As(err, &overtaken) || !errors.Is(err, sender.ErrStopped) {
+		t.Fatal(err)
+	}
+	if now := contents(t, r); now != before {
+		t.Fatalf("superseded: %s, before: %s", now, before)
+	}
+	head := remotetest.Head(t, r)
+	taker.b.Follows = sender.Seen{Number: head.Number, Epoch: head.Epoch, At: head.At}
+	must(t, start(t, r, l, taker).Round(t.Context()))
+	if h := remotetest.Head(t, r); h.Epoch != head.Epoch+1 || taker.b.Follows != (sender.Seen{}) {
+		t.Fatal(h, taker.b)
 	}
 }

@@ -20,8 +20,11 @@ type Opener func(ctx context.Context, url string) (remote.Remote, error)
 type Host struct {
 	c HostConfig
 
-	mu  sync.Mutex
-	err error // why this process does not send; nil if it sends or another one does
+	mu     sync.Mutex
+	err    error  // why this process does not send; nil if it sends or another one does
+	logged string // the last warning, which is not repeated
+
+	recorded Status // as it was written last; used by one goroutine at a time
 }
 
 // HostConfig has the parts of a Host.
@@ -54,9 +57,23 @@ func (h *Host) note(err error) {
 	h.mu.Lock()
 	was := h.err
 	h.err = err
+	if err == nil {
+		h.logged = ""
+	}
 	h.mu.Unlock()
 	if (was == nil) != (err == nil) {
 		h.c.Changed(err)
+	}
+}
+
+// warn logs why this process does not send, once for each reason.
+func (h *Host) warn(err error) {
+	h.mu.Lock()
+	was := h.logged
+	h.logged = err.Error()
+	h.mu.Unlock()
+	if was != err.Error() {
+		h.c.Logger.Warn("the log is not sent to its copy", "err", err)
 	}
 }
 
@@ -67,7 +84,7 @@ const mostPause = time.Minute
 func (h *Host) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		place, err := h.c.Places.Load(ctx)
-		if errors.Is(err, errs.ErrNotFound) || err == nil && place.Clone {
+		if errors.Is(err, errs.ErrNotFound) || err == nil && !place.Sends() {
 			h.note(nil)
 			if h.sleep(ctx, h.c.Every) != nil {
 				return
@@ -82,7 +99,7 @@ func (h *Host) Run(ctx context.Context) {
 		}
 		h.note(err)
 		if err != nil {
-			h.c.Logger.Warn("the log is not sent to its copy", "err", err)
+			h.warn(err)
 			h.waitForChange(ctx, place, err)
 		}
 	}
@@ -90,9 +107,11 @@ func (h *Host) Run(ctx context.Context) {
 
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
-// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most mostPause.
+// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most mostPause. A
+// place that has another copy, or none, may have its own again: another disk may be mounted there for a while.
 func (h *Host) waitForChange(ctx context.Context, place Place, why error) {
-	stopped := errors.Is(why, sender.ErrStopped)
+	lost := (*sender.LostError)(nil)
+	stopped := errors.Is(why, sender.ErrStopped) && !errors.As(why, &lost)
 	for waited := time.Duration(0); stopped || waited < mostPause; waited += h.c.Every {
 		if h.sleep(ctx, h.c.Every) != nil {
 			return
@@ -132,11 +151,14 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 			now := s
 			mu.Unlock()
 			if now != nil {
-				h.record(now)
+				h.record(now, true)
 			}
 		}
 	})
-	h.note(nil)
+	h.recorded = Status{} // another process may have recorded its own since
+	if sends, err := src.s.Log.Processes().Followed(); err == nil && sends {
+		h.note(nil)
+	}
 	lock, err := src.s.Log.Processes().Follow(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -155,26 +177,52 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	mu.Lock()
 	s = made
 	mu.Unlock()
+	h.record(s, true)
 	err = s.Run(ctx)
-	h.record(s)
+	cancel()
+	watching.Wait()
+	h.record(s, false)
+	if taken := (*sender.TakenError)(nil); errors.As(err, &taken) {
+		err = errors.Join(err, src.Past().ForgetSent()) // another machine's copy does not need the log of this one
+	}
 	if ctx.Err() != nil && !errors.Is(err, sender.ErrStopped) {
 		return nil
 	}
 	return err
 }
 
-// record records the status of the sender for other processes.
-func (h *Host) record(s *sender.Sender) {
+// recordEvery is how often a status is recorded in which only the times have changed.
+const recordEvery = time.Minute
+
+// record records the status of the sender for other processes, if it says something new.
+func (h *Host) record(s *sender.Sender, sending bool) {
 	st, _ := s.Status()
-	if !errors.Is(st.Err, context.Canceled) {
+	if !errors.Is(st.Err, context.Canceled) && !(st.Success.IsZero() && st.Failure.IsZero()) {
 		h.note(st.Err)
 	}
 	if _, err := h.c.Places.Load(context.Background()); err != nil {
 		return // it was removed meanwhile
 	}
-	if err := h.c.Places.write("status", statusOf(&st, h.c.Places.FS.Host().PID, h.c.Sender.Clock())); err != nil {
-		h.c.Logger.Warn("recording the state of the copy", "err", err)
+	now := statusOf(&st, h.c.Places.FS.Host().PID, h.c.Sender.Clock())
+	now.Sending = sending
+	if now.same(&h.recorded) && now.Time.Sub(h.recorded.Time).Abs() < recordEvery {
+		return
 	}
+	if err := h.c.Places.write("status", now); err != nil {
+		h.c.Logger.Warn("recording the state of the copy", "err", err)
+		return
+	}
+	h.recorded = now
+}
+
+// same reports whether two records differ only in the times of rounds.
+func (s Status) same(t *Status) bool {
+	u := *t
+	s.Time, s.Success, s.Failure = u.Time, u.Success, u.Failure
+	if s.Snapshot != nil && u.Snapshot != nil && s.Snapshot.Equal(*u.Snapshot) {
+		s.Snapshot = u.Snapshot
+	}
+	return s == u
 }
 
 func statusOf(st *sender.Status, pid int, now time.Time) Status {

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -29,6 +31,9 @@ type Place struct {
 	Folder string    `json:"folder"`
 	Log    uint64    `json:"log"`   // inode of the folder wal/ of the store
 	Clone  bool      `json:"clone"` // the store is a clone of the copy, and sends nothing until it takes the copy
+	// the copy is being forgotten: nothing is sent any more, and the files about it are removed when the process that
+	// sends has ended
+	Ending bool      `json:"ending,omitempty"`
 	Added  time.Time `json:"added"`
 }
 
@@ -36,10 +41,18 @@ const placeFormat = 1
 
 // Places are the places of a store's copy in the folder of the user's state.
 type Places struct {
-	FS     vfs.FS
-	State  string // folder of the user's state, "" if there is none
-	Folder string // absolute path of the store
-	Store  uuid.UUID
+	FS    vfs.FS
+	State string // folder of the user's state, "" if there is none
+	Dir   string // folder of the store
+	Store uuid.UUID
+}
+
+// Sends reports whether the log is sent to the place.
+func (pl *Place) Sends() bool { return !pl.Clone && !pl.Ending }
+
+// real returns the folder of the store without links, so that the place is the same however the store is reached.
+func (p *Places) real() string {
+	return vfs.WithoutLinks(p.Dir)
 }
 
 // folder is the folder in the user's state that has one group of files for each store.
@@ -47,22 +60,36 @@ const folder = "copies"
 
 // path returns the path of a file about the copy.
 func (p *Places) path(what string) string {
-	sum := sha256.Sum256([]byte(p.Folder))
+	sum := sha256.Sum256([]byte(p.real()))
 	return filepath.Join(p.State, folder, p.Store.String()+"-"+hex.EncodeToString(sum[:8])+"."+what+".json")
+}
+
+// ofStore matches the names of the files "place" of a store, whatever its folder is.
+func (p *Places) ofStore(name string) bool {
+	return strings.HasPrefix(name, p.Store.String()+"-") && strings.HasSuffix(name, ".place.json")
 }
 
 // Keeper returns the keeper of the sender's binding.
 func (p *Places) Keeper() sender.Keeper { return &sender.File{FS: p.FS, Path: p.path("binding")} }
 
-// Load returns the place. The error matches errs.ErrNotFound if there is none, and errs.ErrInvalid if it is that of
-// another folder.
+// followed reports whether the store has a record of how far a copy has its log (package wal/past).
+func (p *Places) followed() bool {
+	_, err := p.FS.Stat(filepath.Join(p.Dir, "wal", "sent"))
+	return err == nil
+}
+
+// Load returns the place. The error matches errs.ErrNotFound if there is none, errs.ErrInvalid if it is that of
+// another folder, and is a *MovedStoreError if the store was moved since the place was recorded.
 func (p *Places) Load(context.Context) (pl Place, err error) {
 	if p.State == "" {
 		return pl, errs.ErrNotFound
 	}
 	name := p.path("place")
 	b, err := vfs.ReadFile(p.FS, name, 64<<10)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return pl, p.moved(name)
+	case errors.Is(err, fs.ErrPermission) && !p.followed(): // no copy was ever made
 		return pl, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 	}
 	if err != nil {
@@ -74,7 +101,7 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 	if pl.Format > placeFormat {
 		return Place{}, &errs.NewerError{Path: name, Format: uint64(pl.Format), Reads: placeFormat}
 	}
-	if pl.Store != p.Store || pl.Folder != p.Folder {
+	if pl.Store != p.Store || pl.Folder != p.real() {
 		return Place{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("names another store")}
 	}
 	ino, err := p.inode()
@@ -83,13 +110,13 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 	}
 	if pl.Log != ino {
 		return Place{}, fmt.Errorf("%s: %w: the folder is not the one whose log was sent to %s (it was copied or "+
-			"restored) -> memctl remote remove, then add an empty place", p.Folder, errs.ErrInvalid, pl.URL)
+			"restored) -> memctl remote remove, then add an empty place", p.Dir, errs.ErrInvalid, pl.URL)
 	}
 	return pl, nil
 }
 
 func (p *Places) inode() (uint64, error) {
-	st, err := p.FS.Stat(filepath.Join(p.Folder, "wal"))
+	st, err := p.FS.Stat(filepath.Join(p.Dir, "wal"))
 	if err != nil {
 		return 0, fmt.Errorf("looking at the log: %w", err)
 	}
@@ -102,11 +129,125 @@ func (p *Places) Save(pl Place) (err error) {
 		return fmt.Errorf("%w: this user has no folder for the state of programs -> set HOME or XDG_STATE_HOME",
 			errs.ErrInvalid)
 	}
-	pl.Format, pl.Store, pl.Folder = placeFormat, p.Store, p.Folder
+	pl.Format, pl.Store, pl.Folder = placeFormat, p.Store, p.real()
 	if pl.Log, err = p.inode(); err != nil {
 		return err
 	}
-	return p.write("place", pl)
+	if err := p.write("place", pl); err != nil {
+		return err
+	}
+	return p.removeMoved(pl)
+}
+
+// MovedStoreError reports that the store was sent to a copy from another folder, which it is no longer in: nothing is
+// sent from the folder that it is in now. It matches errs.ErrInvalid.
+type MovedStoreError struct {
+	Folder string // folder of the store now
+	Place  Place  // as it was recorded
+}
+
+// Error returns the message, in one line.
+func (e *MovedStoreError) Error() string {
+	return fmt.Sprintf("%s was moved from %s: nothing is sent to its copy at %s any more -> memctl remote take %s",
+		e.Folder, e.Place.Folder, e.Place.URL, e.Place.URL)
+}
+
+// Unwrap makes the error match errs.ErrInvalid.
+func (e *MovedStoreError) Unwrap() error { return errs.ErrInvalid }
+
+// moved returns a *MovedStoreError if a place is recorded for another folder that this store was moved from; otherwise
+// an error that matches errs.ErrNotFound. A folder that was copied has another inode, and the store is still where it
+// was.
+func (p *Places) moved(name string) error {
+	none := fmt.Errorf("%s: %w", name, errs.ErrNotFound)
+	if !p.followed() {
+		return none
+	}
+	here, err := p.inode()
+	if err != nil {
+		return none
+	}
+	for pl := range p.others() {
+		_, err := p.FS.Stat(filepath.Join(pl.Folder, "wal"))
+		if pl.Sends() && (pl.Log == here || errors.Is(err, fs.ErrNotExist)) {
+			return &MovedStoreError{Folder: p.Dir, Place: pl}
+		}
+	}
+	return none
+}
+
+// others yields the places of the store in other folders, with the files they are in. What cannot be read is left out.
+func (p *Places) others() iter.Seq2[Place, string] {
+	return func(yield func(Place, string) bool) {
+		names, _ := p.FS.ReadDir(filepath.Join(p.State, folder))
+		for _, name := range names {
+			path := filepath.Join(p.State, folder, name)
+			if !p.ofStore(name) || path == p.path("place") {
+				continue
+			}
+			var pl Place
+			b, err := vfs.ReadFile(p.FS, path, 64<<10)
+			if err != nil || json.Unmarshal(b, &pl) != nil || pl.Format > placeFormat || pl.Store != p.Store {
+				continue
+			}
+			if !yield(pl, path) {
+				return
+			}
+		}
+	}
+}
+
+// removeMoved removes what is recorded for a folder that the store with a new place was moved from.
+func (p *Places) removeMoved(now Place) error {
+	for pl, path := range p.others() {
+		if pl.Log != now.Log {
+			continue
+		}
+		for _, what := range files {
+			name := strings.TrimSuffix(path, "place.json") + what + ".json"
+			if err := p.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("removing %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// files are the kinds of files about a copy. The place is the last one: without the others it is of use.
+var files = []string{"status", "binding", "place"}
+
+// Copied are the files about the copy as they were at a moment.
+type Copied struct {
+	p     *Places
+	bytes map[string][]byte // by kind; nil: there was none
+}
+
+// Copy reads the files about the copy, so that they can be put back.
+func (p *Places) Copy() (*Copied, error) {
+	c := &Copied{p: p, bytes: map[string][]byte{}}
+	if p.State == "" {
+		return c, nil
+	}
+	for _, what := range files {
+		b, err := vfs.ReadFile(p.FS, p.path(what), 64<<10)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return nil, fmt.Errorf("reading %s: %w", p.path(what), err)
+		}
+		c.bytes[what] = b
+	}
+	return c, nil
+}
+
+// Restore puts the files back.
+func (c *Copied) Restore() (err error) {
+	for _, what := range files {
+		if b := c.bytes[what]; b != nil {
+			err = errors.Join(err, c.p.writeBytes(what, b))
+		} else if rerr := c.p.FS.Remove(c.p.path(what)); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return err
 }
 
 func (p *Places) write(what string, v any) error {
@@ -114,12 +255,15 @@ func (p *Places) write(what string, v any) error {
 	if err != nil {
 		return err
 	}
+	return p.writeBytes(what, append(b, '\n'))
+}
+
+func (p *Places) writeBytes(what string, b []byte) error {
 	name := p.path(what)
 	if err := vfs.MkdirAll(p.FS, filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("creating %s: %w", filepath.Dir(name), err)
 	}
-	if err := vfs.WriteDurable(p.FS, fmt.Sprintf("%s.%d.new", name, p.FS.Host().PID), name, append(b, '\n'),
-		0o600); err != nil {
+	if err := vfs.WriteDurable(p.FS, fmt.Sprintf("%s.%d.new", name, p.FS.Host().PID), name, b, 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
@@ -127,18 +271,23 @@ func (p *Places) write(what string, v any) error {
 
 // Remove forgets the place. What is there stays.
 func (p *Places) Remove() error {
-	for _, what := range []string{"place", "binding", "status"} {
+	for _, what := range files {
 		if err := p.FS.Remove(p.path(what)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing %s: %w", p.path(what), err)
 		}
 	}
-	return nil
+	here, err := p.inode()
+	if err != nil {
+		return nil
+	}
+	return p.removeMoved(Place{Log: here})
 }
 
 // Status is what the process that sends has recorded for the others.
 type Status struct {
 	PID      int        `json:"pid"`
-	Time     time.Time  `json:"time"` // when it was recorded
+	Sending  bool       `json:"sending"` // the process sends; if it was killed, follow.lock is free
+	Time     time.Time  `json:"time"`    // when it was recorded
 	Place    string     `json:"place"`
 	Epoch    uint64     `json:"epoch"`
 	Sent     uint64     `json:"sent"`

@@ -295,16 +295,24 @@ func remove(a *cli.App) *cobra.Command {
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			return a.With(ctx, cli.Look, func(st *varve.Store) error {
-				p, err := placeOf(ctx, st)
-				if err != nil && !errors.Is(err, varve.ErrInvalid) {
+			return a.With(ctx, cli.Read, func(st *varve.Store) error {
+				p, perr := placeOf(ctx, st)
+				err := st.Admin().Offsite().Remove(ctx)
+				if errors.Is(err, varve.ErrNotFound) {
+					return perr
+				}
+				if errors.Is(err, varve.ErrLocked) {
+					err = cli.WithFix(err, "end that process, then repeat memctl remote remove")
+				}
+				if err != nil {
 					return err
 				}
-				if err := st.Admin().Offsite().Remove(ctx); err != nil {
-					return err
+				at := ""
+				if p.URL != "" {
+					at = " at " + p.URL
 				}
 				a.Document.Member("removed", p.URL)
-				a.Say("nothing is sent any more; what was sent stays at %s", p.URL)
+				a.Say("nothing is sent any more; what was sent stays%s", at)
 				return nil
 			})
 		}),

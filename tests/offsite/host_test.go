@@ -1,0 +1,230 @@
+package offsite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// fast is a sleep of at most a hundredth of the time, so that pauses of minutes pass within a test.
+func fast(ctx context.Context, d time.Duration) error { return vfs.Sleep(ctx, d/100) }
+
+// watched is a file system that counts the files that were written at the place of names with a suffix, and refuses to
+// read those below a folder while that is set.
+type watched struct {
+	vfs.FS
+	suffix string
+	writes atomic.Int64
+	locked atomic.Pointer[string]
+}
+
+func (w *watched) Rename(old, to string) error {
+	if strings.HasSuffix(to, w.suffix) {
+		w.writes.Add(1)
+	}
+	return w.FS.Rename(old, to)
+}
+
+func (w *watched) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	if folder := w.locked.Load(); folder != nil && strings.HasPrefix(name, *folder) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return w.FS.OpenFile(name, flag, perm)
+}
+
+// sends opens the store with a goroutine that sends, on a machine with a file system, whose pauses are short.
+func (x *outsider) sends(fsys vfs.FS, more func(*varve.Options)) *varve.Store {
+	x.t.Helper()
+	o := *x.o
+	o.NoBackground, o.Remote = false, varve.OpenFolder
+	if more != nil {
+		more(&o)
+	}
+	st, err := varve.Open(x.t.Context(), filepath.Join(x.dir, "store"),
+		storetest.In(&o, storetest.Environment{System: vfs.System{FS: fsys, Sleep: fast}}))
+	x.check(err)
+	x.t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+// until waits until f is true.
+func (x *outsider) until(what string, f func() bool) {
+	x.t.Helper()
+	for began := time.Now(); !f(); {
+		if time.Since(began) > 30*time.Second {
+			x.t.Fatalf("not within 30 s: %s", what)
+		}
+		x.check(vfs.Sleep(x.t.Context(), time.Millisecond))
+	}
+}
+
+func (x *outsider) behind() uint64 {
+	x.t.Helper()
+	_, n, err := x.st.Admin().Offsite().Behind(x.t.Context(), x.remote)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// TestWrongDiskForAMoment: while another disk, with the copy of nothing, is mounted at the place, nothing is sent, and
+// that is shown; when the right one is back, sending continues by itself.
+func TestWrongDiskForAMoment(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(x.st.Close())
+	right, wrong := filepath.Join(x.dir, "remote"), filepath.Join(x.dir, "wrong")
+	_, err := varve.CreateFolder(ctx, "file://"+wrong)
+	x.check(err)
+	x.check(os.Rename(right, right+".away"))
+	x.check(os.Rename(wrong, right))
+	x.st = x.sends(vfs.OS(), nil)
+	x.until("the wrong disk is noticed", func() bool {
+		return strings.Contains(x.st.Health(ctx).Copy.LastErr, "right disk")
+	})
+	x.put("b", "two")
+	x.check(os.Rename(right, wrong))
+	x.check(os.Rename(right+".away", right))
+	x.until("sending works again", func() bool { return x.behind() == 0 })
+	x.until("and is shown to work", func() bool { h := x.st.Health(ctx).Copy; return h.LastErr == "" && h.Sending })
+}
+
+// TestStatusIsNotWrittenAnew: a sender that has nothing to send does not write to the disk all the time.
+func TestStatusIsNotWrittenAnew(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(x.st.Close())
+	w := &watched{FS: vfs.OS(), suffix: ".status.json"}
+	x.st = x.sends(w, nil)
+	x.until("a process sends", func() bool { return x.st.Health(ctx).Copy.Sending })
+	x.put("b", "two")
+	x.until("it is sent", func() bool { return x.behind() == 0 })
+	before := w.writes.Load()
+	for range 50 { // looks of the sender at its place
+		x.check(vfs.Sleep(ctx, 20*time.Millisecond))
+	}
+	if n := w.writes.Load() - before; n > 3 { // one says that all is sent
+		t.Errorf("the status was written %d times", n)
+	}
+	x.check(x.st.Close())
+	o := *x.o
+	o.ReadOnly = true
+	st, err := varve.Open(ctx, filepath.Join(x.dir, "store"), &o)
+	x.check(err)
+	defer st.Close()
+	if h := st.Health(ctx).Copy; h.Sending || h.Success.IsZero() {
+		t.Errorf("%+v", h)
+	}
+}
+
+// TestUnreadableState: a user whose state cannot be read has no copy as long as none follows the store, and is told
+// once, not each minute, that it cannot be known where the copy is.
+func TestUnreadableState(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Close())
+	w := &watched{FS: vfs.OS()}
+	locked := filepath.Join(x.o.StateDir, "copies")
+	w.locked.Store(&locked)
+	var text syncBuffer
+	logged := func(o *varve.Options) { o.Logger = slog.New(slog.NewTextHandler(&text, nil)) }
+	x.st = x.sends(w, logged)
+	for range 30 {
+		if h := x.st.Health(ctx); h.Copy.Follows || h.Copy.LastErr != "" {
+			t.Fatalf("a copy that never was: %+v", h.Copy)
+		}
+		x.check(vfs.Sleep(ctx, 10*time.Millisecond))
+	}
+	x.check(x.st.Close())
+	if s := text.String(); strings.Contains(s, "copy") {
+		t.Fatal(s)
+	}
+	x.open()
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(x.st.Close())
+	x.st = x.sends(w, logged)
+	x.until("the state cannot be read", func() bool { return strings.Contains(text.String(), "not sent to its copy") })
+	for range 150 { // more than two pauses of a minute
+		x.check(vfs.Sleep(ctx, 10*time.Millisecond))
+	}
+	if s := text.String(); strings.Count(s, "not sent to its copy") != 1 {
+		t.Fatal(s)
+	}
+}
+
+// TestTakenCopyHoldsNothing: the archive of a store whose copy was taken by another machine keeps nothing for it.
+func TestTakenCopyHoldsNothing(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(varve.Take(ctx, x.cloned(), x.remote, x.url, false, x.o))
+	x.check(x.st.Close())
+	x.st = x.sends(vfs.OS(), nil)
+	x.until("the sender stops", func() bool { return strings.Contains(x.st.Health(ctx).Copy.LastErr, "taken over") })
+	x.until("wal/sent is removed", func() bool {
+		_, err := os.Stat(filepath.Join(x.dir, "store", "wal", "sent"))
+		return errors.Is(err, fs.ErrNotExist)
+	})
+}
+
+// TestPlaceOfASecondUser: one process of the machine sends. A second user whose place is another one is told so, not
+// that a process sends to it.
+func TestPlaceOfASecondUser(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	second := *x.o
+	second.StateDir = filepath.Join(x.dir, "second")
+	st2, err := varve.Open(ctx, filepath.Join(x.dir, "store"), &second)
+	x.check(err)
+	defer st2.Close()
+	url := "file://" + filepath.Join(x.dir, "remote2")
+	r2, err := varve.CreateFolder(ctx, url)
+	x.check(err)
+	x.check(st2.Admin().Offsite().Add(ctx, r2, url))
+	x.check(x.st.Close())
+	x.st = x.sends(vfs.OS(), nil)
+	x.until("the first user sends", func() bool { return x.st.Health(ctx).Copy.Sending })
+	if h := st2.Health(ctx).Copy; h.Sending || !strings.Contains(h.LastErr, "another user") || h.Place != url {
+		t.Errorf("%+v", h)
+	}
+	// The first user forgets the copy while the process sends.
+	x.check(x.st.Admin().Offsite().Remove(ctx))
+	if _, err := os.Stat(filepath.Join(x.dir, "store", "wal", "sent")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// syncBuffer is a buffer that goroutines write to.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write adds to the buffer.
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

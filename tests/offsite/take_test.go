@@ -1,0 +1,204 @@
+package offsite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/varve-db/varve"
+	copies "github.com/varve-db/varve/internal/copy/offsite"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/remote"
+)
+
+// hooked is a remote that calls a function once after it has returned its newest entry, and whose Begin fails while
+// broken is set.
+type hooked struct {
+	remote.Remote
+	after  func()
+	broken error
+}
+
+func (h *hooked) Head(ctx context.Context) (remote.Position, error) {
+	p, err := h.Remote.Head(ctx)
+	if f := h.after; f != nil {
+		h.after = nil
+		f()
+	}
+	return p, err
+}
+
+func (h *hooked) Begin(ctx context.Context, a *remote.Anchor) (uint64, error) {
+	if h.broken != nil {
+		return 0, h.broken
+	}
+	return h.Remote.Begin(ctx, a)
+}
+
+// cloned returns the folder of a clone of the store's copy.
+func (x *outsider) cloned() string {
+	x.t.Helper()
+	to := filepath.Join(x.dir, "clone")
+	_, err := varve.Clone(x.t.Context(), x.remote, to, &varve.CloneOptions{URL: x.url, Options: x.o})
+	x.check(err)
+	return to
+}
+
+// place returns the place of the store in a folder.
+func (x *outsider) place(dir string) (varve.Place, error) {
+	x.t.Helper()
+	o := *x.o
+	o.ReadOnly = true
+	st, err := varve.Open(x.t.Context(), dir, &o)
+	x.check(err)
+	defer st.Close()
+	return st.Admin().Offsite().Place(x.t.Context())
+}
+
+// TestTakeBesideAnotherSender: what the machine of the store sends between the look at the copy and the new epoch is
+// not superseded: the take is refused, and everything is as before.
+func TestTakeBesideAnotherSender(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	to := x.cloned()
+	h := &hooked{Remote: x.remote, after: func() {
+		x.put("b", "sent meanwhile")
+		x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	}}
+	var ahead *varve.AheadError
+	if err := varve.Take(ctx, to, h, x.url, false, x.o); !errors.As(err, &ahead) {
+		t.Fatalf("taking a copy to which another machine sends: %v", err)
+	} else {
+		t.Log(err)
+	}
+	if p, err := x.place(to); err != nil || !p.Clone || p.URL != x.url {
+		t.Fatalf("the clone has forgotten its copy: %+v, %v", p, err)
+	}
+	x.put("c", "sent afterwards")
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	newest := filepath.Join(x.dir, "newest")
+	_, err := varve.Clone(ctx, x.remote, newest, &varve.CloneOptions{Options: x.o})
+	x.check(err)
+	x.check(x.st.Flush(ctx))
+	storetest.SameTexts(t, "documents", files(t, newest), files(t, filepath.Join(x.dir, "store")))
+	// with discard, exactly what was looked at is superseded, in the end
+	h.after = func() {
+		x.put("d", "sent meanwhile")
+		x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	}
+	x.check(varve.Take(ctx, to, h, x.url, true, x.o))
+	if err := x.st.Admin().Offsite().Send(ctx, x.remote); err == nil {
+		t.Fatal("two machines send")
+	}
+}
+
+// TestTakeFailsHalfWay: a take that fails when the copy cannot be written keeps the place, and is repeated without
+// its URL.
+func TestTakeFailsHalfWay(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	to := x.cloned()
+	h := &hooked{Remote: x.remote, broken: errors.New("the place is read-only")}
+	if err := varve.Take(ctx, to, h, x.url, false, x.o); !errors.Is(err, h.broken) {
+		t.Fatal(err)
+	}
+	p, err := x.place(to)
+	if err != nil || p.URL != x.url || !p.Clone {
+		t.Fatalf("a take that failed has lost the place: %+v, %v", p, err)
+	}
+	x.check(varve.Take(ctx, to, x.remote, p.URL, false, x.o))
+	if p, err := x.place(to); err != nil || p.Clone {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	// The machine before takes the copy back: when that fails half way, its programs do it when the place works again.
+	store := filepath.Join(x.dir, "store")
+	x.check(x.st.Close())
+	if err := varve.Take(ctx, store, h, x.url, false, x.o); !errors.Is(err, h.broken) {
+		t.Fatal(err)
+	}
+	if p, err := x.place(store); err != nil || p.URL != x.url || p.Clone {
+		t.Fatalf("a take that failed has lost the place: %+v, %v", p, err)
+	}
+	x.open()
+	x.put("b", "two")
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	_, behind, err := x.st.Admin().Offsite().Behind(ctx, x.remote)
+	if err != nil || behind != 0 {
+		t.Fatal(behind, err)
+	}
+}
+
+// TestRemoveForgets: when a copy is forgotten, the archive no longer keeps the log for it, and nothing says that the
+// copy is behind.
+func TestRemoveForgets(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	if h := x.st.Health(ctx); !h.Copy.Follows {
+		t.Fatalf("%+v", h.Copy)
+	}
+	x.check(x.st.Admin().Offsite().Remove(ctx))
+	if h := x.st.Health(ctx); h.Copy.Follows {
+		t.Fatalf("a copy that was forgotten: %+v", h.Copy)
+	}
+	if _, err := os.Stat(filepath.Join(x.dir, "store", "wal", "sent")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("wal/sent: %v", err)
+	}
+	if err := x.st.Admin().Offsite().Remove(ctx); !errors.Is(err, varve.ErrNotFound) {
+		t.Fatalf("forgetting nothing: %v", err)
+	}
+}
+
+// TestMovedStore: a store that is moved, within the disk or by copying to another one, says that it is no longer sent,
+// and with what command it is sent again. A store that is reached through a link is the same store.
+func TestMovedStore(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(x.st.Close())
+	store, link := filepath.Join(x.dir, "store"), filepath.Join(x.dir, "link")
+	x.check(os.Mkdir(link, 0o700))
+	x.check(os.Symlink(x.dir, filepath.Join(link, "above")))
+	if p, err := x.place(filepath.Join(link, "above", "store")); err != nil || p.URL != x.url {
+		t.Fatalf("through a link: %+v, %v", p, err)
+	}
+	moved, copied := filepath.Join(x.dir, "moved"), filepath.Join(x.dir, "copied")
+	x.check(os.Rename(store, moved))
+	var where *copies.MovedStoreError
+	x.check(os.CopyFS(copied, os.DirFS(moved)))
+	if _, err := x.place(copied); !errors.As(err, &where) { // its first folder is gone
+		t.Fatalf("a store that was moved to another disk: %v", err)
+	}
+	if _, err := x.place(moved); !errors.As(err, &where) {
+		t.Fatalf("a moved store: %v", err)
+	}
+	x.check(os.RemoveAll(copied))
+	o := *x.o
+	o.ReadOnly = true
+	st, err := varve.Open(ctx, moved, &o)
+	x.check(err)
+	h := st.Health(ctx)
+	x.check(st.Close())
+	if h.Copy.LastErr != where.Error() {
+		t.Fatalf("%+v, not %v", h.Copy, where)
+	}
+	t.Log(where)
+	x.check(varve.Take(ctx, moved, x.remote, x.url, false, x.o))
+	if p, err := x.place(moved); err != nil || p.URL != x.url {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if names, err := filepath.Glob(filepath.Join(x.o.StateDir, "copies", "*.place.json")); err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	// and forgotten where it was moved to
+	x.check(os.Rename(moved, store))
+	x.open()
+	x.check(x.st.Admin().Offsite().Remove(ctx))
+	if _, err := x.st.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
+		t.Fatal(err)
+	}
+}
