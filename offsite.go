@@ -419,11 +419,16 @@ type CloneReport struct {
 	Epoch    uint64    // epoch of the copy
 	Fork     bool
 	Memories int64
+	// Damage is what is damaged or missing in the copy and was not needed: the clone is complete. Each error matches
+	// ErrCorrupt or ErrTruncated.
+	Damage []error
 }
 
 // Clone makes a store of a copy, in a folder that is missing or empty. All of it is verified before the folder opens as
-// a store. If the copy does not have the moment the error matches ErrNotFound.
-func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (report CloneReport, err error) {
+// a store. If the copy does not have the moment the error matches ErrNotFound; if damage of the copy prevents it,
+// ErrCorrupt. A damaged snapshot is no reason to fail while an older one leads to the same moment, but
+// CloneReport.Damage has it.
+func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (report CloneReport, rerr error) {
 	if o == nil {
 		o = &CloneOptions{}
 	}
@@ -434,7 +439,8 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	if err := opt.Validate(); err != nil {
 		return report, err
 	}
-	if to, err = target(to); err != nil {
+	to, err := target(to)
+	if err != nil {
 		return report, err
 	}
 	opt.fill()
@@ -446,7 +452,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 			return report, err
 		}
 		head, err := r.Head(ctx)
-		if err != nil {
+		if err != nil && !errors.Is(err, errs.ErrCorrupt) { // older moments may be sound
 			return report, err
 		}
 		step, err := offsite.NewStep(parts.System.FS, to, head.Geometry.UUID, parts.Self, parts.Rand(), opt.FileMode,
@@ -454,7 +460,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		if err != nil {
 			return report, err
 		}
-		defer func() { err = errors.Join(err, step.Remove()) }()
+		defer func() { rerr = errors.Join(rerr, step.Remove()) }()
 		at = step.Store()
 	}
 	t := offsite.Target{FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, at), opt.LockWait), Dir: at,
@@ -463,7 +469,8 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	if err != nil {
 		return report, err
 	}
-	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork}
+	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork,
+		Damage: m.Damage}
 	// Before the mark of an unfinished folder is removed: the process may be killed in between, and then the folder must
 	// not open to write, nor that of a fork, which has the same UUID until it is restored.
 	cloned := filepath.Join(at, filepath.FromSlash(places.Cloned))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +47,9 @@ type Moment struct {
 	End   past.Mark // end of the last commit
 	Time  time.Time // clock reading of that commit; zero: none since the snapshot
 	Log   uint64    // epoch of the store's own log
+	// Damage is what was found in the copy and is not needed for the moment; each error matches errs.ErrCorrupt or
+	// errs.ErrTruncated.
+	Damage []error
 }
 
 // MomentError reports that a moment cannot be restored from a copy. It matches errs.ErrNotFound.
@@ -53,6 +57,7 @@ type MomentError struct {
 	Place string
 	At    time.Time // zero: the newest moment
 	First time.Time // the first moment that can be restored, zero: none can
+	Last  time.Time // the last one, if the newest epoch has no snapshot yet; zero otherwise
 }
 
 // Error returns the message, in one line.
@@ -60,6 +65,11 @@ func (e *MomentError) Error() string {
 	at := "the newest moment"
 	if !e.At.IsZero() {
 		at = "the moment " + e.At.UTC().Format(time.RFC3339Nano)
+	}
+	if !e.Last.IsZero() {
+		return fmt.Sprintf("%s: %s cannot be restored: the copy was begun again and has no snapshot since -> memctl clone "+
+			"--at %s restores the last moment before that, or let the store's process run until memctl remote snapshots "+
+			"lists a newer one", e.Place, at, e.Last.UTC().Format(time.RFC3339Nano))
 	}
 	if e.First.IsZero() {
 		return fmt.Sprintf("%s: %s cannot be restored: the copy has no snapshot yet -> let the store's process run until "+
@@ -72,7 +82,34 @@ func (e *MomentError) Error() string {
 // Unwrap makes the error match errs.ErrNotFound.
 func (e *MomentError) Unwrap() error { return errs.ErrNotFound }
 
-// Materialize makes a store of what a remote has up to a moment, the newest one if at is zero. The folder keeps its
+// DamagedError reports that damage of a copy prevents the restoring of a moment. It matches the damage.
+type DamagedError struct {
+	Place string
+	At    time.Time // zero: the newest moment
+	Last  time.Time // clock reading of the last commit before the damage, which can be restored; zero: none is known
+	Err   error     // what was found
+}
+
+// Error returns the message, in one line.
+func (e *DamagedError) Error() string {
+	at := "the newest moment"
+	if !e.At.IsZero() {
+		at = "the moment " + e.At.UTC().Format(time.RFC3339Nano)
+	}
+	fix := "memctl remote verify --read-data, in the store, names what is damaged"
+	if !e.Last.IsZero() {
+		fix = "memctl clone --at " + e.Last.UTC().Format(time.RFC3339Nano) + " restores the last moment before the damage"
+	}
+	return fmt.Sprintf("%s: %s cannot be restored, because the copy is damaged: %v -> %s", e.Place, at,
+		strings.ReplaceAll(e.Err.Error(), "\n", "; "), fix)
+}
+
+// Unwrap makes the error match the damage.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Materialize makes a store of what a remote has up to a moment, the newest one if at is zero. Any snapshot from which
+// the pieces lead to the moment will do: if one is damaged, or its pieces are, an older one is tried, and Moment.Damage
+// has what was found. A moment to which no sound pieces lead is an error, never an earlier moment. The folder keeps its
 // mark until finish is called, after the store was verified.
 func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (m Moment, finish func() error,
 	err error) {
@@ -88,7 +125,7 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return m, nil, fmt.Errorf("reading %s: %w", t.Dir, err)
 	}
-	list, err := choices(ctx, r, at)
+	list, damage, err := choices(ctx, r, at)
 	if err != nil {
 		return m, nil, err
 	}
@@ -99,23 +136,63 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	if err := vfs.WriteMark(t.FS, t.Dir, vfs.Mark{Kind: Kind, Store: store}, t.FileMode); err != nil {
 		return m, nil, err
 	}
+	a := &attempts{r: r, at: at, t: &t, damage: damage}
 	for i := range list {
-		f := &filling{r: r, at: at, t: &t, choice: &list[i]}
-		m, err = f.run(ctx)
-		if !errors.Is(err, errBefore) {
+		var done bool
+		if m, done, err = a.epoch(ctx, &list[i]); done || err != nil {
 			break
 		}
-		if err := f.clear(); err != nil {
-			return m, nil, err
-		}
-	}
-	if errors.Is(err, errBefore) {
 		err = &MomentError{Place: r.Place(), At: at, First: first(list)}
 	}
 	if err != nil {
 		return m, nil, errors.Join(err, (&filling{t: &t}).clear(), t.unmark(), t.FS.Remove(t.Dir))
 	}
+	m.Damage = a.damage
 	return m, t.unmark, nil
+}
+
+// attempts are the attempts to restore a moment from one snapshot after the other.
+type attempts struct {
+	r      remote.Remote
+	at     time.Time
+	t      *Target
+	damage []error
+}
+
+// epoch tries the snapshots of an epoch, newest first. It returns false if the moment is before all of them, and
+// *DamagedError if the moment may be in the epoch and cannot be restored.
+func (a *attempts) epoch(ctx context.Context, c *choice) (m Moment, done bool, err error) {
+	var unusable []error
+	var last time.Time
+	for i := range c.snapshots {
+		f := &filling{r: a.r, at: a.at, t: a.t, epoch: c.epoch, snapshot: &c.snapshots[i]}
+		m, err = f.run(ctx)
+		if err == nil {
+			a.damage = append(append(a.damage, unusable...), f.damage...)
+			return m, true, nil
+		}
+		switch {
+		case errors.Is(err, errBefore):
+		case errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrTruncated), errors.Is(err, errs.ErrNotFound):
+			unusable = append(unusable, err)
+			if f.last.After(last) {
+				last = f.last
+			}
+		default:
+			return m, false, err
+		}
+		if err := f.clear(); err != nil {
+			return m, false, err
+		}
+	}
+	if len(unusable) == 0 {
+		return m, false, nil
+	}
+	if !a.at.IsZero() && a.at.Before(c.epoch.Began) { // the moment is in an earlier epoch
+		a.damage = append(a.damage, unusable...)
+		return m, false, nil
+	}
+	return m, false, &DamagedError{Place: a.r.Place(), At: a.at, Last: last, Err: errors.Join(unusable...)}
 }
 
 // unmark makes the folder a store.
@@ -143,42 +220,60 @@ func first(list []choice) (at time.Time) {
 	return at
 }
 
-// choices returns the epochs that may have a moment, newest first.
-func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, err error) {
+// choices returns the epochs that may have a moment, newest first, and the damage of descriptions of snapshots.
+func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, damage []error, err error) {
 	epochs, err := r.Epochs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(epochs) == 0 {
-		return nil, fmt.Errorf("%s: %w: nothing was sent yet", r.Place(), remote.ErrNoRemote)
+		return nil, nil, fmt.Errorf("%s: %w: nothing was sent yet", r.Place(), remote.ErrNoRemote)
 	}
 	snapshots, err := r.Snapshots(ctx)
-	if err != nil && !errors.Is(err, errs.ErrCorrupt) { // the others may do
-		return nil, err
+	switch {
+	case errors.Is(err, errs.ErrCorrupt):
+		damage = append(damage, err) // the others may do
+	case err != nil:
+		return nil, nil, err
 	}
-	slices.SortFunc(snapshots, func(a, b remote.Snapshot) int { return cmp.Compare(b.End.LSN, a.End.LSN) })
+	slices.SortFunc(snapshots, func(a, b remote.Snapshot) int {
+		late := func(s *remote.Snapshot) int { // a snapshot that is later than the moment serves only if its clock was wrong
+			if !at.IsZero() && s.Time.After(at) {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(late(&a), late(&b)), cmp.Compare(b.End.LSN, a.End.LSN))
+	})
+	none := &MomentError{Place: r.Place(), At: at}
+	last := func(c *choice) {
+		if n := len(epochs); c.epoch.Number != epochs[n-1].Number && c.epoch.Ended.After(none.Last) {
+			none.Last = c.epoch.Ended
+		}
+	}
 	for i := len(epochs) - 1; i >= 0; i-- {
 		c := choice{epoch: epochs[i]}
 		for _, s := range snapshots {
 			if s.Format > remote.Format {
-				return nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
+				return nil, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
 			}
 			if s.Epoch == c.epoch.Number {
 				c.snapshots = append(c.snapshots, s)
 			}
 		}
 		newest := i == len(epochs)-1
-		switch {
-		case newest && at.IsZero() && len(c.snapshots) == 0:
-			return nil, &MomentError{Place: r.Place()}
-		case len(c.snapshots) > 0 && (newest || !at.IsZero() && !at.After(c.epoch.Ended)):
+		if len(c.snapshots) == 0 {
+			continue
+		}
+		if newest || !at.IsZero() && !at.After(c.epoch.Ended) {
 			list = append(list, c)
 		}
+		last(&c)
 	}
 	if len(list) == 0 {
-		return nil, &MomentError{Place: r.Place(), At: at}
+		return nil, nil, none
 	}
-	return list, nil
+	return list, damage, nil
 }
 
 // errBefore reports that a moment is before those that an epoch has.
@@ -186,13 +281,19 @@ var errBefore = errors.New("the moment is before the snapshots of the epoch")
 
 // filling fills the folder.
 type filling struct {
-	r  remote.Remote
-	at time.Time
-	t  *Target
-	*choice
+	r        remote.Remote
+	at       time.Time
+	t        *Target
+	epoch    remote.Epoch
+	snapshot *remote.Snapshot
 
+	begin    past.Mark // beginning of the log in the folder
 	end      past.Mark // end of the log in the folder
+	out      vfs.File  // the segment that is being written; nil if none is
+	number   uint64    // its number
 	features wal.Features
+	damage   []error   // found, and not needed for the moment
+	last     time.Time // clock reading of the last commit in the folder, if the log after it is damaged
 }
 
 func (f *filling) path(rel string) string { return filepath.Join(f.t.Dir, filepath.FromSlash(rel)) }
@@ -214,59 +315,87 @@ func Remove(fsys vfs.FS, name string) error {
 }
 
 func (f *filling) run(ctx context.Context) (m Moment, err error) {
-	geo := f.epoch.Geometry
+	geo, s := f.epoch.Geometry, f.snapshot
 	m = Moment{Epoch: f.epoch.Number, Store: geo.UUID, Log: f.epoch.Log}
-	oldest := f.snapshots[0].Begin
-	for _, s := range f.snapshots {
-		if s.Begin.LSN < oldest.LSN {
-			oldest = s.Begin
-		}
+	if s.Geometry != geo || s.Log != f.epoch.Log {
+		return m, f.corrupt("is of another log than the pieces of epoch %d", s.Epoch)
 	}
 	if err := vfs.MkdirAll(f.t.FS, f.path("wal"), f.t.FolderMode); err != nil {
 		return m, err
 	}
-	if err := f.log(ctx, oldest); err != nil {
+	log := &past.Log{FS: f.t.FS, Dir: f.path("wal"), Geometry: geo}
+	need, err := f.needed(ctx)
+	if err != nil {
 		return m, err
 	}
-	log := &past.Log{FS: f.t.FS, Dir: f.path("wal"), Geometry: geo}
+	lerr := f.log(ctx, need)
+	damaged := errors.Is(lerr, errs.ErrCorrupt)
+	switch {
+	case damaged && f.end.LSN > f.begin.LSN:
+		if f.last, err = lastReading(ctx, log, f.begin, f.end.LSN); err != nil {
+			return m, err
+		}
+		if f.at.IsZero() || f.last.Before(f.at) || s.End.LSN > f.end.LSN {
+			return m, lerr // the moment is not before the damage
+		}
+		f.damage = append(f.damage, lerr)
+	case lerr != nil:
+		return m, lerr
+	case s.End.LSN > f.end.LSN:
+		return m, f.corrupt("ends at %d, and the pieces of its epoch end at %d", s.End.LSN, f.end.LSN)
+	}
+	if at, err := log.Chain(ctx, s.End.LSN); s.End != f.begin && (err != nil || at != s.End) {
+		if err != nil && !errors.Is(err, errs.ErrNotFound) {
+			return m, err
+		}
+		return m, f.corrupt("ends at %d with another chain hash than the pieces", s.End.LSN)
+	}
 	until := segment.LSN(0)
 	if !f.at.IsZero() {
-		if until, err = log.Until(ctx, oldest, f.at, f.end.LSN); err != nil {
+		if until, err = log.Until(ctx, f.begin, f.at, f.end.LSN); err != nil {
 			return m, err
 		}
 	}
-	for i := range f.snapshots {
-		s := &f.snapshots[i]
-		if s.End.LSN > f.end.LSN {
-			continue // pieces do not complete it yet
-		}
-		end, last, err := f.moment(ctx, log, s, until)
-		if errors.Is(err, errBefore) {
-			continue
-		}
-		if err != nil {
-			return m, err
-		}
-		m.End, m.Time = end, last
-		return m, f.from(ctx, s, end)
+	if m.End, m.Time, err = f.moment(ctx, log, until); err != nil {
+		return m, err
 	}
-	if f.at.IsZero() {
-		return m, &MomentError{Place: f.r.Place()}
-	}
-	return m, errBefore
+	return m, f.from(ctx, s, m.End)
 }
 
-// moment returns where the log of the moment ends that begins with a snapshot, and the time of the last commit.
-func (f *filling) moment(ctx context.Context, log *past.Log, s *remote.Snapshot, until segment.LSN) (end past.Mark,
-	last time.Time, err error) {
+// corrupt returns the damage of the snapshot.
+func (f *filling) corrupt(format string, args ...any) error {
+	return &errs.CorruptionError{Path: f.r.Place(), Offset: -1,
+		Err: fmt.Errorf("snapshot %s "+format, append([]any{f.snapshot.ID}, args...)...)}
+}
+
+// lastReading returns the clock reading of the last commit of a part of a log.
+func lastReading(ctx context.Context, log *past.Log, from past.Mark, to segment.LSN) (last time.Time, err error) {
+	for e, err := range log.Entries(ctx, from, to) {
+		if err != nil {
+			return last, err
+		}
+		if !e.More {
+			last = e.Reading
+		}
+	}
+	return last, nil
+}
+
+// moment returns where the log of the moment ends that begins with the snapshot, and the time of the last commit.
+func (f *filling) moment(ctx context.Context, log *past.Log, until segment.LSN) (end past.Mark, last time.Time,
+	err error) {
+	s := f.snapshot
 	end = s.End
 	f.features = 0
 	reached := segment.LSN(0) // end of the last commit of the moment
-	for e, err := range log.Entries(ctx, s.Begin, f.end.LSN) {
+	for e, err := range log.Entries(ctx, f.begin, f.end.LSN) {
 		if err != nil {
 			return end, last, err
 		}
-		if !f.at.IsZero() && e.LSN > until && e.LSN >= s.End.LSN {
+		if !f.at.IsZero() && e.LSN > until {
+			if e.LSN < s.End.LSN { // the snapshot has what was committed after the moment
+				return end, last, errBefore
+			}
 			break
 		}
 		f.needs(&e)
@@ -314,58 +443,126 @@ func (f *filling) needs(e *past.Entry) {
 	}
 }
 
-// log writes the pieces from a mark on as segments.
-func (f *filling) log(ctx context.Context, from past.Mark) error {
-	geo := f.epoch.Geometry
-	var out vfs.File
-	number := uint64(0)
-	done := func() error {
-		if out == nil {
-			return nil
+// log writes the pieces from the snapshot's Begin on as segments. Its files need the log only from the segment of the
+// position need on; what is before is history. If a piece of that is damaged or missing the log begins after it, and
+// damage has it.
+func (f *filling) log(ctx context.Context, need segment.LSN) (err error) {
+	f.begin, f.end = f.snapshot.Begin, f.snapshot.Begin
+	from := f.begin.LSN
+	for {
+		err = f.pieces(ctx, from, f.epoch.Geometry.Start(f.epoch.Geometry.Number(need-1)))
+		err = errors.Join(err, f.done())
+		truncated := (*remote.TruncatedError)(nil)
+		if !errors.As(err, &truncated) || f.end != f.begin || truncated.Oldest <= from {
+			break
 		}
-		err := errors.Join(out.Sync(), out.Close())
-		out = nil
-		return err
+		f.damage = append(f.damage, truncated)
+		f.begin, f.end, from = past.Mark{}, past.Mark{}, truncated.Oldest
 	}
-	f.end = from
-	for p, err := range f.r.Read(ctx, f.epoch.Number, from.LSN) {
+	if err == nil && f.end.LSN == 0 {
+		err = errors.Join(f.damage...)
+	}
+	return err
+}
+
+// pieces writes the pieces from a position on. need is where the segment begins without which the snapshot is of no
+// use.
+func (f *filling) pieces(ctx context.Context, from, need segment.LSN) error {
+	geo := f.epoch.Geometry
+	for p, err := range f.r.Read(ctx, f.epoch.Number, from) {
+		if err == nil {
+			err = f.fits(&p)
+		}
+		if errors.Is(err, errs.ErrCorrupt) && f.end.LSN <= need {
+			f.damage = append(f.damage, err)
+			if err := errors.Join(f.done(), f.dropSegments()); err != nil {
+				return err
+			}
+			f.begin, f.end = past.Mark{}, past.Mark{}
+			continue
+		}
 		if err != nil {
-			return errors.Join(err, done())
-		}
-		if err := p.Check(geo); err != nil {
-			return errors.Join(err, done())
-		}
-		if p.From != f.end {
-			return errors.Join(&errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: p.From.LSN,
-				Err: fmt.Errorf("a piece from %d follows position %d", p.From.LSN, f.end.LSN)}, done())
+			return err
 		}
 		at, _ := p.At()
-		if n := geo.Number(at); out == nil || n != number {
-			if err := done(); err != nil {
-				return err
+		if f.end.LSN == 0 { // the log begins again at the start of a segment
+			if at > need {
+				return errors.Join(f.damage...)
 			}
-			if out, err = vfs.CreateNew(f.t.FS, f.path("wal/"+segment.Name(n)), f.t.FileMode); err != nil {
-				return err
+			if geo.Offset(at) != 0 {
+				continue
 			}
-			if number = n; geo.Offset(at) != 0 {
-				return errors.Join(&errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: at,
-					Err: errors.New("the copy lacks the start of the segment")}, done())
-			}
-			if err := out.Truncate(int64(geo.Size)); err != nil {
-				return errors.Join(err, done())
-			}
+			f.begin = p.From
 		}
-		if _, err := out.WriteAt(p.Bytes, geo.Offset(at)); err != nil {
-			return errors.Join(err, done())
+		if err := f.write(&p, at); err != nil {
+			return err
 		}
 		f.end = p.To
 	}
-	return done()
+	return nil
+}
+
+// fits returns an error if a piece cannot follow what was read.
+func (f *filling) fits(p *remote.Piece) error {
+	if p.Format > remote.Format {
+		return &errs.NewerError{Path: f.r.Place(), Format: uint64(p.Format), Reads: remote.Format}
+	}
+	if err := p.Check(f.epoch.Geometry); err != nil {
+		return err
+	}
+	if f.end.LSN != 0 && p.From != f.end || p.Epoch != f.epoch.Number {
+		return &errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: p.From.LSN,
+			Err: fmt.Errorf("a piece of epoch %d from %d follows position %d", p.Epoch, p.From.LSN, f.end.LSN)}
+	}
+	return nil
+}
+
+// write writes a piece, whose bytes begin at a position, into its segment.
+func (f *filling) write(p *remote.Piece, at segment.LSN) (err error) {
+	geo := f.epoch.Geometry
+	if n := geo.Number(at); f.out == nil || n != f.number {
+		if err := f.done(); err != nil {
+			return err
+		}
+		if f.out, err = vfs.CreateNew(f.t.FS, f.path("wal/"+segment.Name(n)), f.t.FileMode); err != nil {
+			return err
+		}
+		if f.number = n; geo.Offset(at) != 0 {
+			return &errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: at,
+				Err: errors.New("the copy lacks the start of the segment")}
+		}
+		if err := f.out.Truncate(int64(geo.Size)); err != nil {
+			return err
+		}
+	}
+	_, err = f.out.WriteAt(p.Bytes, geo.Offset(at))
+	return err
+}
+
+// done closes the segment that is being written.
+func (f *filling) done() error {
+	if f.out == nil {
+		return nil
+	}
+	err := errors.Join(f.out.Sync(), f.out.Close())
+	f.out = nil
+	return err
+}
+
+// dropSegments removes the segments that were written.
+func (f *filling) dropSegments() error {
+	names, err := f.t.FS.ReadDir(f.path("wal"))
+	for _, name := range names {
+		if _, ok := segment.ParseName(name); ok {
+			err = errors.Join(err, f.t.FS.Remove(f.path("wal/"+name)))
+		}
+	}
+	return err
 }
 
 // from completes the store with a snapshot, and ends the log.
 func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) error {
-	if err := f.cut(s.Begin, end); err != nil {
+	if err := f.cut(f.begin, end); err != nil {
 		return err
 	}
 	if err := f.files(ctx, s); err != nil {
@@ -424,24 +621,48 @@ func (f *filling) folder(rel string) error {
 	return vfs.MkdirAll(f.t.FS, f.path(rel), f.t.FolderMode)
 }
 
+// packed opens the snapshot. The caller closes the body.
+func (f *filling) packed(ctx context.Context) (body remote.Body, p *pack.Reader, err error) {
+	s := f.snapshot
+	if body, err = f.r.Open(ctx, s.ID); err != nil {
+		return nil, nil, err
+	}
+	p, err = pack.Open(body, body.Size(), f.r.Place()+" snapshot "+s.ID.String(), valid)
+	if err == nil {
+		err = errors.Join(p.Damage()...)
+	}
+	if err == nil && p.Header().Store != f.epoch.Geometry.UUID {
+		err = f.corrupt("is of store %s", uuid.UUID(p.Header().Store))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, body.Close())
+	}
+	return body, p, nil
+}
+
+// needed returns the position up to which the index in the snapshot is complete: the log is needed from there on.
+func (f *filling) needed(ctx context.Context) (segment.LSN, error) {
+	body, p, err := f.packed(ctx)
+	if err != nil {
+		return 0, err
+	}
+	at := p.Header().LSN
+	if err := body.Close(); err != nil {
+		return 0, err
+	}
+	if !f.epoch.Geometry.Holds(at) || at < f.snapshot.Begin.LSN || at > f.snapshot.End.LSN {
+		return 0, f.corrupt("has an index up to the position %d", at)
+	}
+	return at, nil
+}
+
 // files unpacks a snapshot.
 func (f *filling) files(ctx context.Context, s *remote.Snapshot) error {
-	body, err := f.r.Open(ctx, s.ID)
+	body, p, err := f.packed(ctx)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	p, err := pack.Open(body, body.Size(), f.r.Place()+" snapshot "+s.ID.String(), valid)
-	if err != nil {
-		return err
-	}
-	if damage := p.Damage(); len(damage) > 0 {
-		return errors.Join(damage...)
-	}
-	if p.Header().Store != f.epoch.Geometry.UUID {
-		return &errs.CorruptionError{Path: f.r.Place(), Offset: -1,
-			Err: fmt.Errorf("snapshot %s is of store %s", s.ID, uuid.UUID(p.Header().Store))}
-	}
 	made := map[string]bool{}
 	n := int64(0)
 	for entry, err := range p.All() {

@@ -20,6 +20,7 @@ type cloned struct {
 	Time     *time.Time `json:"time"`    // of the last commit, null: unknown
 	Fork     bool       `json:"fork"`
 	Memories int64      `json:"memories"`
+	Damage   []string   `json:"damage,omitempty"` // damage of the copy that was not needed
 }
 
 // Clone returns memctl clone.
@@ -63,8 +64,12 @@ overwritten.`,
 				if err != nil {
 					return err
 				}
-				a.Document.Member("cloned", cloned{args[1], report.Store, report.Position, cli.OrNil(report.Time), report.Fork,
-					report.Memories})
+				out := cloned{args[1], report.Store, report.Position, cli.OrNil(report.Time), report.Fork, report.Memories, nil}
+				for _, d := range report.Damage {
+					out.Damage = append(out.Damage, d.Error())
+					a.Warn("the copy is damaged, but not what this clone needs: %v", d)
+				}
+				a.Document.Member("cloned", out)
 				when := ""
 				if !report.Time.IsZero() {
 					when = ", as of " + report.Time.UTC().Format(time.RFC3339Nano)
