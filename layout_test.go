@@ -67,6 +67,7 @@ var order = []string{
 	"remote",
 	"remote/remotetest", // for tests
 	"remote/dir",
+	"remote/sealed",
 	"remote/sender",
 	"index",
 	"memstore",

@@ -15,6 +15,9 @@ import (
 // Format is the format of the pieces and snapshots that this program sends, and the highest that it reads.
 const Format = 1
 
+// SealedFormat is the format of pieces and snapshots that are encrypted: see package remote/sealed.
+const SealedFormat = 2
+
 // Remote is a copy of a store's log in another place. All methods may be called concurrently. The package comment has
 // what an implementation must guarantee.
 type Remote interface {

@@ -1,0 +1,104 @@
+package sealed
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+)
+
+// ErrForged is the sentinel of errors that report a copy whose signatures do not prove that it is the one that is
+// asked for.
+var ErrForged = errors.New("not proven to be the copy of this store")
+
+// SignerError reports that a part of a copy is signed by a machine whose key was not named. It matches ErrForged and
+// errs.ErrPermission.
+type SignerError struct {
+	Place  string
+	Signer ed25519.PublicKey
+}
+
+// Error returns the message, in one line.
+func (e *SignerError) Error() string {
+	return fmt.Sprintf("%s: %v: it is signed by %s, whose key was not named -> if memctl remote add printed this key, "+
+		"name it: --signer %s", e.Place, ErrForged, FormatKey(e.Signer), FormatKey(e.Signer))
+}
+
+// Unwrap makes the error match ErrForged and errs.ErrPermission.
+func (e *SignerError) Unwrap() []error { return []error{ErrForged, errs.ErrPermission} }
+
+// PlainError reports that a copy that must be sealed is not. It matches ErrForged and errs.ErrInvalid.
+type PlainError struct{ Place string }
+
+// Error returns the message, in one line.
+func (e *PlainError) Error() string {
+	return fmt.Sprintf("%s: %v: it is not sealed, and a sealed copy was asked for", e.Place, ErrForged)
+}
+
+// Unwrap makes the error match ErrForged and errs.ErrInvalid.
+func (e *PlainError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
+
+// OlderError reports that a copy ends before a position that it had. It matches ErrForged and errs.ErrTruncated.
+type OlderError struct {
+	Place string
+	Known Known
+	Head  Known
+}
+
+// Error returns the message, in one line.
+func (e *OlderError) Error() string {
+	return fmt.Sprintf("%s: %v: it ends at %s, and had %s before: the place shows an older state, or has lost entries",
+		e.Place, ErrForged, e.Head, e.Known)
+}
+
+// Unwrap makes the error match ErrForged and errs.ErrTruncated.
+func (e *OlderError) Unwrap() []error { return []error{ErrForged, errs.ErrTruncated} }
+
+// Known is a position of a copy that somebody has noted.
+type Known struct {
+	Epoch    uint64
+	Position uint64
+}
+
+// String returns the position as ParseKnown reads it.
+func (k Known) String() string { return fmt.Sprintf("%d:%d", k.Epoch, k.Position) }
+
+// ParseKnown parses EPOCH:POSITION.
+func ParseKnown(text string) (k Known, err error) {
+	var rest string
+	if n, err := fmt.Sscanf(text, "%d:%d%s", &k.Epoch, &k.Position, &rest); n != 2 || k.Epoch == 0 || err == nil {
+		return Known{}, fmt.Errorf("%q is not a position of a copy: %w -> EPOCH:POSITION, as memctl remote status shows it",
+			text, errs.ErrInvalid)
+	}
+	return k, nil
+}
+
+// Check returns *OlderError if a copy ends before the position.
+func (k Known) Check(place string, head *remote.Position) error {
+	if at := (Known{head.Epoch, head.At.LSN}); at.Epoch < k.Epoch || at.Epoch == k.Epoch && at.Position < k.Position {
+		return &OlderError{Place: place, Known: k, Head: at}
+	}
+	return nil
+}
+
+const keyPrefix = "ed25519-"
+
+// FormatKey returns a public key as text: ed25519- and 43 characters of base64url.
+func FormatKey(key ed25519.PublicKey) string {
+	return keyPrefix + base64.RawURLEncoding.EncodeToString(key)
+}
+
+// ParseKey parses what FormatKey has returned.
+func ParseKey(text string) (ed25519.PublicKey, error) {
+	rest, ok := strings.CutPrefix(text, keyPrefix)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(rest)
+	if !ok || err != nil || len(b) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("%q is not the key of a machine: %w -> ed25519-… as memctl remote add has printed it", text,
+			errs.ErrInvalid)
+	}
+	return b, nil
+}

@@ -1,0 +1,511 @@
+package sealed
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+)
+
+// Seal begins to encrypt to the recipients of a copy: what is written to the result is encrypted to w.
+type Seal = func(w io.Writer) (io.WriteCloser, error)
+
+// Unseal opens what Seal has encrypted. The error matches errs.ErrInvalid if no identity opens it.
+type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, n int64, err error)
+
+// Options are the keys of a Remote.
+type Options struct {
+	// Signers are the public keys of the machines whose signatures are accepted.
+	Signers []ed25519.PublicKey
+	// Chain is the chain key. Without it Open takes it from a snapshot, if it has Unseal; without that, too, the chain
+	// hashes of all marks stay masked.
+	Chain []byte
+
+	// Seal encrypts what is added, and Sign signs it. Without them nothing can be added.
+	Seal Seal
+	Sign ed25519.PrivateKey
+	// Recipients are written into snapshots for those who open them.
+	Recipients []string
+
+	// Unseal opens what is read. Without it Read returns the bytes of pieces as they are in the place, verified, and
+	// Open refuses.
+	Unseal Unseal
+
+	Random io.Reader // default crypto/rand.Reader
+}
+
+// Remote is a sealed copy in another Remote.
+type Remote struct {
+	inner remote.Remote
+	o     Options
+	chain *chain // nil if the chain key is not known
+
+	mu         sync.Mutex
+	geometry   segment.Geometry
+	last       *sealedPiece
+	recipients []string
+}
+
+// sealedPiece is the piece that was sealed last. It is kept until it is answered.
+type sealedPiece struct {
+	piece remote.Piece // with the plain marks, and the sealed bytes
+	plain [32]byte     // SHA-256 of the plain bytes
+}
+
+// ErrUnable reports that a Remote lacks a key for what was asked. It matches errs.ErrPermission.
+var ErrUnable = fmt.Errorf("the key for this is not here: %w", errs.ErrPermission)
+
+// Open returns the sealed copy in a place. If it takes the chain key from a snapshot and there is none, the error
+// matches errs.ErrNotFound.
+func Open(ctx context.Context, r remote.Remote, o Options) (*Remote, error) {
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	if len(o.Signers) == 0 {
+		return nil, fmt.Errorf("%w: no key of a machine is named whose signature is accepted", errs.ErrInvalid)
+	}
+	s := &Remote{inner: r, o: o, recipients: o.Recipients}
+	key := o.Chain
+	if key == nil && o.Unseal != nil {
+		h, err := s.learn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		key, s.recipients = h.Chain, h.Recipients
+	}
+	if key == nil {
+		return s, nil
+	}
+	if len(key) != KeySize {
+		return nil, fmt.Errorf("%w: a chain key of %d bytes", errs.ErrInvalid, len(key))
+	}
+	var err error
+	s.chain, err = newChain([KeySize]byte(key), o.Random)
+	return s, err
+}
+
+// learn returns the header of the newest snapshot that can be opened.
+func (r *Remote) learn(ctx context.Context) (h header, err error) {
+	list, err := r.inner.Snapshots(ctx)
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return h, err
+	}
+	if len(list) == 0 {
+		head, herr := r.inner.Head(ctx)
+		if err := errors.Join(err, herr); err != nil {
+			return h, err
+		}
+		if head.Number > 0 && head.Format < remote.SealedFormat {
+			return h, &PlainError{Place: r.inner.Place()}
+		}
+		return h, fmt.Errorf("%s: the copy has no snapshot yet: %w", r.inner.Place(), errs.ErrNotFound)
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		var b *body
+		if b, err = r.opened(ctx, &list[i]); err == nil {
+			h = b.header
+			return h, b.Close()
+		}
+		if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrNotFound) {
+			return h, err
+		}
+	}
+	return h, err
+}
+
+// ChainKey returns the chain key, nil if it is not known.
+func (r *Remote) ChainKey() []byte {
+	if r.chain == nil {
+		return nil
+	}
+	return bytes.Clone(r.chain.key[:])
+}
+
+// Recipients returns the recipients of the copy, as far as they are known.
+func (r *Remote) Recipients() []string { return r.recipients }
+
+// Sealed reports that sizes and hashes of snapshots are those of encrypted bytes.
+func (r *Remote) Sealed() bool { return true }
+
+// ID identifies the place.
+func (r *Remote) ID() uuid.UUID { return r.inner.ID() }
+
+// Place returns the address for people.
+func (r *Remote) Place() string { return r.inner.Place() }
+
+// Close closes the Remote in which the copy is.
+func (r *Remote) Close() error { return r.inner.Close() }
+
+// position translates a position of the place.
+func (r *Remote) position(p remote.Position) (remote.Position, error) {
+	if p.Number == 0 {
+		return p, nil
+	}
+	if err := r.sealedFormat(p.Format); err != nil {
+		return p, err
+	}
+	p.At, p.Format = r.chain.unmask(p.At), remote.Format
+	return p, nil
+}
+
+// remember remembers the geometry of the store.
+func (r *Remote) remember(geo segment.Geometry) {
+	r.mu.Lock()
+	r.geometry = geo
+	r.mu.Unlock()
+}
+
+// moved translates the position in a *remote.MovedError.
+func (r *Remote) moved(err error) error {
+	moved := (*remote.MovedError)(nil)
+	if !errors.As(err, &moved) {
+		return err
+	}
+	head, perr := r.position(moved.Head)
+	if perr != nil {
+		return perr
+	}
+	return &remote.MovedError{Place: moved.Place, Head: head}
+}
+
+// Head returns the newest entry.
+func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
+	p, err := r.inner.Head(ctx)
+	if err != nil {
+		p.At = r.chain.unmask(p.At)
+		return p, err
+	}
+	if p.Number > 0 {
+		r.remember(p.Geometry)
+	}
+	return r.position(p)
+}
+
+// sealing returns an error if nothing can be added.
+func (r *Remote) sealing() error {
+	if r.o.Seal == nil || r.o.Sign == nil || r.chain == nil {
+		return fmt.Errorf("adding to the copy at %s: %w", r.inner.Place(), ErrUnable)
+	}
+	return nil
+}
+
+// format returns the format of what is added.
+func format(plain uint32) (uint32, error) {
+	if plain != remote.Format {
+		return 0, fmt.Errorf("%w: format %d cannot be sealed", errs.ErrInvalid, plain)
+	}
+	return remote.SealedFormat, nil
+}
+
+// Begin begins an epoch.
+func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err error) {
+	if err := r.sealing(); err != nil {
+		return 0, err
+	}
+	b := *a
+	if b.Format, err = format(a.Format); err != nil {
+		return 0, err
+	}
+	b.At = r.chain.mask(a.At)
+	epoch, err = r.inner.Begin(ctx, &b)
+	if err == nil {
+		r.remember(a.Geometry)
+	}
+	return epoch, r.moved(err)
+}
+
+// Append seals and appends a piece.
+func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
+	if err := r.sealing(); err != nil {
+		return err
+	}
+	if err := p.Valid(); err != nil {
+		return err
+	}
+	s, err := r.seal(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = r.inner.Append(ctx, s)
+	if err == nil || errors.Is(err, remote.ErrMoved) {
+		r.mu.Lock()
+		r.last = nil
+		r.mu.Unlock()
+	}
+	return r.moved(err)
+}
+
+// seal seals a piece, unless it is the one that was sealed last.
+func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, error) {
+	plain := sha256.Sum256(p.Bytes)
+	r.mu.Lock()
+	last, geo := r.last, r.geometry
+	r.mu.Unlock()
+	out := *p
+	out.From, out.To = r.chain.mask(p.From), r.chain.mask(p.To)
+	var err error
+	if out.Format, err = format(p.Format); err != nil {
+		return nil, err
+	}
+	if last != nil && last.plain == plain && last.piece.Epoch == p.Epoch && last.piece.From == out.From &&
+		last.piece.To == out.To {
+		again := last.piece
+		return &again, nil
+	}
+	if !geo.Valid() { // this handle has asked for no position yet
+		head, err := r.Head(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if head.Number == 0 {
+			return nil, &remote.MovedError{Place: r.inner.Place(), Head: head}
+		}
+		geo = head.Geometry
+	}
+	e, err := newEncryption(r.o.Seal)
+	if err == nil {
+		_, err = e.Write(p.Bytes)
+	}
+	if err == nil {
+		err = e.end()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sealing a piece: %w", err)
+	}
+	st := stated(&out, geo)
+	out.Bytes = e.statement(&st, r)
+	if len(out.Bytes) > segment.MaxSize {
+		return nil, fmt.Errorf("%w: a piece of %d bytes is too large to be sealed", errs.ErrLimit, len(p.Bytes))
+	}
+	r.mu.Lock()
+	r.last = &sealedPiece{piece: out, plain: plain}
+	r.mu.Unlock()
+	again := out
+	return &again, nil
+}
+
+// encryption collects encrypted bytes.
+type encryption struct {
+	w      io.WriteCloser
+	out    bytes.Buffer
+	hash   [32]byte
+	length uint64
+	sum    interface {
+		io.Writer
+		Sum([]byte) []byte
+	}
+}
+
+func newEncryption(seal Seal) (*encryption, error) {
+	e := &encryption{sum: sha256.New()}
+	var err error
+	e.w, err = seal(encrypted{e})
+	return e, err
+}
+
+// encrypted receives the encrypted bytes.
+type encrypted struct{ e *encryption }
+
+func (c encrypted) Write(b []byte) (int, error) {
+	c.e.length += uint64(len(b))
+	_, _ = c.e.sum.Write(b)
+	return c.e.out.Write(b)
+}
+
+// Write encrypts bytes.
+func (e *encryption) Write(b []byte) (int, error) { return e.w.Write(b) }
+
+// end ends the encrypted bytes.
+func (e *encryption) end() error {
+	err := e.w.Close()
+	e.hash = [32]byte(e.sum.Sum(nil))
+	return err
+}
+
+// statement appends the signed statement to the encrypted bytes, and returns all that are in the buffer.
+func (e *encryption) statement(s *statement, r *Remote) []byte {
+	s.length, s.sha256, s.key = e.length, e.hash, r.chain.commitment()
+	return s.append(e.out.Bytes(), r.o.Sign)
+}
+
+// Read returns the pieces of an epoch. A piece that is not signed by a known machine ends the reading.
+func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[remote.Piece, error] {
+	return func(yield func(remote.Piece, error) bool) {
+		var geo segment.Geometry
+		list, err := r.inner.Epochs(ctx)
+		for _, e := range list {
+			if e.Number == epoch {
+				geo = e.Geometry
+			}
+		}
+		if err != nil && (!geo.Valid() || !errors.Is(err, errs.ErrCorrupt)) {
+			yield(remote.Piece{}, err)
+			return
+		}
+		for p, err := range r.inner.Read(ctx, epoch, from) {
+			if err == nil {
+				p, err = r.unsealed(p, geo)
+			}
+			if !yield(p, err) || err != nil && !errors.Is(err, errs.ErrCorrupt) {
+				return
+			}
+		}
+	}
+}
+
+// unsealed verifies and opens a piece.
+func (r *Remote) unsealed(p remote.Piece, geo segment.Geometry) (remote.Piece, error) {
+	if err := r.sealedFormat(p.Format); err != nil {
+		return remote.Piece{}, err
+	}
+	damaged := func(err error) error {
+		if errors.Is(err, ErrForged) {
+			return err
+		}
+		return &errs.CorruptionError{Path: fmt.Sprintf("%s piece from %d to %d", r.inner.Place(), p.From.LSN, p.To.LSN),
+			Offset: -1, Err: err}
+	}
+	n := len(p.Bytes) - statementSize
+	if n < 0 {
+		return remote.Piece{}, damaged(errNoStatement)
+	}
+	s, err := r.trusted(p.Bytes[n:], stated(&p, geo))
+	if err != nil {
+		return remote.Piece{}, damaged(err)
+	}
+	if s.length != uint64(n) || s.sha256 != sha256.Sum256(p.Bytes[:n]) {
+		return remote.Piece{}, damaged(errBytes)
+	}
+	p.From, p.To, p.Format = r.chain.unmask(p.From), r.chain.unmask(p.To), remote.Format
+	if r.o.Unseal == nil {
+		p.Bytes = p.Bytes[:n]
+		return p, nil
+	}
+	plain, size, err := r.o.Unseal(bytes.NewReader(p.Bytes[:n]), int64(n))
+	if err != nil {
+		return remote.Piece{}, err
+	}
+	if size < 0 || size > int64(n) {
+		return remote.Piece{}, damaged(fmt.Errorf("%d bytes contain %d", n, size))
+	}
+	p.Bytes = make([]byte, size)
+	if _, err := io.ReadFull(io.NewSectionReader(plain, 0, size), p.Bytes); err != nil {
+		return remote.Piece{}, damaged(err)
+	}
+	return p, nil
+}
+
+// sealedFormat returns an error for a format other than that of sealed bytes.
+func (r *Remote) sealedFormat(f uint32) error {
+	switch {
+	case f < remote.SealedFormat:
+		return &PlainError{Place: r.inner.Place()}
+	case f > remote.SealedFormat:
+		return &errs.NewerError{Path: r.inner.Place(), Format: uint64(f), Reads: remote.SealedFormat}
+	}
+	return nil
+}
+
+// Epochs returns the epochs of which entries are kept.
+func (r *Remote) Epochs(ctx context.Context) ([]remote.Epoch, error) {
+	list, err := r.inner.Epochs(ctx)
+	for i := range list {
+		list[i].From, list[i].To = r.chain.unmask(list[i].From), r.chain.unmask(list[i].To)
+	}
+	return list, err
+}
+
+// Wait blocks until there is a newer entry.
+func (r *Remote) Wait(ctx context.Context, beyond uint64) error { return r.inner.Wait(ctx, beyond) }
+
+// Drop removes a snapshot.
+func (r *Remote) Drop(ctx context.Context, id uuid.UUID) error { return r.inner.Drop(ctx, id) }
+
+// Prune removes old pieces.
+func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (int, error) {
+	return r.inner.Prune(ctx, epoch, before)
+}
+
+// Register records that a machine uses the copy. Its name is encrypted.
+func (r *Remote) Register(ctx context.Context, m remote.Machine) (err error) {
+	if err := r.sealing(); err != nil {
+		return err
+	}
+	if m.Name, err = r.chain.hide(m.Name); err != nil {
+		return err
+	}
+	return r.inner.Register(ctx, m)
+}
+
+// Machines returns the recorded machines. A name that cannot be decrypted is empty.
+func (r *Remote) Machines(ctx context.Context) ([]remote.Machine, error) {
+	list, err := r.inner.Machines(ctx)
+	for i := range list {
+		name := ""
+		if r.chain != nil {
+			if shown, err := r.chain.show(list[i].Name); err == nil {
+				name = shown
+			}
+		}
+		list[i].Name = name
+	}
+	return list, err
+}
+
+// header is what a snapshot has before its body.
+type header struct {
+	Chain      []byte   `json:"chain"`
+	Recipients []string `json:"recipients"`
+}
+
+const (
+	headerMagic = "varvekey"
+	headerStart = 12
+	headerMost  = 64 << 10
+)
+
+func (h *header) encode() ([]byte, error) {
+	text, err := json.Marshal(h)
+	if err != nil || len(text) > headerMost {
+		return nil, errors.Join(err, fmt.Errorf("%w: too many recipients", errs.ErrLimit))
+	}
+	b := binary.LittleEndian.AppendUint32([]byte(headerMagic), uint32(len(text)))
+	return append(b, text...), nil
+}
+
+// decodeHeader reads the header of a snapshot, and returns its size.
+func decodeHeader(r io.ReaderAt) (h header, size int64, err error) {
+	start := make([]byte, headerStart)
+	if n, err := r.ReadAt(start, 0); n < len(start) {
+		return h, 0, err
+	}
+	n := binary.LittleEndian.Uint32(start[8:])
+	if string(start[:8]) != headerMagic || n > headerMost {
+		return h, 0, errors.New("the snapshot does not begin with its keys")
+	}
+	text := make([]byte, n)
+	if m, err := r.ReadAt(text, headerStart); m < len(text) {
+		return h, 0, err
+	}
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, 0, err
+	}
+	if len(h.Chain) != KeySize {
+		return h, 0, errors.New("the snapshot has no chain key")
+	}
+	return h, headerStart + int64(n), nil
+}

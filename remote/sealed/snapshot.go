@@ -1,0 +1,280 @@
+package sealed
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+)
+
+// Save seals and stores a snapshot.
+func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, plain io.Reader) error {
+	if err := r.sealing(); err != nil {
+		return err
+	}
+	h := header{Chain: r.chain.key[:], Recipients: r.recipients}
+	begin, err := h.encode()
+	if err != nil {
+		return err
+	}
+	e, err := newEncryption(r.o.Seal)
+	if err == nil {
+		_, err = e.Write(begin)
+	}
+	if err != nil {
+		return fmt.Errorf("sealing a snapshot: %w", err)
+	}
+	out := *s
+	if out.Format, err = format(s.Format); err != nil {
+		return err
+	}
+	out.Begin, out.End = r.chain.mask(s.Begin), r.chain.mask(s.End)
+	if err := r.inner.Save(ctx, &out, &sealing{r: r, e: e, plain: plain, snapshot: s, out: &out}); err != nil {
+		return err
+	}
+	s.Size, s.SHA256 = out.Size, out.SHA256
+	return nil
+}
+
+// sealing is the sealed body of a snapshot.
+type sealing struct {
+	r        *Remote
+	e        *encryption
+	plain    io.Reader
+	snapshot *remote.Snapshot // as the caller has it; End and Time are known when plain ends
+	out      *remote.Snapshot // as the place gets it
+	at       int              // number of bytes of e.out that were read
+	ended    bool
+	err      error
+	chunk    [64 << 10]byte
+}
+
+// Read returns sealed bytes.
+func (s *sealing) Read(b []byte) (int, error) {
+	for s.err == nil && !s.ended && s.at == s.e.out.Len() {
+		s.e.out.Reset()
+		s.at = 0
+		s.err = s.fill()
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	n := copy(b, s.e.out.Bytes()[s.at:])
+	s.at += n
+	if n == 0 && len(b) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// fill encrypts the next bytes, and ends with the statement.
+func (s *sealing) fill() error {
+	n, end, err := remote.Fill(s.plain, s.chunk[:])
+	if err != nil {
+		return err
+	}
+	if _, err := s.e.Write(s.chunk[:n]); err != nil {
+		return fmt.Errorf("sealing a snapshot: %w", err)
+	}
+	if !end {
+		return nil
+	}
+	if err := s.e.end(); err != nil {
+		return fmt.Errorf("sealing a snapshot: %w", err)
+	}
+	s.ended = true
+	s.out.End, s.out.Time = s.r.chain.mask(s.snapshot.End), s.snapshot.Time
+	st := statedOf(s.out)
+	tail := s.e.statement(&st, s.r)
+	s.e.out.Reset()
+	_, err = s.e.out.Write(tail)
+	return err
+}
+
+// Snapshots returns the complete snapshots. A *errs.CorruptionError for one that is not sealed comes with the others.
+// What they say about themselves is verified when they are opened.
+func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err error) {
+	all, err := r.inner.Snapshots(ctx)
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return nil, err
+	}
+	for _, s := range all {
+		if ferr := r.sealedFormat(s.Format); ferr != nil {
+			if errors.Is(ferr, ErrForged) {
+				ferr = r.damaged(s.ID, ferr)
+			}
+			err = errors.Join(err, ferr)
+			continue
+		}
+		s.Begin, s.End, s.Format = r.chain.unmask(s.Begin), r.chain.unmask(s.End), remote.Format
+		list = append(list, s)
+	}
+	return list, err
+}
+
+func (r *Remote) damaged(id uuid.UUID, err error) error {
+	return &errs.CorruptionError{Path: fmt.Sprintf("%s snapshot %s", r.inner.Place(), id), Offset: -1, Err: err}
+}
+
+// Open verifies a snapshot, all of it, and opens its bytes.
+func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
+	if r.o.Unseal == nil {
+		return nil, fmt.Errorf("opening a snapshot of %s: %w -> --identity FILE", r.inner.Place(), ErrUnable)
+	}
+	s, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.opened(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// find returns a snapshot as the place has it.
+func (r *Remote) find(ctx context.Context, id uuid.UUID) (*remote.Snapshot, error) {
+	list, err := r.inner.Snapshots(ctx)
+	for i := range list {
+		if list[i].ID == id {
+			return &list[i], nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%s: snapshot %s: %w", r.inner.Place(), id, errs.ErrNotFound)
+	}
+	return nil, err
+}
+
+// body has the plain bytes of a snapshot.
+type body struct {
+	*io.SectionReader
+	header header
+	inner  remote.Body
+}
+
+// Close closes the snapshot.
+func (b *body) Close() error { return b.inner.Close() }
+
+// Size returns the number of plain bytes.
+func (b *body) Size() int64 { return b.SectionReader.Size() }
+
+// opened verifies and opens a snapshot, which is given as the place has it.
+func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) {
+	in, err := r.verified(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	n := in.Size() - statementSize
+	plain, size, err := r.o.Unseal(io.NewSectionReader(in, 0, n), n)
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	h, start, err := decodeHeader(plain)
+	if err == nil && (size < start || size > n) {
+		err = fmt.Errorf("%d bytes contain %d", n, size)
+	}
+	if c := r.chain; err == nil && c != nil && c.key != [KeySize]byte(h.Chain) {
+		err = errors.New("another chain key")
+	}
+	if err != nil {
+		return nil, errors.Join(r.damaged(s.ID, err), in.Close())
+	}
+	return &body{SectionReader: io.NewSectionReader(plain, start, size-start), header: h, inner: in}, nil
+}
+
+// verified opens the sealed bytes of a snapshot, which is given as the place has it, and verifies that they are those
+// that a known machine has signed.
+func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (in remote.Body, err error) {
+	if err := r.sealedFormat(s.Format); err != nil {
+		return nil, err
+	}
+	if in, err = r.inner.Open(ctx, s.ID); err != nil {
+		return nil, err
+	}
+	if err := r.signed(ctx, s, in); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// signed verifies that the sealed bytes of a snapshot are those that a known machine has signed.
+func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body) error {
+	n := in.Size() - statementSize
+	if n < 0 {
+		return r.damaged(s.ID, errNoStatement)
+	}
+	end := make([]byte, statementSize)
+	if m, err := in.ReadAt(end, n); m < len(end) {
+		return err
+	}
+	st, err := r.trusted(end, statedOf(s))
+	if errors.Is(err, ErrForged) {
+		return err
+	}
+	if err != nil {
+		return r.damaged(s.ID, err)
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, &cancelled{ctx, io.NewSectionReader(in, 0, n)}); err != nil {
+		return err
+	}
+	if st.length != uint64(n) || st.sha256 != [32]byte(hash.Sum(nil)) {
+		return r.damaged(s.ID, errBytes)
+	}
+	return nil
+}
+
+// cancelled is a reader that ends with the error of ctx.
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads from r.
+func (c *cancelled) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// VerifyPiece verifies a piece that Read has returned: its frames, if it could be opened. Its signature was verified
+// by Read.
+func (r *Remote) VerifyPiece(p *remote.Piece, geo segment.Geometry) error {
+	if r.o.Unseal == nil {
+		return nil
+	}
+	return p.Check(geo)
+}
+
+// VerifySnapshot verifies the signature and the bytes of a snapshot, and opens it if that is possible.
+func (r *Remote) VerifySnapshot(ctx context.Context, id uuid.UUID) error {
+	s, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.o.Unseal == nil {
+		in, err := r.verified(ctx, s)
+		if err != nil {
+			return err
+		}
+		return in.Close()
+	}
+	b, err := r.opened(ctx, s)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, &cancelled{ctx, b.SectionReader})
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		err = r.damaged(id, err)
+	}
+	return errors.Join(err, b.Close())
+}
