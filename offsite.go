@@ -128,24 +128,35 @@ func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
 func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	p := of.st.inner.Places()
 	switch now, err := p.Load(ctx); {
+	case err == nil && now.URL == url && now.Sends() && now.Sealed:
+		return fmt.Errorf("%w: the copy at %s is sealed → name its recipients", errs.ErrInvalid, url)
 	case err == nil && now.URL == url && !now.Clone && !now.Ending:
 		return of.Send(ctx, r) // which tells if another machine has taken the copy meanwhile
 	case err == nil:
 		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
 			now.URL)
-	case errors.Is(err, errs.ErrInvalid): // another folder: what is remembered is of no use here
-		if err := p.Remove(); err != nil {
+	case errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrNotFound):
+		if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
 			return err
 		}
-	case !errors.Is(err, errs.ErrNotFound):
+	default:
 		return err
 	}
+	return of.add(ctx, r, url)
+}
+
+// add makes an empty remote the copy of a store that has none.
+func (of Offsite) add(ctx context.Context, r remote.Remote, url string) error {
+	p := of.st.inner.Places()
 	unlock, err := of.following(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	e := of.st.inner.Engine.Env()
+	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+		return err
+	}
 	_, err = sender.Bind(ctx, r, p.Store, p.Keeper(), e.Rand())
 	if errors.Is(err, remote.ErrMoved) {
 		return fmt.Errorf("%w → the place has a copy of this store already: name an empty place, or memctl remote take %s",
@@ -169,6 +180,9 @@ func (of Offsite) register(ctx context.Context, r remote.Remote) error {
 	if err != nil {
 		return err
 	}
+	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+		return err
+	}
 	e := of.st.inner.Engine.Env()
 	return r.Register(ctx, remote.Machine{ID: b.Machine, Name: e.FS.Host().Name, Seen: e.Clock().UTC()})
 }
@@ -179,7 +193,14 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	if err != nil {
 		return err
 	}
-	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), of.st.inner.Sending())
+	o := of.st.inner.Sending()
+	if o.Recipients, err = of.st.inner.Places().Fingerprint(); err != nil {
+		return err
+	}
+	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+		return err
+	}
+	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), o)
 	if err != nil {
 		return err
 	}
@@ -238,6 +259,9 @@ func (of Offsite) Remove(ctx context.Context) error {
 
 // Behind reports the position up to which a remote has the log of the store, and how many bytes of log it lacks.
 func (of Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Position, bytes uint64, err error) {
+	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+		return head, 0, err
+	}
 	if head, err = r.Head(ctx); err != nil {
 		return head, 0, err
 	}
@@ -282,6 +306,9 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 		return err
 	}
 	defer unlock()
+	if r, err = of.signing(ctx, r); err != nil {
+		return err
+	}
 	if err := of.take(ctx, r, url, discard); err != nil {
 		return err
 	}
@@ -357,6 +384,9 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 		return b, err
 	case head.Number == 0:
 		return b, fmt.Errorf("%s: %w: the place is empty → memctl remote add %s", r.Place(), remote.ErrNoRemote, url)
+	case head.Format > remote.Format:
+		return b, fmt.Errorf("%s: %w, and this store has no keys for it → memctl clone --identity FILE, then take the clone",
+			r.Place(), remote.ErrSealed)
 	case uuid.UUID(head.Geometry.UUID) != p.Store:
 		return b, &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}
 	}
@@ -405,6 +435,12 @@ type CloneOptions struct {
 	Fork bool
 	// URL is remembered in StateDir, for Take; without credentials.
 	URL string
+	// Unseal opens a sealed copy. Signers are the public keys of the machines that made it, as AddSealed has returned
+	// them: what another one has signed is refused with *SignerError.
+	Unseal  Unseal
+	Signers []string
+	// Known is a position that the copy had, EPOCH:POSITION: a copy that ends before it is refused. "": not known.
+	Known string
 	// Options are the options with which the new store is opened; ReadOnly and MustExist are ignored.
 	Options *Options
 	// Progress is called from time to time with the number of files written so far, and the total number.
@@ -440,6 +476,10 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		return report, err
 	}
 	to, err := target(to)
+	if err != nil {
+		return report, err
+	}
+	r, keys, err := o.opened(ctx, r)
 	if err != nil {
 		return report, err
 	}
@@ -484,7 +524,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		report.Memories, err = forked(ctx, at, to, &opt)
 		return report, err
 	}
-	if report.Memories, err = settled(ctx, to, o.URL, &opt); err != nil {
+	if report.Memories, err = settled(ctx, to, o.URL, keys, &opt); err != nil {
 		err = errors.Join(err, offsite.Remove(t.FS, to)) // it was missing or empty
 	}
 	return report, err
@@ -508,7 +548,7 @@ func admitted(e *env.Env, dir string) error {
 }
 
 // settled opens a clone, which recovers its log and completes its views, and verifies it.
-func settled(ctx context.Context, dir, url string, o *Options) (memories int64, err error) {
+func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, dir, o)
 	if err != nil {
 		return 0, err
@@ -526,6 +566,11 @@ func settled(ctx context.Context, dir, url string, o *Options) (memories int64, 
 		}
 	}
 	if err == nil && url != "" && o.StateDir != "" {
+		if keys != nil {
+			if err := st.inner.Places().SaveKeys(*keys); err != nil {
+				return 0, err
+			}
+		}
 		err = st.inner.Places().Save(offsite.Place{URL: url, Clone: true, Added: o.Clock().UTC()})
 	}
 	return st.Admin().Stats().Memories, err

@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -117,6 +118,9 @@ type Options struct {
 	// StateDir: no file of a store causes a connection. nil: this process does not send. OpenFolder opens URLs of
 	// folders; package remote/s3 has what opens buckets.
 	Remote func(ctx context.Context, url string) (remote.Remote, error)
+	// SealRemote returns a function that encrypts to the recipients of a sealed copy (Offsite.AddSealed), whose public
+	// keys are given as text. Without it this process sends nothing to a sealed copy.
+	SealRemote func(recipients []string) (func(w io.Writer) (io.WriteCloser, error), error)
 
 	// env replaces parts of the machine in the project's own tests: see internal/storetest.
 	env store.Environment

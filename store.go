@@ -97,7 +97,7 @@ func (o *Options) config(dir string) store.Config {
 			Service: o.EmbedService,
 		},
 		Views: o.env.Views, Watcher: o.env.Watcher, Unfinished: o.unfinished, Restored: o.restored, Closed: o.closed,
-		Remote: o.Remote,
+		Remote: o.Remote, Seal: o.SealRemote,
 	}
 }
 

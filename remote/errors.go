@@ -15,6 +15,9 @@ var (
 	ErrMoved = errors.New("the copy continues differently")
 	// ErrNoRemote reports that a place has no copy of a store.
 	ErrNoRemote = errors.New("no copy of a store here")
+	// ErrSealed reports that a copy is encrypted, and was opened without keys: see package remote/sealed. It matches
+	// errs.ErrInvalid.
+	ErrSealed = fmt.Errorf("the copy is sealed: %w", errs.ErrInvalid)
 	// ErrUnsuitable reports that a place lacks what a copy needs, for example a rename that two writers cannot both
 	// win.
 	ErrUnsuitable = errors.New("not suitable for a copy of a store")

@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/copy/offsite"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/sealed"
 	"github.com/varve-db/varve/remote/sender"
 )
 
@@ -31,9 +34,29 @@ func (st *Store) Sending() sender.Options {
 	return sender.Options{Clock: e.Clock, Sleep: e.Sleep, Random: e.Rand(), FileMode: e.FileMode}
 }
 
+// OpenCopy returns the copy in a place, opened with the keys of this machine if it is sealed. unseal may be nil: see
+// offsite.Places.Opened.
+func (st *Store) OpenCopy(ctx context.Context, r remote.Remote, unseal sealed.Unseal) (remote.Remote, error) {
+	return st.Places().Opened(ctx, r, st.seal, unseal, st.Engine.Env().Rand())
+}
+
+// Sealer returns a function that encrypts to the recipients of a sealed copy; nil if this program cannot.
+func (st *Store) Sealer() offsite.Sealer { return st.seal }
+
 // sending returns the host of the sender.
-func (st *Store) sending(open offsite.Opener) *offsite.Host {
+func (st *Store) sending(plain offsite.Opener) *offsite.Host {
 	e := st.Engine.Env()
+	open := func(ctx context.Context, url string) (remote.Remote, error) {
+		r, err := plain(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		s, err := st.OpenCopy(ctx, r, nil)
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		return s, nil
+	}
 	return offsite.NewHost(offsite.HostConfig{
 		Places: st.Places(), Source: st.SentSource, Open: open, Sender: st.Sending(), Logger: e.Logger,
 		Changed: func(err error) { e.Event(env.Event{Kind: env.EventOffsite, Err: err}) },

@@ -61,6 +61,7 @@ type Config struct {
 	Closed     func() error     // called by Close at its end; nil: nothing to do
 
 	Remote offsite.Opener // opens the place of the store's copy; nil: this process does not send the log
+	Seal   offsite.Sealer // encrypts to the recipients of a sealed copy; nil: this process cannot
 }
 
 // Store is an open store. Its fields are set by Open, and never afterwards.
@@ -83,6 +84,8 @@ type Store struct {
 	Search    *search.Search
 	Offsite   *offsite.Host // sends the log to a copy elsewhere; nil if this process does not
 
+	seal offsite.Sealer // encrypts to the recipients of a sealed copy; nil if this process cannot
+
 	closed  func() error
 	stop    context.CancelFunc // stops the background goroutines
 	cut     context.CancelFunc // cancels the flusher's round in progress; both are nil without background goroutines
@@ -96,7 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := unfinished(&c); err != nil {
 		return nil, err
 	}
-	st := &Store{closed: c.Closed}
+	st := &Store{closed: c.Closed, seal: c.Seal}
 	err := st.build(ctx, &c)
 	if err == nil {
 		err = st.openLog(ctx, &c)

@@ -16,7 +16,7 @@ import (
 var ErrForged = errors.New("not proven to be the copy of this store")
 
 // SignerError reports that a part of a copy is signed by a machine whose key was not named. It matches ErrForged and
-// errs.ErrPermission.
+// errs.ErrInvalid.
 type SignerError struct {
 	Place  string
 	Signer ed25519.PublicKey
@@ -28,8 +28,8 @@ func (e *SignerError) Error() string {
 		"name it: --signer %s", e.Place, ErrForged, FormatKey(e.Signer), FormatKey(e.Signer))
 }
 
-// Unwrap makes the error match ErrForged and errs.ErrPermission.
-func (e *SignerError) Unwrap() []error { return []error{ErrForged, errs.ErrPermission} }
+// Unwrap makes the error match ErrForged and errs.ErrInvalid.
+func (e *SignerError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
 // PlainError reports that a copy that must be sealed is not. It matches ErrForged and errs.ErrInvalid.
 type PlainError struct{ Place string }
@@ -42,7 +42,7 @@ func (e *PlainError) Error() string {
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
 func (e *PlainError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
-// OlderError reports that a copy ends before a position that it had. It matches ErrForged and errs.ErrTruncated.
+// OlderError reports that a copy ends before a position that it had. It matches ErrForged and errs.ErrInvalid.
 type OlderError struct {
 	Place string
 	Known Known
@@ -55,8 +55,8 @@ func (e *OlderError) Error() string {
 		e.Place, ErrForged, e.Head, e.Known)
 }
 
-// Unwrap makes the error match ErrForged and errs.ErrTruncated.
-func (e *OlderError) Unwrap() []error { return []error{ErrForged, errs.ErrTruncated} }
+// Unwrap makes the error match ErrForged and errs.ErrInvalid.
+func (e *OlderError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
 // Known is a position of a copy that somebody has noted.
 type Known struct {

@@ -29,7 +29,7 @@ type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, n int64, 
 
 // Options are the keys of a Remote.
 type Options struct {
-	// Signers are the public keys of the machines whose signatures are accepted.
+	// Signers are the public keys of the machines whose signatures are accepted. A *SignerError names another one.
 	Signers []ed25519.PublicKey
 	// Chain is the chain key. Without it Open takes it from a snapshot, if it has Unseal; without that, too, the chain
 	// hashes of all marks stay masked.
@@ -74,9 +74,6 @@ var ErrUnable = fmt.Errorf("the key for this is not here: %w", errs.ErrPermissio
 func Open(ctx context.Context, r remote.Remote, o Options) (*Remote, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
-	}
-	if len(o.Signers) == 0 {
-		return nil, fmt.Errorf("%w: no key of a machine is named whose signature is accepted", errs.ErrInvalid)
 	}
 	s := &Remote{inner: r, o: o, recipients: o.Recipients}
 	key := o.Chain

@@ -28,6 +28,8 @@ type Binding struct {
 	Epoch   uint64    `json:"epoch"`   // epoch that this sender has begun, 0: none yet
 	Log     uint64    `json:"log"`     // epoch of the store's log that is sent in Epoch
 	Request uuid.UUID `json:"request"` // of the Begin whose answer is not recorded; zero: none
+	// Recipients is Options.Recipients as it was when Epoch was begun.
+	Recipients string `json:"recipients,omitempty"`
 
 	// Follows is the newest entry of a copy that its user has decided to supersede. The epoch begins only after that
 	// entry: if another machine has sent since, Round returns *OvertakenError. Zero if nothing is superseded.

@@ -52,6 +52,10 @@ type Options struct {
 	Sleep    func(ctx context.Context, d time.Duration) error
 	Random   io.Reader
 	FileMode fs.FileMode // of wal/sent; 0600
+
+	// Recipients identifies those who can read what is sent. When it changes, an epoch begins: its snapshot and pieces
+	// are for the new ones.
+	Recipients string
 }
 
 func (o *Options) fill() {
@@ -232,6 +236,8 @@ func (s *Sender) attempt(ctx context.Context) error {
 		return s.begin(ctx, head, id, "")
 	case b.Log != id.Epoch:
 		return s.begin(ctx, head, id, s.reason(log, b.Log))
+	case b.Recipients != s.o.Recipients:
+		return s.begin(ctx, head, id, "the recipients of the copy have changed")
 	}
 	durable := s.source.Durable()
 	if head.At != s.known {
@@ -293,6 +299,8 @@ func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: b.Remote}
 	case head.Number == 0:
 		return nil
+	case head.Format > remote.Format: // never plain text into a sealed copy
+		return fmt.Errorf("%w: %s: %w", ErrStopped, s.remote.Place(), remote.ErrSealed)
 	case store != b.Store:
 		return fmt.Errorf("%w: %w", ErrStopped,
 			&remote.OtherStoreError{Place: s.remote.Place(), Has: store, Want: b.Store})
@@ -355,7 +363,7 @@ func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	erase := b.Epoch > 0 && s.purged(s.source.Past(), b.Log)
 	s.known = past.Mark{}
 	return errors.Join(errAgain, s.rebind(ctx, func(b *Binding) {
-		b.Epoch, b.Log, b.Request, b.Follows = epoch, log, uuid.Nil, Seen{}
+		b.Epoch, b.Log, b.Request, b.Follows, b.Recipients = epoch, log, uuid.Nil, Seen{}, s.o.Recipients
 		b.Snapshot.Now, b.Snapshot.Erase = true, b.Snapshot.Erase || erase
 	}))
 }

@@ -125,6 +125,11 @@ func (h *Host) waitForChange(ctx context.Context, place Place, why error) {
 // follow sends to a place until that changes, ctx ends or sending stops. Without a remote, for example without its
 // credentials, follow.lock is not taken: another process may have them.
 func (h *Host) follow(ctx context.Context, place Place) (err error) {
+	o := h.c.Sender
+	// Before the keys are read for sealing: what is sealed for newer recipients than these is followed by a new epoch.
+	if o.Recipients, err = h.c.Places.Fingerprint(); err != nil {
+		return err
+	}
 	r, err := h.c.Open(ctx, place.URL)
 	if err != nil {
 		return err
@@ -170,7 +175,7 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	if now, err := h.c.Places.Load(ctx); err != nil || now != place { // it may have changed while this process waited
 		return nil
 	}
-	made, err := sender.New(ctx, r, src, h.c.Places.Keeper(), h.c.Sender)
+	made, err := sender.New(ctx, r, src, h.c.Places.Keeper(), o)
 	if err != nil {
 		return err
 	}

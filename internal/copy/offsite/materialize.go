@@ -254,6 +254,9 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 	for i := len(epochs) - 1; i >= 0; i-- {
 		c := choice{epoch: epochs[i]}
 		for _, s := range snapshots {
+			if s.Format == remote.SealedFormat {
+				return nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
+			}
 			if s.Format > remote.Format {
 				return nil, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
 			}

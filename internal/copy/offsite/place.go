@@ -34,6 +34,7 @@ type Place struct {
 	// the copy is being forgotten: nothing is sent any more, and the files about it are removed when the process that
 	// sends has ended
 	Ending bool      `json:"ending,omitempty"`
+	Sealed bool      `json:"sealed,omitempty"` // the copy is sealed: nothing is sent without its Keys
 	Added  time.Time `json:"added"`
 }
 
@@ -98,6 +99,16 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 	if err := json.Unmarshal(b, &pl); err != nil {
 		return Place{}, &errs.CorruptionError{Path: name, Offset: -1, Err: err}
 	}
+	if pl.Sealed {
+		_, err := p.Keys()
+		if errors.Is(err, errs.ErrNotFound) {
+			err = &errs.CorruptionError{Path: p.path("keys"), Offset: -1, Err: fmt.Errorf("the keys of the sealed copy at "+
+				"%s are missing -> memctl remote remove, then add an empty place", pl.URL)}
+		}
+		if err != nil {
+			return Place{}, err
+		}
+	}
 	if pl.Format > placeFormat {
 		return Place{}, &errs.NewerError{Path: name, Format: uint64(pl.Format), Reads: placeFormat}
 	}
@@ -131,6 +142,12 @@ func (p *Places) Save(pl Place) (err error) {
 	}
 	pl.Format, pl.Store, pl.Folder = placeFormat, p.Store, p.real()
 	if pl.Log, err = p.inode(); err != nil {
+		return err
+	}
+	switch _, err := p.Keys(); {
+	case err == nil:
+		pl.Sealed = true
+	case !errors.Is(err, errs.ErrNotFound) || pl.Sealed:
 		return err
 	}
 	if err := p.write("place", pl); err != nil {
@@ -214,7 +231,7 @@ func (p *Places) removeMoved(now Place) error {
 }
 
 // files are the kinds of files about a copy. The place is the last one: without the others it is of use.
-var files = []string{"status", "binding", "place"}
+var files = []string{"status", "binding", "keys", "place"}
 
 // Copied are the files about the copy as they were at a moment.
 type Copied struct {

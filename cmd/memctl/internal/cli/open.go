@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/place"
+	"github.com/varve-db/varve/cmd/memctl/internal/seal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/writer"
 )
@@ -62,6 +63,7 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 	if more != nil {
 		more(&o)
 	}
+	o.SealRemote = seal.Recipients
 	if !o.NoBackground && o.Remote == nil {
 		o.Remote = place.Open
 	}

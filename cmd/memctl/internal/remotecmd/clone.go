@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/seal"
 	"github.com/varve-db/varve/internal/timearg"
 	"github.com/varve-db/varve/remote"
 )
@@ -25,7 +26,7 @@ type cloned struct {
 
 // Clone returns memctl clone.
 func Clone(a *cli.App) *cobra.Command {
-	var at string
+	var at, identity string
 	var o varve.CloneOptions
 	c := &cobra.Command{
 		Use:   "clone URL DIR",
@@ -35,12 +36,17 @@ the history that the store had. It is the same store, and opens only to read unt
 makes it the one that writes. --fork makes an independent store instead, with a UUID and versions of
 its own, which can be written at once; so does --at, which restores any moment since the first
 snapshot. Everything is verified before the folder opens as a store. Existing files are never
-overwritten.`,
+overwritten.
+
+A sealed copy needs the identity of a recipient, and the key of the machine that made the copy, which
+memctl remote add has printed: whoever has the place could have put another store there. --known names
+a position that the copy had, as memctl remote status shows it: a copy that ends before it is refused.`,
 		Example: "  memctl clone file:///mnt/disk/notes laptop\n  memctl clone file:///mnt/disk/notes before --at " +
-			"2026-01-31T09:59:00Z",
+			"2026-01-31T09:59:00Z\n  memctl clone file:///mnt/disk/notes laptop --identity first.txt --signer ed25519-…",
 		Args: cli.Exactly(2, "the URL of a copy and the folder of the new store"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
-			if _, err := a.Outside(args[1], "a store"); err != nil {
+			_, err := a.Outside(args[1], "a store")
+			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("at") {
@@ -50,13 +56,22 @@ overwritten.`,
 				}
 				o.At = t.From
 			}
+			if o.Unseal, err = unsealing(cmd, identity); err != nil {
+				return err
+			}
+			if identity == "" && len(o.Signers) > 0 {
+				return cli.Usagef(cmd.CommandPath(), "--signer is for a sealed copy: it needs --identity")
+			}
 			ctx := cmd.Context()
 			return opened(ctx, args[0], func(r remote.Remote) error {
-				o.URL, o.Options = args[0], &varve.Options{LockWait: a.Wait, Clock: a.Clock}
+				o.URL, o.Options = args[0], &varve.Options{LockWait: a.Wait, Clock: a.Clock, SealRemote: seal.Recipients}
 				var done func()
 				o.Progress, done = a.Bar("cloning")
 				report, err := varve.Clone(ctx, r, args[1], &o)
 				done()
+				if errors.Is(err, varve.ErrSealed) {
+					err = cli.WithFix(err, "--identity FILE, and --signer KEY with the key that memctl remote add has printed")
+				}
 				if errors.Is(err, varve.ErrNotFound) {
 					err = cli.WithFix(err, "memctl remote snapshots, in the store, lists the snapshots; without --at, the newest "+
 						"moment is cloned")
@@ -85,5 +100,21 @@ overwritten.`,
 	c.Flags().StringVar(&at, "at", "",
 		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago)")
 	c.Flags().BoolVar(&o.Fork, "fork", false, "make an independent store, with a UUID and versions of its own")
+	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed copy")
+	c.Flags().StringArrayVar(&o.Signers, "signer", nil,
+		"the public `key` (ed25519-…) of a machine that made the sealed copy; repeat it for several")
+	c.Flags().StringVar(&o.Known, "known", "", "a `position` that the copy had, EPOCH:POSITION: refuse an older copy")
 	return c
+}
+
+// unsealing returns a function that opens a sealed copy with an identity; nil without one.
+func unsealing(cmd *cobra.Command, identity string) (varve.Unseal, error) {
+	if identity == "" {
+		return nil, nil
+	}
+	u, err := seal.Identities(identity)
+	if err != nil {
+		return nil, cli.Usagef(cmd.CommandPath(), "--identity: %w", err)
+	}
+	return u, nil
 }

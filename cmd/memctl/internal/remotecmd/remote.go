@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/place"
+	"github.com/varve-db/varve/cmd/memctl/internal/seal"
 	"github.com/varve-db/varve/remote"
 )
 
@@ -69,12 +70,23 @@ func opened(ctx context.Context, url string, f func(r remote.Remote) error) erro
 	return errors.Join(f(r), r.Close())
 }
 
-// reading returns the function of a command that only reads the copy of the store.
-func reading(a *cli.App, f func(ctx context.Context, r remote.Remote) error) func(*cobra.Command, []string) error {
+// reading returns the function of a command that only reads the copy of the store, with an identity if it has one.
+func reading(a *cli.App, identity *string, f func(ctx context.Context, r remote.Remote) error) func(*cobra.Command,
+	[]string) error {
 	return a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		return bound(ctx, a, cli.Read, func(_ *varve.Store, p varve.Place) error {
-			return opened(ctx, p.URL, func(r remote.Remote) error { return f(ctx, r) })
+		unseal, err := unsealing(cmd, *identity)
+		if err != nil {
+			return err
+		}
+		return bound(ctx, a, cli.Read, func(st *varve.Store, p varve.Place) error {
+			return opened(ctx, p.URL, func(r remote.Remote) error {
+				r, err := st.Admin().Offsite().Open(ctx, r, unseal)
+				if err != nil {
+					return err
+				}
+				return f(ctx, r)
+			})
 		})
 	})
 }
@@ -87,6 +99,9 @@ type head struct {
 	Behind uint64     `json:"behind_bytes"` // bytes of log that the copy lacks
 	Time   *time.Time `json:"time"`         // when the newest entry was sent, null: nothing was
 	Epoch  uint64     `json:"epoch"`
+	// of a sealed copy: the public keys of those who can read it, and with which this machine signs
+	Recipients []string `json:"recipients,omitempty"`
+	Signer     string   `json:"signer,omitempty"`
 }
 
 func headOf(url string, p *remote.Position, behind uint64) head {
@@ -104,30 +119,64 @@ func told(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url
 	if err != nil {
 		return err
 	}
-	a.Document.Member("remote", headOf(url, &p, behind))
+	h := headOf(url, &p, behind)
+	keys, err := st.Admin().Offsite().Keys()
+	if err != nil && !errors.Is(err, varve.ErrNotFound) {
+		return err
+	}
+	h.Recipients, h.Signer = keys.Recipients, keys.Signer
+	a.Document.Member("remote", h)
 	a.Say("%s has the log up to position %d (epoch %d), %s behind", url, p.At.LSN, p.Epoch, cli.Size(int64(behind)))
+	if keys.Signer != "" {
+		a.Say("sealed for %s, signed by %s", cli.Count(len(keys.Recipients), "recipient", "recipients"), keys.Signer)
+		a.Note("keep apart from the copy what memctl clone asks for: --signer %s --known %d:%d", keys.Signer, p.Epoch,
+			p.At.LSN)
+	}
 	return nil
 }
 
 func add(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var recipients []string
+	single := false
+	c := &cobra.Command{
 		Use:   "add URL",
 		Short: "Begin a copy in an empty place",
 		Long: `Begin a copy of the store in an empty place: test the place, send the log and the first snapshot,
 and remember the URL. A folder must be on a file system where two writers cannot both win, a bucket in
 an object store with conditional writes; others are refused. What is sent is not encrypted: all who
-can read the place can read the memories.`,
-		Example: "  memctl remote add file:///mnt/disk/notes\n  memctl remote add " +
-			"'s3://bucket/notes?endpoint=minio.lan:9000&region=us-east-1'",
+can read the place can read the memories.
+
+--recipient seals the copy with age, names and metadata included: only the identity of a recipient
+opens it, and this machine needs none. It signs what it sends, with a key whose public part is
+printed: note that, clone asks for it. Give two recipients, or --single-recipient: once all
+identities are lost, the copy is. For a sealed copy that exists, other recipients begin with a new
+snapshot; what was sent before stays readable to those of before.`,
+		Example: "  memctl remote add file:///mnt/disk/notes --recipient age1… --recipient age1…\n" +
+			"  memctl remote add 's3://bucket/notes?endpoint=minio.lan:9000&region=us-east-1'",
 		Args: cli.Exactly(1, "the URL of the copy"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			switch n := len(recipients); {
+			case n == 1 && !single:
+				return cli.Usagef(cmd.CommandPath(), "with one recipient, the copy is lost when its identity is: give a second "+
+					"--recipient, or --single-recipient if the identity is kept in two places")
+			case n != 1 && single:
+				return cli.Usagef(cmd.CommandPath(), "--single-recipient goes with one --recipient")
+			case n > 0:
+				if _, err := seal.Recipients(recipients); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--recipient: %w", err)
+				}
+			}
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
 				r, err := place.Create(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				err = st.Admin().Offsite().Add(ctx, r, args[0])
+				if len(recipients) > 0 {
+					_, err = st.Admin().Offsite().AddSealed(ctx, r, args[0], recipients)
+				} else {
+					err = st.Admin().Offsite().Add(ctx, r, args[0])
+				}
 				if err == nil {
 					err = told(ctx, a, st, r, args[0])
 				}
@@ -138,6 +187,10 @@ can read the place can read the memories.`,
 			})
 		}),
 	}
+	c.Flags().StringArrayVar(&recipients, "recipient", nil,
+		"seal the copy for this public `key` of age (age1…); repeat it for several")
+	c.Flags().BoolVar(&single, "single-recipient", false, "one recipient is enough: its identity is kept in two places")
+	return c
 }
 
 func status(a *cli.App) *cobra.Command {
@@ -177,18 +230,22 @@ type verified struct {
 }
 
 func verify(a *cli.App) *cobra.Command {
-	data := false
+	data, identity := false, ""
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Read the copy and verify it",
 		Long: `Read all pieces of the copy and verify every entry of the log and the chain over all of them; with
 --read-data, the bytes of the snapshots, too. The copy is restorable if a sound snapshot exists that
-sound pieces complete up to the newest entry.`,
+sound pieces complete up to the newest entry.
+
+Of a sealed copy, the signatures, the sealed bytes and the chain are verified; with --identity, what
+they contain, too.`,
 		Example: "  memctl remote verify --read-data",
 		Args:    cli.NoArguments,
-		RunE:    reading(a, func(ctx context.Context, r remote.Remote) error { return verifyRemote(ctx, a, r, data) }),
+		RunE:    reading(a, &identity, func(ctx context.Context, r remote.Remote) error { return verifyRemote(ctx, a, r, data) }),
 	}
 	c.Flags().BoolVar(&data, "read-data", false, "also read the bytes of all snapshots")
+	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed copy")
 	return c
 }
 
@@ -230,7 +287,7 @@ func snapshots(a *cli.App) *cobra.Command {
 		Long:    "List the snapshots of the copy, the oldest first. Every moment from the first one on can be cloned.",
 		Example: "  memctl remote snapshots",
 		Args:    cli.NoArguments,
-		RunE: reading(a, func(ctx context.Context, r remote.Remote) error {
+		RunE: reading(a, new(string), func(ctx context.Context, r remote.Remote) error {
 			list, err := r.Snapshots(ctx)
 			out := []listed{}
 			for _, s := range list {
@@ -274,7 +331,7 @@ again from what this store has. The moments before stay until they are a week ol
 				return err
 			}
 			return opened(ctx, url, func(r remote.Remote) error {
-				o := &varve.Options{LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard}
+				o := &varve.Options{LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard, SealRemote: seal.Recipients}
 				if err := varve.Take(ctx, dir, r, url, discard, o); err != nil {
 					return err
 				}

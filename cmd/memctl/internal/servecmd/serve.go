@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/place"
+	"github.com/varve-db/varve/cmd/memctl/internal/seal"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
 	"github.com/varve-db/varve/metrics"
@@ -192,7 +193,7 @@ func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o se
 	stores, err := memorystores.Open(s.stores, memorystores.Options{Caller: server.CallerOf, Clock: a.Clock,
 		Logger: warnings, MostOpen: s.open, Trash: keep,
 		Open: func(ctx context.Context, dir string, mustExist bool) (*varve.Store, error) {
-			v := varve.Options{MustExist: mustExist, Remote: place.Open}
+			v := varve.Options{MustExist: mustExist, Remote: place.Open, SealRemote: seal.Recipients}
 			more(&v)
 			return varve.Open(ctx, dir, &v)
 		}})

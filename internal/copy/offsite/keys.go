@@ -1,0 +1,184 @@
+package offsite
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/sealed"
+)
+
+// Keys are what a machine keeps about a sealed copy, in a file beside the place that only its user can read. They can
+// add to the copy, and cannot open what was sent.
+type Keys struct {
+	Format     int      `json:"format"`
+	Recipients []string `json:"recipients"` // public keys
+	Chain      []byte   `json:"chain"`      // masks the chain hashes of marks
+	Seed       []byte   `json:"seed"`       // of the key with which this machine signs; empty: it adds nothing yet
+	Signers    []string `json:"signers"`    // public keys of the machines that have added to the copy, this one among them
+}
+
+const keysFormat = 1
+
+// Sealer returns a function that encrypts to recipients.
+type Sealer func(recipients []string) (sealed.Seal, error)
+
+// Keys returns the keys of the copy. The error matches errs.ErrNotFound if the copy is not sealed.
+func (p *Places) Keys() (k Keys, err error) {
+	name := p.path("keys")
+	if p.State == "" {
+		return k, fmt.Errorf("keys of a copy: %w", errs.ErrNotFound)
+	}
+	b, err := vfs.ReadFile(p.FS, name, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		if name = p.movedKeys(); name == "" {
+			return k, fmt.Errorf("%s: %w", p.path("keys"), errs.ErrNotFound)
+		}
+		b, err = vfs.ReadFile(p.FS, name, 1<<20)
+	}
+	if errors.Is(err, fs.ErrPermission) && !p.followed() { // no copy was ever made
+		return k, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
+	}
+	if err != nil {
+		return k, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if err := json.Unmarshal(b, &k); err != nil {
+		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("not the keys of a copy")} // secret
+	}
+	switch {
+	case k.Format > keysFormat:
+		return Keys{}, &errs.NewerError{Path: name, Format: uint64(k.Format), Reads: keysFormat}
+	case k.Format < 1, len(k.Chain) != sealed.KeySize, len(k.Recipients) == 0,
+		len(k.Seed) != ed25519.SeedSize && len(k.Seed) != 0:
+		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("a key is missing")}
+	}
+	return k, nil
+}
+
+// movedKeys returns the file with the keys that a store had in the folder that it was moved from; "" if there is none.
+func (p *Places) movedKeys() string {
+	if _, err := p.FS.Stat(p.path("place")); err == nil || !p.followed() {
+		return "" // not moved, or never sent
+	}
+	here, err := p.inode()
+	if err != nil {
+		return ""
+	}
+	for pl, path := range p.others() {
+		if pl.Log == here && pl.Sealed {
+			return strings.TrimSuffix(path, "place.json") + "keys.json"
+		}
+	}
+	return ""
+}
+
+// SaveKeys records the keys of the copy.
+func (p *Places) SaveKeys(k Keys) error {
+	k.Format = keysFormat
+	return p.write("keys", k)
+}
+
+// NewKeys returns the keys of a copy that is sealed for recipients.
+func NewKeys(recipients []string, random io.Reader) (Keys, error) {
+	k := Keys{Format: keysFormat, Recipients: recipients, Chain: make([]byte, sealed.KeySize)}
+	if _, err := io.ReadFull(random, k.Chain); err != nil {
+		return k, fmt.Errorf("reading random bytes: %w", err)
+	}
+	return k, k.Sign(random)
+}
+
+// Sign makes the key with which this machine signs, unless there is one.
+func (k *Keys) Sign(random io.Reader) error {
+	if len(k.Seed) == 0 {
+		k.Seed = make([]byte, ed25519.SeedSize)
+		if _, err := io.ReadFull(random, k.Seed); err != nil {
+			return fmt.Errorf("reading random bytes: %w", err)
+		}
+	}
+	if own := k.Signer(); !slices.Contains(k.Signers, own) {
+		k.Signers = append(k.Signers, own)
+	}
+	return nil
+}
+
+// Signer returns the public key of this machine, "" if it has none.
+func (k *Keys) Signer() string {
+	if len(k.Seed) == 0 {
+		return ""
+	}
+	return sealed.FormatKey(ed25519.NewKeyFromSeed(k.Seed).Public().(ed25519.PublicKey))
+}
+
+// Fingerprint identifies the recipients of the copy, in any order.
+func (k *Keys) Fingerprint() string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(k.Recipients)), "\n")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Fingerprint identifies the recipients of the copy; "" if it is not sealed.
+func (p *Places) Fingerprint() (string, error) {
+	k, err := p.Keys()
+	if errors.Is(err, errs.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return k.Fingerprint(), nil
+}
+
+// Options returns the options with which the copy is opened. Without seal nothing can be added.
+func (k *Keys) Options(seal sealed.Seal, random io.Reader) (o sealed.Options, err error) {
+	o = sealed.Options{Chain: k.Chain, Recipients: k.Recipients, Seal: seal, Random: random}
+	if len(k.Seed) > 0 {
+		o.Sign = ed25519.NewKeyFromSeed(k.Seed)
+	}
+	for _, text := range k.Signers {
+		key, err := sealed.ParseKey(text)
+		if err != nil {
+			return o, err
+		}
+		o.Signers = append(o.Signers, key)
+	}
+	return o, nil
+}
+
+// Opened returns the sealed copy in a place if the copy of the store is sealed, and r if it is not, or is opened
+// already. unseal may be nil: then only the machine's own keys are at hand, and what was sent cannot be read.
+func (p *Places) Opened(ctx context.Context, r remote.Remote, seal Sealer, unseal sealed.Unseal, random io.Reader) (
+	remote.Remote, error) {
+	if _, ok := r.(*sealed.Remote); ok {
+		return r, nil
+	}
+	k, err := p.Keys()
+	if errors.Is(err, errs.ErrNotFound) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var to sealed.Seal
+	if seal != nil {
+		if to, err = seal(k.Recipients); err != nil {
+			return nil, err
+		}
+	}
+	o, err := k.Options(to, random)
+	if err != nil {
+		return nil, err
+	}
+	o.Unseal = unseal
+	return sealed.Open(ctx, r, o)
+}

@@ -1,0 +1,169 @@
+package varve
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/copy/offsite"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/sealed"
+)
+
+var (
+	// ErrSealed reports that a copy is sealed, and no key was given that opens it.
+	ErrSealed = remote.ErrSealed
+	// ErrForged reports that a copy is not proven to be the one that was asked for: it was signed by an unknown machine,
+	// is not sealed, or ends before a position that it had.
+	ErrForged = sealed.ErrForged
+)
+
+// SignerError reports that a part of a copy is signed by a machine whose key was not named.
+type SignerError = sealed.SignerError
+
+// CopyKeys are the public keys of a sealed copy.
+type CopyKeys struct {
+	Recipients []string // who can read the copy
+	Signer     string   // with which this machine signs; "" of a clone that has not taken the copy
+}
+
+// Keys returns the public keys of the store's copy. The error matches ErrNotFound if the copy is not sealed.
+func (of Offsite) Keys() (CopyKeys, error) {
+	k, err := of.st.inner.Places().Keys()
+	return CopyKeys{Recipients: k.Recipients, Signer: k.Signer()}, err
+}
+
+// AddSealed is Add for a copy that only the recipients can read, whose public keys Options.SealRemote understands. It
+// returns the public key with which this machine signs: whoever restores must know it from another place than the copy.
+// For the place that the store is sent to already it changes the recipients: a new epoch and a snapshot for them begin,
+// and what was sent before can be read by those of before.
+func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, recipients []string) (signer string,
+	err error) {
+	seal := of.st.inner.Sealer()
+	if seal == nil {
+		return "", fmt.Errorf("%w: this program cannot seal → Options.SealRemote", errs.ErrInvalid)
+	}
+	if _, err := seal(recipients); err != nil {
+		return "", err
+	}
+	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+	now, err := p.Load(ctx)
+	if err == nil && now.URL == url && now.Sends() {
+		return of.reseal(ctx, r, recipients)
+	}
+	if err == nil { // refused by Add
+		return "", of.Add(ctx, r, url)
+	}
+	if !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrInvalid) {
+		return "", err
+	}
+	if err := p.Remove(); err != nil {
+		return "", err
+	}
+	k, err := offsite.NewKeys(recipients, e.Rand())
+	if err == nil {
+		err = p.SaveKeys(k)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := of.add(ctx, r, url); err != nil {
+		if _, lerr := p.Load(ctx); errors.Is(lerr, errs.ErrNotFound) {
+			err = errors.Join(err, p.Remove())
+		}
+		return "", err
+	}
+	return k.Signer(), nil
+}
+
+// reseal changes the recipients of the copy.
+func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []string) (signer string, err error) {
+	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+	k, err := p.Keys()
+	if errors.Is(err, errs.ErrNotFound) {
+		return "", fmt.Errorf("%w: the copy at %s is not sealed, and what was sent stays readable → memctl remote remove, "+
+			"then add an empty place", errs.ErrInvalid, r.Place())
+	}
+	if err != nil {
+		return "", err
+	}
+	before := k.Fingerprint()
+	k.Recipients = slices.Clone(recipients)
+	if k.Fingerprint() != before {
+		if err := p.SaveKeys(k); err != nil {
+			return "", err
+		}
+		now, err := p.Load(ctx)
+		if err != nil {
+			return "", err
+		}
+		now.Added = e.Clock().UTC() // the process that sends begins again when the place changes
+		if err := p.Save(now); err != nil {
+			return "", err
+		}
+	}
+	if err := of.Send(ctx, r); err != nil && !errors.Is(err, errs.ErrLocked) { // then the other process sends
+		return "", err
+	}
+	return k.Signer(), nil
+}
+
+// Open returns the store's copy in a place, opened with the keys of this machine if it is sealed. These can verify what
+// was sent, and not read it: that takes unseal, which may be nil.
+func (of Offsite) Open(ctx context.Context, r remote.Remote, unseal Unseal) (remote.Remote, error) {
+	return of.st.inner.OpenCopy(ctx, r, unseal)
+}
+
+// signing returns the copy in a place, opened with keys that can add to it if the copy is sealed.
+func (of Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, error) {
+	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+	k, err := p.Keys()
+	if err == nil {
+		if err = k.Sign(e.Rand()); err == nil {
+			err = p.SaveKeys(k) // for this folder, if the store was moved
+		}
+	}
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
+		return nil, err
+	}
+	return of.st.inner.OpenCopy(ctx, r, nil)
+}
+
+// opened returns the copy that is cloned, and the keys of a sealed one.
+func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remote, *offsite.Keys, error) {
+	var keys *offsite.Keys
+	if o.Unseal != nil || len(o.Signers) > 0 {
+		if o.Unseal == nil {
+			return nil, nil, fmt.Errorf("%w: the key of a machine is given, and no identity", errs.ErrInvalid)
+		}
+		so := sealed.Options{Unseal: o.Unseal}
+		for _, text := range o.Signers {
+			key, err := sealed.ParseKey(text)
+			if err != nil {
+				return nil, nil, err
+			}
+			so.Signers = append(so.Signers, ed25519.PublicKey(key))
+		}
+		s, err := sealed.Open(ctx, r, so)
+		if err != nil {
+			return nil, nil, err
+		}
+		keys = &offsite.Keys{Chain: s.ChainKey(), Recipients: s.Recipients(), Signers: o.Signers}
+		r = s
+	}
+	if o.Known == "" {
+		return r, keys, nil
+	}
+	known, err := sealed.ParseKnown(o.Known)
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err := r.Head(ctx)
+	if err == nil {
+		err = known.Check(r.Place(), &head)
+	}
+	return r, keys, err
+}
