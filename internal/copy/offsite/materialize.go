@@ -255,7 +255,7 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 		c := choice{epoch: epochs[i]}
 		for _, s := range snapshots {
 			if s.Format == remote.SealedFormat {
-				return nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
+				return nil, nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
 			}
 			if s.Format > remote.Format {
 				return nil, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
