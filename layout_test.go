@@ -296,6 +296,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"internal/copy/backup/packed.go": "the file of a backup, which the user named, and which must not be there yet",
 		"internal/copy/backup/folder.go": "the folder of a backup, which the user named, and what is made beside it until " +
 			"it is complete",
+		"internal/copy/offsite/step.go":  "the folder for a fork, beside the new store that the user named",
 		"internal/note/adopted.go":       "verify and repair read the record of the folder that they are given",
 		"remote/dir/dir.go":              "the folder that the user named for the copy of a store",
 		"internal/copy/migrate/state.go": "the note of the folder that the copy of a store on the move names",
