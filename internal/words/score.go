@@ -90,6 +90,7 @@ type scratch struct {
 	self   bitset.Set         // rows that have a word of the query themselves
 	either map[int]bitset.Set // by word of a group: the rows that have it
 	posts  []own              // of the current term: the searched rows that have it, ascending
+	spare  []own              // room for byRow
 	tally                     // tally of the current term, in all rows
 	far    []place            // rows of other parts that the current term adds to the score of
 	tops   []top              // per session: the best scores of its documents

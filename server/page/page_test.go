@@ -1173,7 +1173,7 @@ func TestLongLists(t *testing.T) {
 	}
 	for _, path := range []string{"list", "list?sort=id", "list?q=everywhere", "list?q=everywhere&kind=note",
 		"list?q=everywhere&sort=updated", "list?q=ev&typed=1", "list?session=s1", "list?tag=all",
-		"list?q=everywhere&from=" + strconv.Itoa(n-MostRows), "list?kind=assembly", "sessions", "notes?path=folder",
+		"list?q=everywhere&from=" + strconv.Itoa(n-MostRows), "list?kind=assembly", "sessions", "notes?folder=folder",
 		"notes", "log", "writers", "assemblies", "assembly?id=group", "graph", "memory?id=changed", "health", "choices"} {
 		began := time.Now()
 		a := s.do("anna", http.MethodGet, "/page/"+path)
