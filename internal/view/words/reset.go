@@ -66,7 +66,7 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 			if docs == nil || b.Rows() < rows && b.Size() < mostBytes {
 				continue
 			}
-			put := func() error { return w.add(b, nil) }
+			put := func() error { return w.addNew(b) }
 			if w.times == filingTimes {
 				put = func() error { return w.spill(f, b) }
 			}
@@ -75,7 +75,7 @@ func (w *Words) rebuild(ctx context.Context, set *index.Set, f *view.Folder) err
 			}
 		}
 	}
-	return vfs.Guard(func() error { return w.add(b, nil) })
+	return vfs.Guard(func() error { return w.addNew(b) })
 }
 
 // spill writes the segment that a builder has made to its file and adds it to the view.

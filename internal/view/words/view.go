@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -38,6 +41,9 @@ const (
 	filingTimes = 4
 )
 
+// halvesLeast is the number of rows from which on two goroutines make a segment of half of them each.
+const halvesLeast = 1 << 10
+
 // decodedTimes is the memory needed to find the words of a document, as a multiple of its size: for its bytes, its text
 // and the terms.
 const decodedTimes = 3
@@ -48,6 +54,8 @@ type Words struct {
 	of      subject
 	an      *analyzer.Analyzer
 	built   *build.Builder // the previous builder, reused because it knows words
+	other   *build.Builder // the same of a second goroutine, for the analyzer otherOf
+	otherOf *analyzer.Analyzer
 	sources *query.Sources
 	set     *words.Set
 	next    uint64 // the number of the next segment
@@ -202,14 +210,22 @@ func (w *Words) change(id string, docs []*words.Doc) error {
 	for _, d := range docs {
 		size += d.Bytes()
 	}
-	if w.size += len(id) + 100 + size; len(w.pending) >= w.times*pendingRows || w.size >= w.times*pendingSize ||
+	if w.size += len(id) + 100 + size; len(w.pending) >= w.mostPending() || w.size >= w.times*pendingSize ||
 		size >= pendingSize {
 		return vfs.Guard(w.seal) // seal reads mapped files
 	}
 	return nil
 }
 
-// seal makes a segment from the pending changes.
+// mostPending returns the number of changed documents that wait in memory.
+func (w *Words) mostPending() int {
+	if w.halves() {
+		return 2 * pendingRows
+	}
+	return w.times * pendingRows
+}
+
+// seal makes segments from the pending changes: one, or two if these are many.
 func (w *Words) seal() error {
 	if len(w.pending) == 0 {
 		return nil
@@ -238,14 +254,58 @@ func (w *Words) seal() error {
 		}
 	}
 	slices.SortFunc(docs, (*words.Doc).Compare) // so that the builder has nothing left to sort
-	for _, d := range docs {
-		b.Add(d)
+	var behind []*words.Doc
+	if w.halves() && len(docs) >= halvesLeast {
+		docs, behind = docs[:len(docs)/2], docs[len(docs)/2:]
 	}
-	if err := w.add(b, remove); err != nil {
+	segments, err := w.segments(b, docs, behind)
+	if err != nil {
 		return err
+	}
+	for i, seg := range segments {
+		if i > 0 {
+			remove = nil
+		}
+		if err := w.add(seg, remove); err != nil {
+			return err
+		}
 	}
 	w.pending, w.size, w.built = map[string][]*words.Doc{}, 0, b
 	return nil
+}
+
+// halves reports whether two goroutines may make a segment each of the pending changes. The sections of a note must be
+// in one segment. On the way to files one goroutine is enough: nobody waits for it.
+func (w *Words) halves() bool {
+	return w.times == 1 && !w.lean && w.of.cut() == 0 && !w.eng.Env().System.Inline && runtime.GOMAXPROCS(0) > 1
+}
+
+// segments returns a segment of documents made by the builder b, nil if there are none, and a segment of the documents
+// behind, if there are any. Both are made at the same time.
+func (w *Words) segments(b *build.Builder, docs, behind []*words.Doc) ([]*words.Segment, error) {
+	segment := func(b *build.Builder, docs []*words.Doc) (*words.Segment, error) {
+		for _, d := range docs {
+			b.Add(d)
+		}
+		return segmentOf(b)
+	}
+	if len(behind) == 0 {
+		seg, err := segment(b, docs)
+		return []*words.Segment{seg}, err
+	}
+	other := w.other
+	if w.other = nil; other == nil || w.otherOf != w.an {
+		other, w.otherOf = build.NewBuilder(w.an.Again()), w.an
+	}
+	list := make([]*words.Segment, 2)
+	var g errgroup.Group
+	g.Go(func() (err error) { list[1], err = segment(other, behind); return err })
+	var err error
+	list[0], err = segment(b, docs)
+	if err = errors.Join(err, g.Wait()); err == nil {
+		w.other = other
+	}
+	return list, err
 }
 
 // builder returns an empty builder of segments. The caller should store it in w.built after use, because it
@@ -258,15 +318,26 @@ func (w *Words) builder() *build.Builder {
 	return b
 }
 
-// add adds the segment of a builder to the set, replacing older rows of its documents, and removes the rows of remove.
-func (w *Words) add(b *build.Builder, remove []string) error {
-	var seg *words.Segment
-	if data := b.Segment(); data != nil {
-		var err error
-		if seg, err = words.OpenSegment(data); err != nil {
-			return err
-		}
+// segmentOf returns the segment of a builder; nil if it has no documents.
+func segmentOf(b *build.Builder) (*words.Segment, error) {
+	data := b.Segment()
+	if data == nil {
+		return nil, nil
 	}
+	return words.OpenSegment(data)
+}
+
+// addNew adds the segment of a builder to the set. Its documents must be new.
+func (w *Words) addNew(b *build.Builder) error {
+	seg, err := segmentOf(b)
+	if err != nil {
+		return err
+	}
+	return w.add(seg, nil)
+}
+
+// add adds a segment to the set, replacing older rows of its documents, and removes the rows of remove. seg may be nil.
+func (w *Words) add(seg *words.Segment, remove []string) error {
 	set, err := w.set.With(w.next, seg, remove)
 	if err != nil {
 		return err
@@ -279,7 +350,7 @@ func (w *Words) add(b *build.Builder, remove []string) error {
 // Close implements view.View: it releases the mapped files.
 func (w *Words) Close() (err error) {
 	w.begin()
-	w.built = nil
+	w.built, w.other, w.otherOf = nil, nil, nil
 	for name, m := range w.maps {
 		delete(w.maps, name)
 		err = errors.Join(err, m.release())
