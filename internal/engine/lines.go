@@ -145,9 +145,9 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 // expiredMost is how many expired memories a count of a session leaves out by their ids.
 const expiredMost = 1024
 
-// countSession returns the number of memories of a session. It reads the pairs of the session in the index, which adjoin
-// each other, and not the line of each memory elsewhere in the index. ok is false if the lines are needed, or the pairs
-// cannot be read.
+// countSession returns the number of memories of a session. It reads the pairs of the session, which are adjacent in
+// the index, and not the line of each memory elsewhere. ok is false if the lines are needed, or the pairs cannot be
+// read.
 func (eng *Engine) countSession(ctx context.Context, f *Filters) (n int64, ok bool) {
 	if f.Session == nil || *f.Session == "" || f.Reads() || f.By != nil || f.Created != (Span{}) ||
 		f.Updated != (Span{}) || f.After != "" {

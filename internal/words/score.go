@@ -485,8 +485,8 @@ func (s *search) scores(c *scratch, r uint32) (own, session float64) {
 }
 
 // spread adds the weight of the current term to the scores of the rows of part i that have it, and of their neighbours,
-// which get a share of the count in its content. Postings are ascending, so the weight of a row is made of at most three
-// postings in succession: that of the row before it, its own, and that of the row behind it. Odd rows have neighbours
+// which get a share of the count in its content. Postings are ascending, so the weight of a row comes from at most
+// three postings in succession: of the row before it, its own, and of the row behind it. Odd rows have neighbours
 // elsewhere: they are only marked. See the package comment for the weight; the sums are made in the order there. The
 // conversions prevent fused multiply-add, which would give different bits.
 func (s *search) spread(i int, idf float64) error {

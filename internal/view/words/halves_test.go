@@ -37,7 +37,8 @@ func TestSegmentsOfTwoGoroutines(t *testing.T) {
 	}
 	found := func() (all []varve.Hit) {
 		t.Helper()
-		for _, q := range []string{"boat", "port13", "port1 cargo3", "number11800 port5", "number499", "number3 boat -cargo1"} {
+		for _, q := range []string{"boat", "port13", "port1 cargo3", "number11800 port5", "number499",
+			"number3 boat -cargo1"} {
 			hits, err := st.Search(t.Context(), varve.Query{Text: q, Limit: 20})
 			if err != nil {
 				t.Fatal(err)

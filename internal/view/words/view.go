@@ -275,7 +275,7 @@ func (w *Words) seal() error {
 }
 
 // halves reports whether two goroutines may make a segment each of the pending changes. The sections of a note must be
-// in one segment. On the way to files one goroutine is enough: nobody waits for it.
+// in one segment. On the way to files, for which no caller waits, one goroutine is enough.
 func (w *Words) halves() bool {
 	return w.times == 1 && !w.lean && w.of.cut() == 0 && !w.eng.Env().System.Inline && runtime.GOMAXPROCS(0) > 1
 }
