@@ -21,13 +21,15 @@ func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "remote",
 		Short: "Keep a copy of the store elsewhere, seconds old",
-		Long: `Keep a copy of the store in a folder of another disk or in a bucket, which is never older than
-seconds, and from which memctl clone restores every moment.
+		Long: `Keep a copy of the store in a folder of another disk, in a bucket or in a PostgreSQL database, which
+is never older than seconds, and from which memctl clone restores every moment.
 
-A URL is file:///PATH or s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=REGION. Credentials come from
-AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, VARVE_S3_ACCESS_KEY_ID and VARVE_S3_SECRET_ACCESS_KEY, or
-~/.aws/credentials, and are stored nowhere. The URL is remembered in the folder of this user's state,
-for this folder of the store: a copied or cloned store sends nothing.
+A URL is file:///PATH, s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=REGION, or
+postgres://USER@HOST:PORT/DATABASE?schema=NAME. Credentials of a bucket come from AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, VARVE_S3_ACCESS_KEY_ID and VARVE_S3_SECRET_ACCESS_KEY, or ~/.aws/credentials, the
+password of a database from PGPASSWORD, PGPASSFILE or ~/.pgpass; they are stored nowhere. The URL is
+remembered in the folder of this user's state, for this folder of the store: a copied or cloned store
+sends nothing.
 
 memctl mcp, serve, watch and remote follow send what is committed, each second; one of them does, and
 writers never wait for it.`,
@@ -143,8 +145,8 @@ func add(a *cli.App) *cobra.Command {
 		Short: "Begin a copy in an empty place",
 		Long: `Begin a copy of the store in an empty place: test the place, send the log and the first snapshot,
 and remember the URL. A folder must be on a file system where two writers cannot both win, a bucket in
-an object store with conditional writes; others are refused. What is sent is not encrypted: all who
-can read the place can read the memories.
+an object store with conditional writes; others are refused. A schema of a database is created if it
+is missing. What is sent is not encrypted: all who can read the place can read the memories.
 
 --recipient seals the copy with age, names and metadata included: only the identity of a recipient
 opens it, and this machine needs none. It signs what it sends, with a key whose public part is
