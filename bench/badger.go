@@ -2,10 +2,10 @@ package main
 
 import badger "github.com/dgraph-io/badger/v4"
 
-// badgerDB is Badger with SyncWrites, without which it loses acknowledged
-// writes; the rest are its defaults (64 MiB memtables, values of 1 KB in the tables), except for
-// conflict detection, which a blind put does not need. Its write channel gathers commits, but syncs
-// the log for each of them (db.go, writeToLSM): many goroutines gain it little.
+// badgerDB is Badger with SyncWrites; without SyncWrites it loses acknowledged writes. All other settings are
+// Badger's defaults (memtables of 64 MiB, values of 1 KB in the tables), except that conflict detection is off,
+// because a put without conditions does not need it. Badger's write channel collects commits, but syncs the log for
+// each of them (db.go, writeToLSM), so many goroutines gain little.
 type badgerDB struct{ db *badger.DB }
 
 func (b *badgerDB) Name() string       { return "Badger" }

@@ -4,7 +4,7 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// bareRead opens, reads and closes a file, with the fewest calls of the system.
+// bareRead opens, reads and closes a file, with as few system calls as possible.
 func bareRead(name string) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 
 func callsEngine() []func() Engine { return []func() Engine{func() Engine { return &calls{} }} }
 
-// calls makes the calls of the system that Varve makes for puts under a load that does not let up, and
-// computes nothing: the log in groups, by writes and syncs within space that was written out before; from
-// there each document as a file, in rounds, of which one is made while the one before is synced; and the lines
-// of the index for each 64 MiB of log. It makes no index of words, merges no index, and reads nothing back.
-// Writers wait where files are callsBehind behind, so that what is measured is what goes on without end.
+// calls makes the system calls that Varve makes for puts under a continuous load, and computes nothing. It writes
+// and syncs the log in groups, within space that was allocated before; then it writes each document to a file, in
+// rounds, and makes the next round while the previous one is synced; and it writes the lines of the index for each
+// 64 MiB of log. It makes no word index, merges no index, and reads nothing back. Writers wait while files lag
+// callsBehind behind the log, so that it measures a rate that lasts.
 type calls struct {
 	dir   string
 	root  *os.File
@@ -25,15 +25,15 @@ type calls struct {
 
 	mu     sync.Mutex
 	room   sync.Cond
-	behind []Doc // in the log, in no file
+	behind []Doc // documents in the log that are not in files yet
 	closed bool
-	err    error // of what makes files
+	err    error // first error of the goroutine that makes files
 
-	segment      *os.File // of the log
+	segment      *os.File // file of the current segment of the log
 	at           int64
-	space        chan made // the segment after it
+	space        chan made // the next segment, made in advance
 	workers      []func(Doc) error
-	lines, bytes int // of the index, and of the log since the last one
+	lines, bytes int // number of index lines written, and bytes of log since the last one
 }
 
 type callsPut struct {
@@ -49,7 +49,7 @@ type made struct {
 const (
 	callsBehind  = 64 << 20 / (docSize + frameMore)
 	callsSegment = 64 << 20
-	callsGroup   = 1 << 20 // bytes of log that one sync is for, at most
+	callsGroup   = 1 << 20 // maximum number of bytes of log that one sync covers
 )
 
 func (c *calls) Name() string       { return "the same calls" }
@@ -88,7 +88,7 @@ func (c *calls) Open(dir string) (err error) {
 	return nil
 }
 
-// makeSpace writes out the segments of the log ahead.
+// makeSpace allocates the segments of the log in advance.
 func (c *calls) makeSpace(stop chan struct{}) {
 	for n := 0; ; n++ {
 		f, err := writtenOut(filepath.Join(c.dir, fmt.Sprint("log", n)), callsSegment)
@@ -118,7 +118,7 @@ func (c *calls) PutBatch(docs []Doc) error {
 	return <-p.done
 }
 
-// log writes what waits as one group.
+// log writes all waiting documents to the log as one group.
 func (c *calls) log() {
 	buf := make([]byte, 2*callsGroup)
 	for p := range c.in {
@@ -167,7 +167,7 @@ func (c *calls) append(b []byte) error {
 	return unix.Fdatasync(int(c.segment.Fd()))
 }
 
-// file makes the files, and syncs each round while the next one is made.
+// file makes the files of documents, and syncs each round while the next one is made.
 func (c *calls) file() {
 	mark, err := os.Create(filepath.Join(c.dir, "checkpoint"))
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *calls) file() {
 	c.fail(<-synced)
 }
 
-// due waits for documents of a round, and says whether the index is due behind it.
+// due waits for the documents of a round, and reports whether the index must be written after it.
 func (c *calls) due() (docs []Doc, index bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,7 +242,7 @@ func (c *calls) round(docs []Doc) error {
 	return errors.Join(errs...)
 }
 
-// index writes the lines of what was put into files since the last one.
+// index writes index lines for the documents that were put into files since the last call.
 func (c *calls) index() error {
 	name := filepath.Join(c.dir, "tmp.index")
 	f, err := os.Create(name)
@@ -273,7 +273,7 @@ func (c *calls) Get(id string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(c.dir, "memories", id+".json"))
 }
 
-// Close makes the files of all.
+// Close makes the files of all remaining documents.
 func (c *calls) Close() error {
 	close(c.in)
 	c.mu.Lock()

@@ -8,23 +8,21 @@ import (
 	"strings"
 )
 
-// Doc is one document. JSON is what most engines store; Varve makes its own
-// of ID and Content, as long.
+// Doc is one document. Most engines store JSON; Varve makes its own JSON, of the same length, from ID and Content.
 type Doc struct {
 	ID      string
 	Content string
 	JSON    []byte
-	Session string // empty: the one session of all
+	Session string // name of the session; empty: all documents are in one session
 }
 
 const oneSession = "s1"
 
-// session returns the session of a document.
+// session returns the name of the document's session.
 func (d *Doc) session() string { return cmp.Or(d.Session, oneSession) }
 
-// Engine is one thing that keeps documents. Put, PutBatch and Get are called
-// by several goroutines at once; a put has returned only when it is durable.
-// What Get returns belongs to the caller.
+// Engine is a database that is measured. Put, PutBatch and Get are called by several goroutines at the same time. A
+// put must be durable when it returns. The caller owns the result of Get.
 type Engine interface {
 	Name() string
 	Open(dir string) error
@@ -32,7 +30,7 @@ type Engine interface {
 	PutBatch([]Doc) error
 	Get(id string) ([]byte, error)
 	Close() error
-	// MultiProcess reports whether several processes may have it open.
+	// MultiProcess reports whether several processes may have the database open.
 	MultiProcess() bool
 }
 
@@ -40,10 +38,10 @@ type Engine interface {
 // when they are durable.
 type Flusher interface{ Flush() error }
 
-// Filler is an engine that can be filled faster than durably.
+// Filler is an engine that can be filled without making each put durable.
 type Filler interface{ Fill([]Doc) error }
 
-// engines creates each of them afresh; Varve is last, and is there with its build tag.
+// engines returns a new instance of each engine. Varve is last, and is included only with its build tag.
 func engines() []func() Engine {
 	peers := []func() Engine{
 		func() Engine { return &sqlite{driver: "sqlite3", name: "SQLite (mattn, C)"} },
@@ -56,8 +54,8 @@ func engines() []func() Engine {
 	return append(peers, varveEngine()...)
 }
 
-// chosen is the engines whose names contain one of the comma-separated words; "the same calls" is no engine, and
-// only there when it is named.
+// chosen returns the engines whose names contain one of the comma-separated words. "the same calls" is not a
+// database, and is included only if it is named.
 func chosen(list string) ([]func() Engine, error) {
 	all := engines()
 	if list == "" {
@@ -89,10 +87,10 @@ const docSize = 1024
 // source makes documents, the same ones for the same seed.
 type source struct {
 	rng   *rand.Rand
-	words *vocabulary // of which the text is; nil: letters without sense
+	words *vocabulary // vocabulary of the text; nil: random letters
 }
 
-// prose says that all sources make documents of words.
+// prose makes all sources generate documents of words.
 var prose bool
 
 func newSource(seed uint64) *source {
@@ -102,18 +100,19 @@ func newSource(seed uint64) *source {
 	return newLetters(seed)
 }
 
-// newLetters makes documents of random letters: nearly every word of them is a new one.
+// newLetters returns a source of documents made of random letters, in which nearly every word is new.
 func newLetters(seed uint64) *source {
 	return &source{rand.New(rand.NewPCG(seed, 0x76617276)), nil}
 }
 
-// vocabulary is words as a language has them: few are in every text, most in hardly any.
+// vocabulary is a set of words with the frequencies of a language: a few words are in every text, most are in
+// hardly any.
 type vocabulary struct {
 	words []string
 	zipf  *rand.Zipf
 }
 
-// newProse makes documents of words.
+// newProse returns a source of documents made of words.
 func newProse(seed uint64) *source {
 	rng := rand.New(rand.NewPCG(1, 2))
 	v := &vocabulary{words: make([]string, 30_000)}
@@ -152,18 +151,18 @@ func (s *source) id() string {
 
 const beforeID = `{"id":"`
 
-// renamed is the same content under a fresh id: it costs a copy, where making text
-// costs a tenth of a fast put.
+// renamed returns a document with the same content and a new id. It costs a copy; generating text would cost a
+// tenth of a fast put.
 func (s *source) renamed(d Doc) Doc {
 	d.ID, d.JSON = s.id(), bytes.Clone(d.JSON)
 	copy(d.JSON[len(beforeID):], d.ID)
 	return d
 }
 
-// under is other content under this id.
+// under returns a document with this id and different content.
 func (s *source) under(id string) Doc { return s.document(id, "") }
 
-// in is a document of a session.
+// in returns a document of a session.
 func (s *source) in(session string) Doc { return s.document(s.id(), session) }
 
 func (s *source) document(id, session string) Doc {

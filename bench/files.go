@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// files is one file each, as careful programs write it: temp, fsync, rename,
-// fsync of the folder. A batch syncs the folder once; it is not atomic.
+// files stores each document in a file, as careful programs do: write a temporary file, fsync, rename, fsync the
+// folder. A batch syncs the folder once, and is not atomic.
 type files struct {
 	dir    string
 	folder *os.File
@@ -54,7 +54,7 @@ func (f *files) PutBatch(docs []Doc) error {
 	return f.folder.Sync()
 }
 
-// Fill leaves the sync to the system.
+// Fill writes files without syncing them.
 func (f *files) Fill(docs []Doc) error {
 	for _, d := range docs {
 		if err := f.write(d, false); err != nil {
@@ -64,7 +64,7 @@ func (f *files) Fill(docs []Doc) error {
 	return nil
 }
 
-// Flush has nothing left to do: its puts are files.
+// Flush does nothing: every put is already a durable file.
 func (f *files) Flush() error { return nil }
 
 func (f *files) Get(id string) ([]byte, error) { return os.ReadFile(filepath.Join(f.dir, id+".json")) }

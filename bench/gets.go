@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// uncached is an engine that can be opened without a cache of its own, whose documents are files.
+// uncached is an engine that stores documents in files and can be opened without its own cache.
 type uncached interface {
 	OpenUncached(dir string) error
-	Path(dir, id string) string // of a document's file
+	Path(dir, id string) string // path of a document's file
 }
 
-// getRuns is how many documents are read before the other reader of the same files has its turn.
+// getRuns is how many documents are read in a row before the other reader of the same files continues.
 const getRuns = 1000
 
-// fresh measures gets of what was put a moment ago: -files documents by 64 goroutines, then each
-// of them once, in any order, and once more; and the same after a flush. Of an engine that keeps a
-// document in a file also without a cache, in turns with bare calls that open, read and close it, and with
-// the calls of its own.
+// fresh measures reads of documents that were just put. It puts -files documents with 64 goroutines, then reads
+// each of them once, in random order, and a second time; then it does the same after a flush. If the engine stores
+// each document in a file, fresh also measures it without its cache, in turns with bare system calls that open,
+// read and close the file.
 func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]float64, error) {
 	e, err := opened(make, dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]
 	return out, e.Close()
 }
 
-// handed hands documents out one by one.
+// handed hands out documents, each to one goroutine.
 func handed(docs []Doc) <-chan Doc {
 	c := make(chan Doc, len(docs))
 	for _, d := range docs {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// hotIDs is how many documents all goroutines of all processes put.
+// hotIDs is the number of documents that all goroutines of all processes write.
 const hotIDs = 4
 
-// adder is an engine that counts, by a transaction or in working memory.
+// adder is an engine that can increment a counter, in a transaction or in working memory.
 type adder interface {
 	Update(id string) error
 	Increment(id string) error
 }
 
-// hot measures puts of a few documents by everybody, and changes of them that depend on what was
-// there. Beside the rate is the longest that one of them took.
+// hot measures puts of a few documents by all goroutines, and changes of these documents that depend on their
+// previous content. The table has the rate, and the duration of the longest operation.
 func hot(e Engine, kind string, goroutines int, d time.Duration,
 	seed uint64) (rate float64, longest time.Duration, err error) {
 	a, _ := e.(adder)

@@ -15,11 +15,10 @@ import (
 
 const (
 	limitWorkers = 2
-	limitRound   = 4096 // files, then a barrier that runs beside what follows
+	limitRound   = 4096 // make files, then sync the file system while the next files are made
 )
 
-// syncLimit is an append of 1 KB and an fdatasync, again and again, within
-// space that was written out before.
+// syncLimit measures an append of 1 KB followed by fdatasync, repeatedly, within space that was allocated before.
 func syncLimit(dir string, d time.Duration) (burst, error) {
 	const space = 64 << 20
 	f, err := writtenOut(filepath.Join(dir, "space"), space)
@@ -37,7 +36,7 @@ func syncLimit(dir string, d time.Duration) (burst, error) {
 	})
 }
 
-// writtenOut makes a file of zeros, which are on the disk.
+// writtenOut makes a file of zeros that are on the disk.
 func writtenOut(name string, size int) (*os.File, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -57,10 +56,10 @@ func writtenOut(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// fileLimits is what the calls give that create, and then replace, n files in a
-// folder that has some already, durable at the end by a syncfs: those of the
-// files alone, and (with "+log") with those that put them into the log before
-// and into the index after, and that read the documents which are replaced.
+// fileLimits measures the system calls that create n files in a folder which has some files already, and those that
+// replace n files, made durable by one syncfs at the end. It measures the calls for the files alone, and (with
+// "+log") together with the calls that write the documents to the log before and to the index after, and that read
+// the documents which are replaced.
 func fileLimits(dir string, already, n int, withLog bool) (map[string]float64, error) {
 	home := filepath.Join(dir, "memories")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -97,7 +96,7 @@ func fileLimits(dir string, already, n int, withLog bool) (map[string]float64, e
 	return out, add("replace+log", docs, exchange, true)
 }
 
-// filesRate lets two workers write the documents.
+// filesRate writes the documents with two workers.
 func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error), all bool) (s settled, err error) {
 	root, err := os.Open(dir)
 	if err != nil {
@@ -153,10 +152,9 @@ func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error)
 	return settled{rate: n / took.Seconds(), cpu: float64((used() - before).Nanoseconds()) / 1e3 / n}, errors.Join(errs...)
 }
 
-// logAndIndex makes the calls that belong to settled documents beside those of
-// their files: 64 to a write and an fdatasync, in space that was written out
-// before; the lines of the index to a new file, which the syncfs makes durable;
-// then its name, and the checkpoint.
+// logAndIndex makes the system calls that settled documents need besides those for their files: log writes of 64
+// documents each with an fdatasync, in space that was allocated before; the lines of the index in a new file, which
+// the syncfs makes durable; then the rename of that file, and the checkpoint.
 type logAndIndex struct {
 	space, table *os.File
 	name         string
@@ -164,8 +162,8 @@ type logAndIndex struct {
 
 const (
 	logGroup  = 64
-	lineBytes = 450 // of the index, with the pair that finds it by session
-	frameMore = 450 // header and index line, beside the document
+	lineBytes = 450 // bytes of an index line, with the pair by which the index finds it by session
+	frameMore = 450 // bytes of header and index line that the log stores with a document
 )
 
 func newLogAndIndex(dir string, n int) (l *logAndIndex, err error) {
@@ -227,8 +225,7 @@ func (l *logAndIndex) close() {
 	l.table.Close()
 }
 
-// creator writes a temp file in the worker's own folder, sets its time, and
-// renames it.
+// creator writes a temporary file in its worker's own folder, sets its time, and renames it.
 func creator(dir, home string, w int) (func(Doc) error, error) {
 	tmp := filepath.Join(dir, fmt.Sprint("tmp", w))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
@@ -247,7 +244,7 @@ func creator(dir, home string, w int) (func(Doc) error, error) {
 	}, nil
 }
 
-// fillFile writes and closes.
+// fillFile writes data to a file and closes it.
 func fillFile(fd int, d Doc) error {
 	_, err := unix.Pwrite(fd, d.JSON, 0)
 	if err == nil {
@@ -259,7 +256,7 @@ func fillFile(fd int, d Doc) error {
 	return err
 }
 
-// setTime is futimens: unix.Futimes goes by way of /proc.
+// setTime sets a file's times with futimens: unix.Futimes would use /proc.
 func setTime(fd int) error {
 	ts := [2]unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: 1767323045, Nsec: 6000}}
 	if _, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0); e != 0 {
@@ -268,9 +265,10 @@ func setTime(fd int) error {
 	return nil
 }
 
-// replacer looks at the place and exchanges: the displaced file is the next temp, once a lease has
-// shown that no process has it open (one that opens it later sends SIGURG and not SIGIO, which
-// would end us), and a look that it is the one expected. The lease goes with the descriptor.
+// replacer replaces a document: it examines the existing file and exchanges it with a temporary file. The displaced
+// file becomes the next temporary file, once a lease has shown that no process has it open and an examination that
+// it is the expected one. A process that opens the file later makes the system send SIGURG and not SIGIO, which
+// would end this process. Closing the file ends the lease.
 func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	tmp := filepath.Join(dir, fmt.Sprint("tmp", w))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
@@ -312,14 +310,14 @@ func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 			return err
 		}
 		if st.Nlink != 1 || st.Size != int64(len(d.JSON)) {
-			return fmt.Errorf("%s is not what was displaced", name)
+			return fmt.Errorf("%s is not the file that was replaced", name)
 		}
 		return nil
 	}, nil
 }
 
-// readFile is how a reader makes sure that the file it has opened stood in this place while it was
-// read, even if files are recycled meanwhile.
+// readFile reads a file in such a way that the reader can be sure that the file had this name while it was read,
+// even if files are replaced and reused at the same time.
 func readFile(name string, b []byte) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// machine says what the numbers were measured on.
+// machine returns a description of the machine on which the numbers were measured.
 func machine(dir string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "- %s, %d cores, %s memory\n", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
@@ -21,7 +21,7 @@ func machine(dir string) string {
 	return out.String()
 }
 
-// field is the first value of a name in a file of "name : value" lines.
+// field returns the first value of a name in a file of "name : value" lines.
 func field(file, name string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -36,7 +36,7 @@ func field(file, name string) string {
 	return "unknown"
 }
 
-// said is the last line that a command prints.
+// said returns the last line that a command prints.
 func said(name string, args ...string) string {
 	out, err := exec.Command(name, args...).Output()
 	if err != nil {

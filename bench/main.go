@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// mostPuts keeps a burst within 600 MB, however fast the engine is: it is to be within the log
-// budget of the one as in the memtables of the other.
+// mostPuts is the maximum number of puts in a burst. It limits a burst to 600 MB, so that even a fast engine stays
+// within its log budget or its memtables.
 const mostPuts = 600_000
 
 type config struct {
 	rounds  int
-	seconds time.Duration // of each measured burst
-	n       int           // documents in the filled store
-	files   int           // files of the settled rates
+	seconds time.Duration // duration of each measured burst
+	n       int           // number of documents in the filled store
+	files   int           // number of files for the settled rates
 	dir     string
 	out     string
 	engines []func() Engine
-	only    []string // names of workloads; all when empty
+	only    []string // names of workloads; empty: all
 	steps   []int    // sizes of the store at which -rates measures
 }
 
@@ -35,40 +35,40 @@ func main() {
 
 func command() error {
 	quick := flag.Bool("quick", false,
-		"a smoke run: seconds in all, numbers that mean little, no file written unless -o is given")
-	rounds := flag.Int("rounds", 3, "`rounds`; each number is the median of them")
+		"a short test run of a few seconds: the numbers are imprecise, and no file is written without -o")
+	rounds := flag.Int("rounds", 3, "number of `rounds`, of which each number is the median")
 	seconds := flag.Float64("seconds", 3, "length of each burst in `seconds`")
-	n := flag.Int("n", 100_000, "`documents` in the filled store")
-	files := flag.Int("files", 20_000, "`files` to settle")
-	dir := flag.String("dir", ".data", "a `folder` on the disk to measure; what is made in it is removed")
+	n := flag.Int("n", 100_000, "number of `documents` in the filled store")
+	files := flag.Int("files", 20_000, "number of `files` for the settled rates")
+	dir := flag.String("dir", ".data", "`folder` on the disk to measure; the new files in it are removed at the end")
 	keep := flag.Bool("keep", false,
-		"do not remove it: removing many files spoils the next run, as the package comment says")
+		"keep the new files: removing many files slows the next run, see the package comment")
 	list := flag.String("engines", "", "comma-separated parts of engine `names`; all by default")
 	only := flag.String("only", "", "comma-separated `names` of workloads; all by default")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	out := flag.String("o", "RESULTS.md", "`file` for the results")
-	rates := flag.Bool("rates", false, "measure how rates depend on what the store holds, of Varve or of -engines")
+	rates := flag.Bool("rates", false, "measure how the rates of Varve, or of -engines, depend on the size of the store")
 	sizes := flag.String("steps", "", "comma-separated `sizes` of the store for -rates; 100 to 100,000 by default")
-	workerOf := flag.String("worker", "", "for its own use: put into this `engine`'s store in -dir")
+	workerOf := flag.String("worker", "", "internal: put into this `engine`'s store in -dir")
 	steady := flag.String("steady", "",
-		"measure minutes under steady load, and keep each cell in this `folder`: what is there is not measured again")
+		"measure minutes of steady load, and store each result in this `folder`; existing results are not measured again")
 	minutes := flag.Float64("minutes", 3, "`minutes` of each cell of -steady")
 	mixed := flag.Float64("mixed", 10, "`minutes` of the mixed load of -steady")
-	steadyWorker := flag.String("steadyworker", "", "for its own use: a process of a cell with this `load`")
-	hotKind := flag.String("hot", "", "for its own use: what the worker does to a few documents")
+	steadyWorker := flag.String("steadyworker", "", "internal: be a process of a cell with this `load`")
+	hotKind := flag.String("hot", "", "internal: operation of the worker on a few documents")
 	recovers := flag.Bool("recover", false,
 		"measure how long a store takes to open after kill -9 under a steady load: -rounds times, each after -seconds of "+
 			"it; 5 of 10 by default")
 	waits := flag.Bool("waiting", false,
 		"measure the operations that a caller waits for, in stores of -steps documents: 10,000 and 100,000 by default")
-	waiterOf := flag.String("waiter", "", "for its own use: measure the waits of this `engine`")
-	openerOf := flag.String("opener", "", "for its own use: open what a killed process of this `load` has left")
+	waiterOf := flag.String("waiter", "", "internal: measure the waits of this `engine`")
+	openerOf := flag.String("opener", "", "internal: open the store that a killed process of this `load` has left")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
 	flag.BoolVar(&prose, "prose", false,
-		"documents of words, as -steady has, and not of random letters, of which nearly every word is new")
+		"documents of words, as with -steady, instead of random letters, where nearly every word is new")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		return fmt.Errorf("no arguments are taken: %q", flag.Args())
+		return fmt.Errorf("unexpected arguments: %q", flag.Args())
 	}
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -191,7 +191,7 @@ func command() error {
 	return c.all()
 }
 
-// commandLine is what a reader types to have the same.
+// commandLine returns the command line that repeats this run.
 func commandLine() string {
 	return strings.TrimSpace("go run . " + strings.Join(os.Args[1:], " "))
 }

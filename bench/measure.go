@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// burst is what a run of one operation gave.
+// burst is the result of running one operation repeatedly.
 type burst struct {
-	rate     float64 // operations a second
-	p50, p99 float64 // microseconds
+	rate     float64 // operations per second
+	p50, p99 float64 // quantiles of the latency, in microseconds
 }
 
-// during calls op from n goroutines until the time or the operations are
-// over. op gets the goroutine's number.
+// during calls op from n goroutines until the time has passed or the maximum number of operations is reached. op
+// gets the number of the goroutine.
 func during(n int, d time.Duration, most int, op func(g int) error) (burst, error) {
 	lat := make([][]time.Duration, n)
 	errs := make([]error, n)
@@ -49,8 +49,8 @@ func during(n int, d time.Duration, most int, op func(g int) error) (burst, erro
 	return burst{float64(len(all)) / took.Seconds(), at(0.50), at(0.99)}, nil
 }
 
-// puts measures durable puts. The documents are made beforehand in rings, and
-// only their ids are fresh: making text is not what is measured.
+// puts measures durable puts. The documents are generated beforehand and reused with new ids: generating text is
+// not measured.
 func puts(e Engine, goroutines int, d time.Duration, most int, seed uint64) (burst, error) {
 	type maker struct {
 		docs []Doc
@@ -134,12 +134,12 @@ func fill(e Engine, docs []Doc) error {
 	return nil
 }
 
-// settled is how many documents a second became durable files, from the first
-// put on, and where the time went.
+// settled is the rate at which documents became durable files, measured from the first put on, and the time that
+// each part took.
 type settled struct {
-	rate  float64 // documents a second
-	acked float64 // of the time, the part until the last put was acknowledged
-	cpu   float64 // microseconds of processor time a document
+	rate  float64 // documents per second
+	acked float64 // share of the time until the last put was acknowledged
+	cpu   float64 // microseconds of processor time per document
 }
 
 func settle(e Engine, docs []Doc) (s settled, err error) {

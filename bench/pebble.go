@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 )
 
-// pebbleDB is Pebble with pebble.Sync on every commit, and CockroachDB's
-// sizes: memtables of 64 MiB, a cache of 128 MiB, bloom filters.
+// pebbleDB is Pebble with pebble.Sync on every commit and the sizes that CockroachDB uses: memtables of 64 MiB, a
+// cache of 128 MiB, bloom filters.
 type pebbleDB struct {
 	db    *pebble.DB
 	cache *pebble.Cache
@@ -25,7 +25,7 @@ func (p *pebbleDB) Levels() map[string]int64 {
 	return map[string]int64{"debt": int64(m.Compact.EstimatedDebt)}
 }
 
-// listener tells what it does by itself.
+// listener reports the engine's background work.
 func (p *pebbleDB) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		FlushEnd:        func(i pebble.FlushInfo) { p.told("flushed", i.TotalDuration) },
@@ -87,7 +87,7 @@ func (p *pebbleDB) Close() error {
 	return p.db.Close()
 }
 
-// silent keeps an engine's own log off the table.
+// silent discards the engine's own log, so that it does not disturb the table.
 type silent struct{}
 
 func (silent) Infof(string, ...any)      {}

@@ -15,8 +15,8 @@ const (
 	goroutinesPerProcess = 16
 )
 
-// processes lets several of us put into one store at once. Each opens it, says
-// so, and begins when all are ready.
+// processes lets several processes of this program put into one store at the same time. Each opens the store and
+// reports that it is ready; all begin when the last one is ready.
 func processes(name, dir, hot string, d time.Duration, seed uint64) (rate, longest float64, err error) {
 	var c children.Children
 	defer func() { err = c.Close(err) }()
@@ -37,7 +37,7 @@ func processes(name, dir, hot string, d time.Duration, seed uint64) (rate, longe
 	return rate, longest, err
 }
 
-// worker is one of those processes.
+// worker is the main function of such a process.
 func worker(name, dir, kind string, d time.Duration, seed uint64) error {
 	for _, f := range engines() {
 		e := f()

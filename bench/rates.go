@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// steps are how many documents the store holds when the rates are measured.
-// The system that Varve replaces fell from 1,205 to 75 a second between 100 and 2,000.
+// steps are the numbers of documents in the store at which the rates are measured. The rate of the system that
+// Varve replaces fell from 1,205 to 75 per second between 100 and 2,000 documents.
 var steps = []int{100, 1_000, 10_000, 100_000}
 
 func stepsOf(list string) ([]int, error) {
@@ -20,18 +20,17 @@ func stepsOf(list string) ([]int, error) {
 	for s := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("-steps: %q is no number of documents", s)
+			return nil, fmt.Errorf("-steps: %q is not a number of documents", s)
 		}
 		out = append(out, n)
 	}
 	return out, nil
 }
 
-// rates measures, at each step, durable puts by 1 and 64 goroutines and the
-// settled rate. The store grows by what is measured, so each burst is one of
-// few documents: as many as there are, at least 1,000 and at most -files; small
-// ones are repeated. The limits are those of the bare calls, for as many files
-// in a folder with as many.
+// rates measures, at each step, durable puts by 1 and 64 goroutines and the settled rate. Measuring adds documents
+// to the store, so each burst is small: as many documents as the store has, at least 1,000 and at most -files.
+// Small bursts are repeated. The limits are the rates of bare system calls that write as many files into a folder
+// with as many files.
 func (c *config) rates() error {
 	var out strings.Builder
 	fmt.Fprintf(&out,

@@ -17,17 +17,17 @@ import (
 // the files as the engine lets it be. Then a process of its own opens the store, reads a document that
 // it was filled with, puts one, and flushes what is left.
 
-// recoverLoads are the steady loads of one process that put as much as the engine takes.
+// recoverLoads are the steady loads in which one process puts as fast as the engine accepts.
 var recoverLoads = []string{"put64", "batch1000"}
 
-// recovery is how long a process took after a kill, in milliseconds since it began to open the store.
+// recovery has the times that a process needed after a kill, in milliseconds since it began to open the store.
 type recovery struct {
-	Open    float64 `json:"open"`    // Open has returned
-	Get     float64 `json:"get"`     // the first document was read
-	Put     float64 `json:"put"`     // the first document was durable
-	Flushed float64 `json:"flushed"` // all files and the index are durable
-	Backlog float64 `json:"backlog"` // bytes of log that the opening process found ahead of the index
-	Ahead   float64 `json:"ahead"`   // of these, ahead of the files
+	Open    float64 `json:"open"`    // time at which Open returned
+	Get     float64 `json:"get"`     // time at which the first document was read
+	Put     float64 `json:"put"`     // time at which the first document was durable
+	Flushed float64 `json:"flushed"` // time at which all files and the index were durable
+	Backlog float64 `json:"backlog"` // bytes of log, at opening, that the index did not cover
+	Ahead   float64 `json:"ahead"`   // bytes of these that the files did not cover either
 }
 
 // recoverAll repeats each load and its recovery, and writes a table.
@@ -77,7 +77,7 @@ func (c *config) recoverAll() error {
 	return c.write(out.String())
 }
 
-// spread is a median with the least and the greatest.
+// spread returns a median with the minimum and the maximum, as text.
 func spread(all []recovery, of func(recovery) float64) string {
 	values := make([]float64, len(all))
 	for i, r := range all {
@@ -113,11 +113,11 @@ func (c *config) recoverOnce(engine, load, dir string, round int) (r recovery, e
 	return r, err
 }
 
-// opener is the process that comes after the killed one.
+// opener is the main function of the process that opens the store after the kill.
 func (c *config) opener(name string, seed uint64) error {
 	load := steadyLoadOf(name)
 	if load == nil || len(c.engines) != 1 {
-		return fmt.Errorf("no load %q of one engine", name)
+		return fmt.Errorf("there is no load %q with a single engine", name)
 	}
 	e := c.engines[0]()
 	// What the first goroutine of the load has put first was acknowledged long ago.

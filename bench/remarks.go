@@ -1,7 +1,7 @@
 package main
 
-// remarks is what no number of a run says by itself. The figures in it were measured
-// apart, with perf, on the machine of the results, 2 cores.
+// remarks is the text of the report that explains what the numbers of a run do not show. Its figures were measured
+// separately, with perf, on the machine of the results, which has 2 cores.
 const remarks = `
 ## What a burst of today ends in
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// results holds, by engine and measure, one value a round.
+// results has the measured values by engine and measure, one value per round.
 type results map[string]map[string][]float64
 
 func (r results) add(engine string, values map[string]float64) {
@@ -18,7 +18,7 @@ func (r results) add(engine string, values map[string]float64) {
 	}
 }
 
-// median is the middle one, and whether there is any.
+// median returns the median, and reports whether there is any value.
 func (r results) median(engine, measure string) (float64, bool) {
 	v := slices.Sorted(slices.Values(r[engine][measure]))
 	if len(v) == 0 {
@@ -27,7 +27,7 @@ func (r results) median(engine, measure string) (float64, bool) {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
 }
 
-// cell is the median, and the spread if there were several rounds.
+// cell returns the median as text, and the spread if there were several rounds.
 func (r results) cell(engine, measure string) string {
 	m, ok := r.median(engine, measure)
 	if !ok {
@@ -40,7 +40,7 @@ func (r results) cell(engine, measure string) string {
 	return fmt.Sprintf("**%s** (%s–%s)", number(m), number(slices.Min(all)), number(slices.Max(all)))
 }
 
-// number has three figures or so, and thousands apart.
+// number returns a number with about three significant digits, and with its thousands separated.
 func number(v float64) string {
 	switch {
 	case v < 1:
@@ -66,7 +66,7 @@ func short(values map[string]float64) string {
 
 type column struct{ measure, title string }
 
-// tables are the report's, each with the rows that have something in it.
+// tables are the tables of the report; a table shows only rows that have a value.
 var tables = []struct {
 	title   string
 	note    string

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// limitName is the row of what the disk itself allows.
+// limitName is the row for the limit of the disk itself.
 const limitName = "the disk's limit"
 
-// allCallsName is the row of the files' calls with those of the log and the index.
+// allCallsName is the row for the system calls that write files, log and index.
 const allCallsName = "the same with log and index"
 
 // all runs every round and writes the report.
@@ -48,7 +48,7 @@ func (c *config) one(res results, load workload, e func() Engine, seed uint64) e
 	})
 }
 
-// limits measures what belongs beside a workload, in the same minutes.
+// limits measures the limits that belong to a workload, within the same minutes.
 func (c *config) limits(res results, load string) error {
 	return c.inFolder(func(dir string) error {
 		switch load {
@@ -69,11 +69,11 @@ func (c *config) limits(res results, load string) error {
 	})
 }
 
-// manyFiles is how many files are too many to remove between two runs.
+// manyFiles is the number of files from which on a folder is not removed between two runs.
 const manyFiles = 100
 
-// inFolder runs f in a new folder, on a disk that owes nothing. A folder with many
-// files stays until the end, for the reason that the package comment gives.
+// inFolder runs f in a new folder, after the disk has finished all earlier writes. A folder with many files is kept
+// until the end, for the reason given in the package comment.
 func (c *config) inFolder(f func(dir string) error) error {
 	settleDisk()
 	dir, err := os.MkdirTemp(c.dir, "run-*")

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sameRead makes the calls of the system that a get of a file makes, and its hash: it opens it through no
-// link, looks whether it is what the index has, reads it, and compares its content.
+// sameRead makes the system calls of a get that reads a file, and computes the hash: it opens the file without
+// following a link, compares its size and time with those of the index, reads it, and compares the content.
 func sameRead(name string) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, name,
 		&unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK,
@@ -26,4 +26,4 @@ func sameRead(name string) error {
 	return err
 }
 
-var sum [sha256.Size]byte // so that it is computed
+var sum [sha256.Size]byte // result of the comparison, stored so that the compiler does not omit it

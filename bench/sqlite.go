@@ -13,17 +13,16 @@ import (
 	_ "modernc.org/sqlite"          // the driver "sqlite"
 )
 
-// sqlite is SQLite by either driver: WAL, synchronous=FULL (in WAL mode every
-// commit is then synced; NORMAL loses commits with the power), prepared
-// statements, and one writing connection, because goroutines that queue in Go
-// are served faster than connections that poll for the lock. Between
-// processes there is only busy_timeout. Checkpoints as by default.
+// sqlite is SQLite with one of two drivers. It uses WAL and synchronous=FULL (in WAL mode every commit is then
+// synced; with NORMAL, a power failure loses commits), prepared statements, and one writing connection, because
+// goroutines that queue in Go are served faster than connections that poll for the lock. Between processes only
+// busy_timeout applies. Checkpoints have their defaults.
 type sqlite struct {
 	driver, name string
 	w, r         *sql.DB
 	insert, byID *sql.Stmt
-	change       func() error // prepares these once, on the writing connection
-	again, count *sql.Stmt    // what byID reads, and an increment
+	change       func() error // prepares the statements again and count, once, on the writing connection
+	again, count *sql.Stmt    // reads a document as byID does, and increments a counter
 }
 
 func (s *sqlite) Name() string       { return s.name }
@@ -59,7 +58,7 @@ func (s *sqlite) Open(dir string) error {
 
 const selectDoc = `SELECT doc FROM m WHERE id = ?`
 
-// prepareChange prepares what Update and Increment need.
+// prepareChange prepares the statements for Update and Increment.
 func (s *sqlite) prepareChange() (err error) {
 	if _, err = s.w.Exec(`CREATE TABLE IF NOT EXISTS c (id TEXT PRIMARY KEY, n INTEGER NOT NULL)`); err != nil {
 		return err
@@ -96,8 +95,8 @@ func (s *sqlite) Get(id string) (doc []byte, err error) {
 	return doc, err
 }
 
-// Update reads a document, counts in it and writes it back, in one transaction that has the lock from its
-// beginning.
+// Update reads a document, increments a counter in it and writes it back, in one transaction that holds the write
+// lock from its beginning.
 func (s *sqlite) Update(id string) error {
 	if err := s.change(); err != nil {
 		return err
@@ -128,14 +127,14 @@ func counted(b []byte) ([]byte, error) {
 	}
 	metadata, ok := doc["metadata"].(map[string]any)
 	if !ok {
-		return nil, errors.New("there is no metadata")
+		return nil, errors.New("the document has no metadata")
 	}
 	n, _ := metadata["n"].(float64)
 	metadata["n"] = n + 1
 	return json.Marshal(doc)
 }
 
-// Increment counts in a row of another table.
+// Increment increments a counter in a row of another table.
 func (s *sqlite) Increment(id string) error {
 	if err := s.change(); err != nil {
 		return err

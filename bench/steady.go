@@ -24,9 +24,11 @@ type steadyLoad struct {
 	title      string
 	processes  int
 	goroutines int
-	fill       bool          // the store has n documents before
-	every      time.Duration // each goroutine begins an operation so often, and counts from then; 0: one after the other
-	step       func(w *steadyWorker, g int) (docs int, kind string, err error)
+	fill       bool // the store is filled with documents before the load
+	// Interval at which each goroutine begins an operation; durations are measured from the planned beginning. 0: one
+	// operation after the other.
+	every time.Duration
+	step  func(w *steadyWorker, g int) (docs int, kind string, err error)
 }
 
 var steadyLoads = []steadyLoad{
@@ -39,7 +41,7 @@ var steadyLoads = []steadyLoad{
 	{"mixed", "4 processes of 16: reads, puts, batches", 4, 16, true, 0, (*steadyWorker).mixed},
 }
 
-// steadyLoadOf is the load of a name, or nil.
+// steadyLoadOf returns the load with a name, or nil.
 func steadyLoadOf(name string) *steadyLoad {
 	for i := range steadyLoads {
 		if steadyLoads[i].name == name {
@@ -49,25 +51,25 @@ func steadyLoadOf(name string) *steadyLoad {
 	return nil
 }
 
-// steadyConfig is what -steady was given.
+// steadyConfig has the settings of -steady.
 type steadyConfig struct {
 	config
-	results  string // folder of the cells
+	results  string // folder for the results of the cells
 	minutes  float64
-	minutesX float64 // of the mixed load
-	profile  string  // of the first process of each cell
+	minutesX float64 // length of a cell with the mixed load, in minutes
+	profile  string  // CPU profile of the first process of each cell
 }
 
-// cellResult is what is kept of a cell.
+// cellResult is the stored result of a cell: one load of one engine.
 type cellResult struct {
 	Engine  string    `json:"engine"`
 	Load    string    `json:"load"`
 	Title   string    `json:"title"`
 	Seconds float64   `json:"seconds"`
-	N       int       `json:"n"` // documents before, of a load that begins with some
+	N       int       `json:"n"` // number of documents at the start, for a load that begins with some
 	At      time.Time `json:"at"`
-	// The machine's own limits, before and after: an append of 1 KB and an fdatasync.
-	SyncBefore [2]float64 `json:"sync_before_us"` // p50, p99
+	// The limits of the machine, before and after the cell: an append of 1 KB followed by an fdatasync.
+	SyncBefore [2]float64 `json:"sync_before_us"` // median and 99th percentile
 	SyncAfter  [2]float64 `json:"sync_after_us"`
 	Timeline   timeline   `json:"timeline"`
 }
@@ -89,7 +91,7 @@ func (c *steadyConfig) run() error {
 			if was,
 				err := readCell(path); err == nil && was.Seconds == c.secondsOf(load) && was.N == c.fillOf(load) &&
 				was.Timeline.Reads != nil {
-				fmt.Fprintln(os.Stderr, path, "is there already")
+				fmt.Fprintln(os.Stderr, path, "exists already")
 				continue
 			}
 			if err := c.cell(e.Name(), load, path); err != nil {
@@ -170,7 +172,7 @@ func (c *steadyConfig) syncProbe() (quantiles [2]float64, err error) {
 	return quantiles, err
 }
 
-// runWorkers starts the processes of a cell, lets them begin together, and adds up what they saw.
+// runWorkers starts the processes of a cell, lets them begin together, and adds up their measurements.
 func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string,
 	seconds float64) (sum timeline, err error) {
 	var all children.Children
@@ -195,28 +197,28 @@ func (c *steadyConfig) runWorkers(engine string, load steadyLoad, dir string,
 	return sum, err
 }
 
-// timeline is what happened in each second of a cell.
+// timeline has the measurements of each second of a cell.
 type timeline struct {
-	Docs   []int              `json:"docs"` // committed
+	Docs   []int              `json:"docs"` // documents committed in each second
 	Reads  []int              `json:"reads"`
-	Ops    []int              `json:"ops"`    // commits
-	P50    []float64          `json:"p50_us"` // of the commits that ended in that second
+	Ops    []int              `json:"ops"`    // number of commits in each second
+	P50    []float64          `json:"p50_us"` // latency of the commits that ended in that second
 	P99    []float64          `json:"p99_us"`
 	Most   []float64          `json:"most_us"`
-	Kinds  map[string]latency `json:"kinds"`  // of all seconds, by kind of operation
-	Marks  []mark             `json:"marks"`  // what the engine did by itself
-	Levels map[string][]int64 `json:"levels"` // of the engine, a second each
-	lat    []latency          // of each second
+	Kinds  map[string]latency `json:"kinds"`  // latencies of all seconds, by kind of operation
+	Marks  []mark             `json:"marks"`  // background work of the engine
+	Levels map[string][]int64 `json:"levels"` // levels of the engine, one value per second
+	lat    []latency          // latencies by second
 }
 
-// mark is something that an engine did by itself.
+// mark is one piece of background work of an engine.
 type mark struct {
 	At   float64 `json:"at"` // seconds since the beginning
 	Kind string  `json:"kind"`
 	Took float64 `json:"took_ms"`
 }
 
-// latency counts how long operations took, in steps of 2 %.
+// latency counts the durations of operations, in steps of 2 %.
 type latency map[int]int
 
 const latencyStep = 1.02
@@ -236,7 +238,7 @@ func (l latency) count() (n int) {
 	return n
 }
 
-// at gives a quantile, in microseconds; 1 is the longest.
+// at returns a quantile, in microseconds; the quantile 1 is the maximum.
 func (l latency) at(q float64) float64 {
 	left := int(q * float64(l.count()))
 	keys := make([]int, 0, len(l))
@@ -261,7 +263,7 @@ func newTimeline(seconds int) *timeline {
 	return t
 }
 
-// MarshalJSON adds the quantiles of each second: what it was made of stays in the process.
+// MarshalJSON adds the quantiles of each second; the durations from which they are computed stay in the process.
 func (t *timeline) MarshalJSON() ([]byte, error) {
 	type plain timeline
 	p := plain(*t)
@@ -273,7 +275,7 @@ func (t *timeline) MarshalJSON() ([]byte, error) {
 	return json.Marshal(&p)
 }
 
-// add takes another process's in. The quantiles of a second are then the worst of the processes'.
+// add adds the measurements of another process. The quantiles of a second are then those of the slowest process.
 func (t *timeline) add(o *timeline) {
 	if t.Docs == nil {
 		*t = *o
@@ -298,7 +300,7 @@ func (t *timeline) addKinds(o *timeline) {
 	}
 }
 
-// writes is the latency of what writes.
+// writes returns the latency of operations that write.
 func (t *timeline) writes() latency {
 	sum := latency{}
 	for kind, l := range t.Kinds {
@@ -309,7 +311,7 @@ func (t *timeline) writes() latency {
 	return sum
 }
 
-// idle is how many seconds saw no commit end.
+// idle returns the number of seconds in which no commit ended.
 func (t *timeline) idle() (n int) {
 	for _, ops := range t.Ops {
 		if ops == 0 {
@@ -319,7 +321,7 @@ func (t *timeline) idle() (n int) {
 	return n
 }
 
-// perSecond is the mean.
+// perSecond returns the mean per second.
 func perSecond(list []int) float64 {
 	sum := 0
 	for _, n := range list {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// reportSteady writes STEADY.md and a picture for each cell beside what is kept of them.
+// reportSteady writes STEADY.md, and a picture for each cell beside its stored result.
 func (c *steadyConfig) reportSteady() error {
 	names, err := filepath.Glob(filepath.Join(c.results, "*.json"))
 	if err != nil {
@@ -68,13 +68,13 @@ func (c *steadyConfig) reportSteady() error {
 	return os.WriteFile(filepath.Join(c.results, "STEADY.md"), []byte(out.String()), 0o644)
 }
 
-// The picture's size, and that of what is drawn of each series.
+// Sizes of the picture, and of the part that shows each series.
 const (
 	pictureWide, pictureHigh = 960, 420
 	plotLeft, plotWide       = 70, 870
 )
 
-// picture draws throughput above and latency below, over time, with what the engine did.
+// picture draws throughput above latency, over time, with the background work of the engine.
 func (r *cellResult) picture() string {
 	var out strings.Builder
 	fmt.Fprintf(&out,

@@ -14,18 +14,18 @@ import (
 	"github.com/varve-db/varve/bench/internal/children"
 )
 
-// watched is an engine that tells what it does by itself, and where it is.
+// watched is an engine that reports its background work and its levels.
 type watched interface {
-	// Watch has every such thing told; it is called before Open.
+	// Watch sets the function that is called for each piece of background work; it is called before Open.
 	Watch(told func(kind string, took time.Duration))
-	// Levels are numbers that tell how far behind it is.
+	// Levels returns numbers that show how far background work lags behind.
 	Levels() map[string]int64
 }
 
 // steadyWorker is one process of a cell.
 type steadyWorker struct {
 	e    Engine
-	ids  []string // that the store was filled with
+	ids  []string // ids of the documents with which the store was filled
 	gors []steadyGoroutine
 }
 
@@ -37,14 +37,14 @@ type steadyGoroutine struct {
 	zipf *rand.Zipf
 }
 
-// goroutine is one of a load's, with its documents.
+// goroutine is one goroutine of a load, with its documents.
 func (l *steadyLoad) goroutine(seed uint64, g int) steadyGoroutine {
 	s := steadyGoroutine{src: newProse(seed<<16 + uint64(g)), rng: rand.New(rand.NewPCG(seed, uint64(g)))}
 	s.docs = s.src.docs(max(256, 20_000/l.goroutines))
 	return s
 }
 
-// next is a document under a fresh id.
+// next returns a document with a new id.
 func (g *steadyGoroutine) next() Doc {
 	g.n++
 	return g.src.renamed(g.docs[g.n%len(g.docs)])
@@ -88,11 +88,11 @@ func (w *steadyWorker) mixed(g int) (int, string, error) {
 
 const fillSeed = 77
 
-// runSteadyWorker is what a process of a cell does.
+// runSteadyWorker is the main function of a process of a cell.
 func (c *config) runSteadyWorker(name string, seed uint64) (err error) {
 	load := steadyLoadOf(name)
 	if load == nil || len(c.engines) != 1 {
-		return fmt.Errorf("no load %q of one engine", name)
+		return fmt.Errorf("there is no load %q with a single engine", name)
 	}
 	w := &steadyWorker{e: c.engines[0]()}
 	var mu sync.Mutex
@@ -153,7 +153,7 @@ func (c *config) runSteadyWorker(name string, seed uint64) (err error) {
 	return json.NewEncoder(os.Stdout).Encode(t)
 }
 
-// during lets the goroutines work until the time is over, and counts by the second.
+// during lets the goroutines work until the time is over, and counts operations by second.
 func (w *steadyWorker) during(load *steadyLoad, began time.Time, d time.Duration) (*timeline, error) {
 	seconds := int(d / time.Second)
 	parts, errs := make([]*timeline, load.goroutines), make([]error, load.goroutines)

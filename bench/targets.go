@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// target is a line of what the design asks: Varve's measure against another's.
+// target is a requirement of the design: a measurement of Varve compared with that of other engines.
 type target struct {
 	what    string
 	measure string
-	against []string // the engines of which the best counts
-	times   float64  // Varve must be at least so many times it,
-	atMost  bool     // or at most
+	against []string // other engines, of which the best one counts
+	times   float64  // the factor between Varve and the best other engine that is required at least
+	atMost  bool     // the factor must not be exceeded, instead of being reached
 }
 
 var sqlites = []string{"SQLite (mattn, C)", "SQLite (modernc, Go)"}
@@ -28,7 +28,7 @@ var designTargets = []target{
 	{"settled replaced files/s, log and index in the limit", "replace", []string{allCallsName}, 0.8, false},
 }
 
-// elsewhere is what the design asks and other commands measure.
+// elsewhere lists the requirements of the design that other commands measure.
 var elsewhere = []string{
 	"open, 1,000,000 memories: this command with `-n 1000000 -engines varve`, column open (clean close; target < 1 ms); " +
 		"after kill -9: `go run . -recover` (target < 100 ms with 64 MiB of log, < 500 ms with 1 GiB)",

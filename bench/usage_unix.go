@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settleDisk has everything written that is still to be written, by whomever.
+// settleDisk makes the system write all pending data to the disk, no matter which program wrote the data.
 func settleDisk() { unix.Sync() }
 
-// used is the processor time that this process has taken, its own and the system's for it.
+// used returns the processor time that this process has used, including the system's time for it.
 func used() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -11,12 +11,12 @@ import (
 
 func varveEngine() []func() Engine { return []func() Engine{func() Engine { return &varveStore{} }} }
 
-// varveStore is Varve with the defaults.
+// varveStore is Varve with its defaults.
 type varveStore struct {
 	st      *varve.Store
 	o       *varve.Options
 	told    func(kind string, took time.Duration)
-	segment uint64 // of the log, when Levels looked last
+	segment uint64 // number of the log's segment at the last call of Levels
 }
 
 // Watch implements watched.
@@ -36,7 +36,7 @@ func (v *varveStore) Watch(told func(kind string, took time.Duration)) {
 	}}
 }
 
-// segmentSize is the size of a file of the log, by default.
+// segmentSize is the default size of a segment of the log.
 const segmentSize = 64 << 20
 
 // Levels implements watched.
@@ -82,18 +82,18 @@ func (v *varveStore) Get(id string) ([]byte, error) {
 func (v *varveStore) Flush() error { return v.st.Flush(context.Background()) }
 func (v *varveStore) Close() error { return v.st.Close() }
 
-// OpenUncached opens it without its cache of documents.
+// OpenUncached opens the store without its cache of documents.
 func (v *varveStore) OpenUncached(dir string) (err error) {
 	v.st, err = varve.Open(context.Background(), dir, &varve.Options{CacheBytes: -1})
 	return err
 }
 
-// Path is that of a memory whose id is a file name.
+// Path returns the path of a memory's file; the id must be usable as a file name.
 func (v *varveStore) Path(dir, id string) string {
 	return filepath.Join(dir, "memories", id+".json")
 }
 
-// Update adds to a memory what depends on it.
+// Update changes a memory depending on its previous content.
 func (v *varveStore) Update(id string) error {
 	_, err := v.st.Update(context.Background(), id, func(m *varve.Memory) error {
 		n, _ := m.Metadata["n"].(float64)
@@ -103,7 +103,7 @@ func (v *varveStore) Update(id string) error {
 	return err
 }
 
-// Increment counts in a scope of working memory of that name.
+// Increment increments a counter in a scope of working memory.
 func (v *varveStore) Increment(id string) error {
 	w, err := v.st.Working().Open(context.Background(), working.Scope{Agent: "a", Session: id}, nil)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/bench/internal/children"
 )
 
-// waited is an engine whose waits are measured. An engine that does not have an operation does not have its method; the
-// table then has a dash.
+// waited is an engine whose waits are measured. An engine that lacks an operation lacks the method; the table then
+// has a dash.
 type waited interface {
 	Name() string
 	Open(dir string) error
@@ -19,8 +19,8 @@ type waited interface {
 	Close() error
 }
 
-// The operations of which waits are measured. The number that an operation over many documents returns is how many it
-// has seen; it must be right, so that no engine is faster by doing less.
+// The operations whose waits are measured. An operation over many documents returns how many it has seen; the
+// number must be correct, so that no engine is faster because it does less.
 type (
 	updater  interface{ Update(id string) error }
 	deleter  interface{ Delete(id string) error }
@@ -72,8 +72,8 @@ func waitedEngines() []func() waited {
 	}
 }
 
-// waits measures each row at each step, and writes the table. Each engine and size has a process of its own: what one
-// leaves on the heap slows the next.
+// waits measures each row at each step, and writes the table. Each engine and size has its own process, because the
+// heap that one leaves slows down the next.
 func (c *config) waits(engines string) error {
 	res := map[string]results{}
 	var names []string
@@ -102,7 +102,7 @@ func (c *config) waits(engines string) error {
 	return c.write(c.waitTable(res, names))
 }
 
-// waitsOf lets a process of its own measure the rows of one engine and size.
+// waitsOf starts a process that measures the rows of one engine and size.
 func (c *config) waitsOf(res map[string]results, name, dir string, size, round int) (err error) {
 	var child children.Children
 	defer func() { err = child.Close(err) }()

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// waitVarve is Varve with the defaults.
+// waitVarve is Varve with its defaults.
 type waitVarve struct{ varveStore }
 
 func (v *waitVarve) Delete(id string) error { return v.st.Delete(context.Background(), id) }
@@ -77,10 +77,11 @@ func (v *waitVarve) Backup(path string) error {
 	return err
 }
 
-// CloseWithin closes the store within a limit. The files that it had no time for are in the log.
+// CloseWithin closes the store within a time limit. Changes that were not written to files in that time are in the
+// log.
 func (v *waitVarve) CloseWithin(limit time.Duration) { _ = v.st.CloseWithin(limit) }
 
-// exportTo writes documents to a file, each as a line, and returns how many.
+// exportTo writes documents to a file, one per line, and returns their number.
 func exportTo(file string, all func(write func([]byte) error) error) (n int, err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -143,7 +144,7 @@ func (b *waitBolt) Backup(path string) error {
 	})
 }
 
-// waitSQLite is SQLite by the driver in Go, with an index of the sessions and an FTS5 index of the contents.
+// waitSQLite is SQLite with the driver written in Go, an index of the sessions, and an FTS5 index of the contents.
 type waitSQLite struct{ db *sql.DB }
 
 func (s *waitSQLite) Name() string { return "SQLite (modernc, Go)" }
@@ -234,7 +235,7 @@ func (s *waitSQLite) Search(text string) (int, error) {
 		func([]byte) error { return nil }, words)
 }
 
-// rows calls each with the documents that a query selects, and returns how many there were.
+// rows calls each with the documents that a query selects, and returns their number.
 func (s *waitSQLite) rows(query string, each func(doc []byte) error, args ...any) (n int, err error) {
 	rows, err := s.db.Query(query, args...)
 	if err != nil {

@@ -31,8 +31,8 @@ type waiting struct {
 	measures map[string]float64
 }
 
-// waiter fills a store of an engine, and writes the times of its rows to the standard output. It is a process of its
-// own.
+// waiter fills a store of one engine, and writes the times of its rows to the standard output. It is the main
+// function of a process.
 func (c *config) waiter(name string, seed uint64) error {
 	w := &waiting{dir: filepath.Join(c.dir, "store"), beside: filepath.Join(c.dir, "beside"), src: newProse(seed),
 		rng: rand.New(rand.NewPCG(seed, 1)), measures: map[string]float64{}}
@@ -253,7 +253,7 @@ func (w *waiting) export() (waitTimes, error) {
 	return timed(1, func() error {
 		n, err := e.Export(filepath.Join(w.beside, "export"))
 		if err == nil && n != len(w.ids) {
-			err = fmt.Errorf("exported %d documents instead of %d", n, len(w.ids))
+			err = fmt.Errorf("exported %d documents, want %d", n, len(w.ids))
 		}
 		return err
 	})
@@ -276,7 +276,7 @@ func (w *waiting) close(n int) (waitTimes, error) {
 	return t, errors.Join(err, w.e.Open(w.dir))
 }
 
-// closeWithin measures a close that has two seconds. Files that it leaves are in the log.
+// closeWithin measures a close with a limit of two seconds. Changes that it does not write to files are in the log.
 func (w *waiting) closeWithin() (waitTimes, error) {
 	e, ok := w.e.(interface{ CloseWithin(time.Duration) })
 	if !ok {

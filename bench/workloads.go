@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// workload measures one engine, opened on an empty folder unless it opens it
-// itself, and gives named numbers.
+// workload measures one engine and returns named numbers. The engine is opened on an empty folder, unless the
+// workload opens it itself.
 type workload struct {
 	name string
 	run  func(c *config, make func() Engine, dir string, seed uint64) (map[string]float64, error)
@@ -50,7 +50,7 @@ var workloads = []workload{
 	{"fresh", (*config).fresh},
 }
 
-// chosenLoads checks comma-separated names of workloads.
+// chosenLoads checks the comma-separated names of workloads.
 func chosenLoads(list string, steady bool) ([]string, error) {
 	if list == "" {
 		return nil, nil
@@ -111,7 +111,7 @@ func (c *config) settle(make func() Engine, dir string, seed uint64) (map[string
 	}, closed(e, err)
 }
 
-// filled measures what a store with n documents takes and gives.
+// filled measures the sizes and times of a store with n documents.
 func (c *config) filled(make func() Engine, dir string, seed uint64) (map[string]float64, error) {
 	e, err := opened(make, dir)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *config) filled(make func() Engine, dir string, seed uint64) (map[string
 	return out, e.Close()
 }
 
-// heapMiB is the size of Go's heap, mapped files and C not counted.
+// heapMiB returns the size of Go's heap; mapped files and memory of C are not included.
 func heapMiB() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -165,7 +165,7 @@ func heapMiB() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// diskMiB is the blocks taken where the system tells, else the sizes.
+// diskMiB returns the disk space used: allocated blocks where the system reports them, otherwise the file sizes.
 func diskMiB(dir string) (float64, error) {
 	var bytes int64
 	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// diskUse is the size of all files in a folder.
+// diskUse returns the total size of all files in a folder.
 func diskUse(dir string) (bytes float64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

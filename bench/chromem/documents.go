@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// document is what both engines store.
+// document is a document that both engines store.
 type document struct {
 	id, content string
 	metadata    map[string]string
@@ -15,7 +15,7 @@ type document struct {
 
 const contentBytes = 1000
 
-// documents makes n of them.
+// documents returns n new documents.
 func documents(seed uint64, n, d int) []document {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	list := make([]document, n)
@@ -26,7 +26,7 @@ func documents(seed uint64, n, d int) []document {
 	return list
 }
 
-// text is words of two to nine letters.
+// text returns a text of random words of two to nine letters.
 func text(r *rand.Rand) string {
 	b := make([]byte, 0, contentBytes)
 	for len(b) < contentBytes {
@@ -38,7 +38,7 @@ func text(r *rand.Rand) string {
 	return string(b[:contentBytes])
 }
 
-// unit is a random vector of length 1, which chromem keeps as it is.
+// unit returns a random vector of length 1, which chromem stores unchanged.
 func unit(r *rand.Rand, d int) []float32 {
 	v, sum := make([]float32, d), 0.0
 	for i := range v {

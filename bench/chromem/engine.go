@@ -12,12 +12,12 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// engine is one way to use one of the two.
+// engine is one way to use one of the two databases.
 type engine interface {
 	name() string
 	open(dir string) error
 	add(docs []document) error
-	settle() error // all that was added is on the disk, in files
+	settle() error // flush writes all added documents to files on the disk
 	query(v []float32) ([]hit, error)
 	get(id string) error
 	count() (int, error)
@@ -31,8 +31,7 @@ type hit struct {
 
 const nearest = 10
 
-// chromemStore is chromem-go with its files as they are by default: gob, not
-// compressed.
+// chromemStore is chromem-go with its default files: gob, not compressed.
 type chromemStore struct {
 	workers int
 	dir     string
@@ -47,7 +46,7 @@ func (s *chromemStore) name() string {
 	return "chromem-go, 64 goroutines"
 }
 
-var errNoEmbedder = errors.New("the embeddings are given")
+var errNoEmbedder = errors.New("no embedding function: each document has its embedding already")
 
 func (s *chromemStore) open(dir string) (err error) {
 	s.dir = dir
@@ -85,15 +84,15 @@ func (s *chromemStore) get(id string) error {
 
 func (s *chromemStore) count() (int, error) { return s.c.Count(), nil }
 
-// close lets go of it; there is nothing to close.
+// Close does nothing, because chromem-go keeps nothing open.
 func (s *chromemStore) close() error {
 	s.db, s.c = nil, nil
 	return nil
 }
 
-// varveStore is Varve with the defaults.
+// varveStore is Varve with its defaults.
 type varveStore struct {
-	workers int // 0: PutAll
+	workers int // number of documents per call; 0: PutAll
 	st      *varve.Store
 }
 
@@ -169,7 +168,7 @@ func (s *varveStore) count() (int, error) {
 
 func (s *varveStore) close() error { return s.st.Close() }
 
-// same reports whether both found the same; neighbours that rounding exchanges
+// same reports whether two searches found the same documents; neighbours whose order differs because of rounding
 // count as equal.
 func same(a, b []hit) bool {
 	if len(a) != len(b) {

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// prefix is what chromem makes a file's name of.
+// prefix returns the part of an id's hash from which chromem makes a file name.
 func prefix(id string) uint32 {
 	sum := sha256.Sum256([]byte(id))
 	return binary.BigEndian.Uint32(sum[:])
@@ -26,7 +26,7 @@ func chromemFile(dir, id string) string {
 
 func varveFile(dir, id string) string { return filepath.Join(dir, "memories", id+".json") }
 
-// meeting finds the first two ids that share a prefix.
+// meeting returns the first two ids whose hashes have the same prefix.
 func meeting() (a, b string) {
 	seen := map[uint32]int{}
 	for i := 0; ; i++ {
@@ -47,7 +47,7 @@ func losses(dir string, seed uint64, d int) error {
 		name string
 		of   int64 // what is left of the file is its size divided by this; 0: nothing
 	}{{"half", 2}, {"nothing", 0}} {
-		fmt.Printf("\n%d documents, of one file %s is left\n\n"+
+		fmt.Printf("\n%d documents; only %s of the file of one of them is left\n\n"+
 			"| | opens | whole documents | the one |\n|---|---|---:|---|\n",
 			len(docs), part.name)
 		cut := func(file string) error {
@@ -70,7 +70,7 @@ func losses(dir string, seed uint64, d int) error {
 	return nil
 }
 
-// filled is a store with documents, closed.
+// filled creates a store in a folder, fills it with documents and closes it.
 func filled(e engine, dir string, docs []document) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -87,7 +87,7 @@ func filled(e engine, dir string, docs []document) error {
 	return e.close()
 }
 
-// meet adds two documents whose files have one name in chromem.
+// meet adds two documents whose files have the same name in chromem, and prints what is lost.
 func meet(dir string, seed uint64, d int) error {
 	a, b := meeting()
 	fmt.Printf("\n%s and %s: the SHA-256 of both begins with %08x\n\n| | documents added | after opening again | lost "+
@@ -151,8 +151,8 @@ func tornChromem(dir string, docs []document, cut func(string) error) error {
 	return row("chromem-go, the file removed by hand")
 }
 
-// tornVarve does it to three stores: one is opened, verified and asked for all;
-// one is repaired first; of one there are only the files, as in a clone by git.
+// tornVarve damages the file of one document, with cut, in four stores. Two of them keep only the document files,
+// as in a clone by git; and one of each two is repaired before its documents are read.
 func tornVarve(dir string, docs []document, cut func(string) error) error {
 	one := docs[len(docs)/2].id
 	for _, v := range []struct {
@@ -179,7 +179,7 @@ func tornVarve(dir string, docs []document, cut func(string) error) error {
 	return nil
 }
 
-// onlyFiles removes what .gitignore leaves out.
+// onlyFiles removes the files that .gitignore excludes.
 func onlyFiles(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -25,7 +25,7 @@ func command() error {
 	d := flag.Int("d", 384, "`dimensions`")
 	rounds := flag.Int("rounds", 3, "`rounds`")
 	seed := flag.Uint64("seed", 1, "`seed` of the documents")
-	dir := flag.String("dir", ".data", "a `folder` for the stores; what is made in it is removed")
+	dir := flag.String("dir", ".data", "`folder` for the stores, whose new files are removed at the end")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 || *d < 1 {
 		return fmt.Errorf("usage: chromem [-n 1000,10000] [-d 384] [-rounds 3] [-seed 1] [-dir DIR]")
@@ -52,7 +52,7 @@ func command() error {
 	return losses(filepath.Join(work, "losses"), *seed, *d)
 }
 
-// version is that of chromem-go in this program.
+// version returns the version of chromem-go in this program.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -66,7 +66,7 @@ func version() string {
 	return "unknown"
 }
 
-// numbers are those of one way of use, by column, a round each.
+// numbers has the measurements of one way of use, by column, one value per round.
 type numbers map[string][]float64
 
 func measure(dir string, docs []document, rounds int, seed uint64) error {
@@ -97,7 +97,7 @@ func measure(dir string, docs []document, rounds int, seed uint64) error {
 			}
 			for j := range found {
 				if !same(found[j], hits[j]) {
-					return fmt.Errorf("query %d: one finds %v, the other %v", j, found[j], hits[j])
+					return fmt.Errorf("query %d: the two databases find different documents: %v and %v", j, found[j], hits[j])
 				}
 			}
 			found = hits
@@ -119,7 +119,7 @@ func measure(dir string, docs []document, rounds int, seed uint64) error {
 	return nil
 }
 
-// added adds all documents to a new store.
+// added measures adding all documents to a new store.
 func added(e engine, dir string, docs []document, to numbers) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -148,8 +148,7 @@ func added(e engine, dir string, docs []document, to numbers) error {
 	return e.close()
 }
 
-// asked opens a store, asks all queries, and again for half a second. It
-// returns what each found.
+// asked opens a store and measures all queries, then again for half a second. It returns the hits of each query.
 func asked(e engine, dir string, queries []document, to numbers) (found [][]hit, err error) {
 	before := heap()
 	began := time.Now()
@@ -181,7 +180,7 @@ func asked(e engine, dir string, queries []document, to numbers) (found [][]hit,
 	return found, e.close()
 }
 
-// heap is what is in use, MiB.
+// heap returns the heap in use, in MiB.
 func heap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -196,7 +195,7 @@ func (n numbers) cell(column string, digits int) string {
 	return fmt.Sprintf("**%.*f** (%.*f–%.*f)", digits, m, digits, list[0], digits, list[len(list)-1])
 }
 
-// median sorts; of an even number it is the lower one of the middle two.
+// median sorts the values and returns their median; for an even number of values it is the lower of the middle two.
 func median(list []float64) float64 {
 	slices.Sort(list)
 	return list[(len(list)-1)/2]

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFiles makes all that was written below a folder durable.
+// syncFiles makes everything that was written below a folder durable.
 func syncFiles(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

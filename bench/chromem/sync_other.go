@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// syncFiles makes all that was written below a folder durable.
+// syncFiles makes everything that was written below a folder durable.
 func syncFiles(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && runtime.GOOS == "windows" {

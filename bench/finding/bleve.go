@@ -9,8 +9,8 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 )
 
-// bleved is an index of bleve with its defaults, which does not keep the texts: English stems and stop
-// words, BM25; a put is durable when it returns. One process only can open it.
+// bleved is an index of bleve with its defaults, which does not store the texts: English stems and stop words,
+// BM25. A put is durable when it returns. Only one process can have it open.
 type bleved struct{ ix bleve.Index }
 
 type bleveDoc struct {

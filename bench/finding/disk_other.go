@@ -2,5 +2,5 @@
 
 package main
 
-// onDisk is what the files in a folder take.
+// onDisk returns the size of the files in a folder.
 func onDisk(dir string) int64 { return size(dir) }

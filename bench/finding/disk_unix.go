@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// onDisk is what the files in a folder take, in blocks.
+// onDisk returns the disk space that the files in a folder occupy, in blocks.
 func onDisk(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {

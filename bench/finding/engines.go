@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// doc is a memory as all engines get it; the vector is for Varve.
+// doc is a memory in the form that all engines get; only Varve uses the vector.
 type doc struct {
 	id, session, text string
 	vector            []float32
@@ -25,7 +25,7 @@ type engine interface {
 	PutAll(docs func(yield func(doc) bool)) error
 	Search(query, session string, like bool) error
 	Close() error
-	Index(dir string, n int, texts int64) int64 // bytes
+	Index(dir string, n int, texts int64) int64 // size of the text in bytes
 }
 
 // writer is an engine whose single puts are measured.
@@ -52,7 +52,7 @@ func memoryOf(d doc) varve.Memory {
 // Shared implements shared.
 func (s *store) Shared() string { return "varve" }
 
-// Both searches by words and by a vector.
+// Both searches by words and by a vector together.
 func (s *store) Both(query string, vector []float32) error {
 	_, err := s.st.Search(context.Background(), varve.Query{Text: query, Vector: vector})
 	return err
@@ -83,7 +83,7 @@ func (s *store) Search(query, session string, like bool) error {
 	return err
 }
 
-// Page reads the first 50 memories in an order, Sessions all sessions.
+// Page reads the first 50 memories in an order, Sessions reads all sessions.
 func (s *store) Page(order string) error {
 	o, err := memstore.ParseOrder(order, "")
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *store) Index(dir string, _ int, _ int64) int64 {
 // Shared implements shared.
 func (f *fts) Shared() string { return "fts5" }
 
-// fts is one table of FTS5, which keeps the texts too.
+// fts is a table of SQLite's FTS5, which also stores the texts.
 type fts struct{ w, r *sql.DB }
 
 func (f *fts) Open(dir string) (err error) {

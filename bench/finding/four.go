@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/bench/internal/children"
 )
 
-// shared is an engine that more than one process may have open; Shared is its name.
+// shared is an engine that several processes may have open; Shared returns its name.
 type shared interface{ Shared() string }
 
 const (
@@ -18,7 +18,7 @@ const (
 	fourLasts = 5 * time.Second
 )
 
-// four notes what searches take in four processes at once, each of which has made one before.
+// four measures searches in four processes at the same time, each of which has already made one search.
 func (r *result) four(name, dir string, stream uint64) (err error) {
 	var all children.Children
 	defer func() { err = all.Close(err) }()
@@ -37,7 +37,7 @@ func (r *result) four(name, dir string, stream uint64) (err error) {
 	return children.ResultsOf(&all, func(took []time.Duration) { r.took["four"] = append(r.took["four"], took...) })
 }
 
-// work is what each of them does.
+// work is the loop that each of the processes runs.
 func work() (err error) {
 	make := engines[*worker]
 	if make == nil {

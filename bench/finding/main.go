@@ -16,18 +16,18 @@ import (
 )
 
 var (
-	sizes  = flag.String("n", "10000,100000", "how many memories")
-	data   = flag.String("data", "", "locomo10.json; empty: words at random")
-	calls  = flag.Int("calls", 200, "searches of each kind in a round; fewer where they take more than 10 s")
+	sizes  = flag.String("n", "10000,100000", "number of memories")
+	data   = flag.String("data", "", "path of locomo10.json; empty: random words")
+	calls  = flag.Int("calls", 200, "searches of each kind in a round; fewer if they take more than 10 s")
 	rounds = flag.Int("rounds", 3, "rounds")
 	names  = flag.String("engines", "varve,bleve,fts5", "which")
 	dir    = flag.String("dir", "", "folder for the stores; empty: a temporary one")
 	puts   = flag.Int("puts", 10_000,
-		"memories of the stores in which puts are measured with and without the view of words; 0: not")
+		"number of memories of the stores that measure puts with and without the word index; 0: do not measure that")
 	seed = flag.Uint64("seed", 1, "seed of the texts")
 	dims = flag.Int("dims", 0,
-		"dimensions of an embedding of each memory in Varve; 0: memories have no embedding, and no search is by both")
-	worker = flag.String("worker", "", "for its own use: search with this engine in -dir")
+		"dimensions of the embeddings in Varve; 0: no embeddings, and no searches by words and vector together")
+	worker = flag.String("worker", "", "internal: search with this engine in -dir")
 )
 
 func main() {
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// result is what was measured of one engine and size.
+// result has the measurements of one engine at one size.
 type result struct {
 	build time.Duration
 	index float64
@@ -147,7 +147,7 @@ func (r *result) fill(e engine, dir string, n int) error {
 	return nil
 }
 
-// round has all kinds of calls in turn.
+// round makes one call of each kind in turn.
 func (r *result) round(e engine, dir string, n, round int) error {
 	t, err := newTexts(uint64(1 + round))
 	if err != nil {
@@ -210,7 +210,7 @@ func (r *result) round(e engine, dir string, n, round int) error {
 	return e.Close()
 }
 
-// heap is what Go's heap holds; mapped files are not in it.
+// heap returns the size of Go's heap, without mapped files.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -218,7 +218,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// write puts new memories until it is over; what each took is noted as put.
+// write puts new memories until the time is over, and records the duration of each.
 func (r *result) write(w writer, n, round int, over *atomic.Bool) error {
 	t, err := newTexts(uint64(1000 + round))
 	if err != nil {
@@ -257,7 +257,7 @@ func (r *result) note(kind string, began time.Time) {
 	r.took[kind] = append(r.took[kind], time.Since(began))
 }
 
-// cell is the median and the 99th percentile.
+// cell returns the median and the 99th percentile as text.
 func cell(all []time.Duration) string {
 	if len(all) == 0 {
 		return "–"

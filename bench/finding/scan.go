@@ -14,10 +14,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-var before = flag.String("before", "", "memctl of a version before there was an index of words, for the engine scan")
+var before = flag.String("before", "", "memctl of a version without a word index, for the engine scan")
 
-// scan is Varve before it had an index: each search counts the words of all memories. That library has
-// the import path of this one, so its memctl is asked, as an agent does (Model Context Protocol).
+// scan is a version of Varve from before it had a word index: each search counts the words of all memories. Its
+// library has the same import path as this one, so the benchmark talks to its memctl, as an agent does (Model
+// Context Protocol).
 type scan struct {
 	store   string
 	session *mcp.ClientSession
@@ -28,7 +29,7 @@ func (s *scan) Shared() string { return "scan" }
 
 func (s *scan) Open(dir string) (err error) {
 	if *before == "" {
-		return errors.New("-before names no memctl: build one as doc.go says")
+		return errors.New("-before does not name a memctl: build one as described in doc.go")
 	}
 	s.store = filepath.Join(dir, "store")
 	client := mcp.NewClient(&mcp.Implementation{Name: "finding", Version: "1"}, nil)
@@ -38,7 +39,7 @@ func (s *scan) Open(dir string) (err error) {
 	return err
 }
 
-// PutAll imports lines of JSON.
+// PutAll imports documents as lines of JSON.
 func (s *scan) PutAll(docs func(yield func(doc) bool)) (err error) {
 	command := exec.Command(*before, "import", "-", "--from", "jsonl", "--store", s.store, "--quiet")
 	command.Stderr = os.Stderr
@@ -73,5 +74,5 @@ func (s *scan) Search(query, session string, _ bool) error {
 
 func (s *scan) Close() error { return s.session.Close() }
 
-// Index is 0: there is none.
+// Index returns 0, because there is no index.
 func (s *scan) Index(string, int, int64) int64 { return 0 }

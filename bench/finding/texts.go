@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// texts makes memories and queries.
+// texts generates memories and queries.
 type texts struct {
 	r                *rand.Rand
 	turns, questions []string
 }
 
-// read takes turns and questions from LoCoMo's file.
+// read reads the turns and questions in the file of LoCoMo.
 func (t *texts) read(path string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *texts) read(path string) error {
 	return nil
 }
 
-// memory is some 500 bytes.
+// memory returns a memory of about 500 bytes.
 func (t *texts) memory() string {
 	var b strings.Builder
 	for b.Len() < 450 {
@@ -70,7 +70,7 @@ func (t *texts) memory() string {
 	return b.String()
 }
 
-// vector is one at random; nil with no dimensions.
+// vector returns a random vector; nil for dimension 0.
 func (t *texts) vector(dims int) []float32 {
 	if dims == 0 {
 		return nil

@@ -21,14 +21,14 @@ func (p *plain) Open(dir string) (err error) {
 	return err
 }
 
-// turnsOfPuts and perTurn: how often each store has its turn, and for how long.
+// turnsOfPuts is the number of turns of each store, and perTurn the length of a turn.
 const (
 	turnsOfPuts = 8
 	perTurn     = time.Second
 )
 
-// without measures what the view of words costs a put: puts one after the other into a store that
-// has it and one that has not, in turns.
+// without measures how much the view of words adds to the time of a put. It puts one memory after another, in
+// turns, into a store that has the view and into one that has not.
 func without(at string, n int) error {
 	list := []struct {
 		name string

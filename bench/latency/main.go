@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	sizes  = flag.String("n", "1000,10000,100000", "how many memories")
+	sizes  = flag.String("n", "1000,10000,100000", "number of memories")
 	dim    = flag.Int("d", 384, "dimension of the embeddings")
 	calls  = flag.Int("calls", 200, "calls of each kind in a round")
 	rounds = flag.Int("rounds", 3, "rounds")
@@ -72,7 +72,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// sized is a store of one size and what its calls took.
+// sized is a store of one size, with the durations of its calls.
 type sized struct {
 	dir, memctl string
 	n           int
@@ -91,7 +91,7 @@ func (s *sized) memory(i int) varve.Memory {
 		Metadata: map[string]any{"session_id": fmt.Sprint("s", i/100)}}
 }
 
-// words are n of 5,000, the k-th as frequent as 1/k.
+// words returns n words of a vocabulary of 5,000, the k-th of which has the frequency 1/k.
 func (s *sized) words(n int) string {
 	var b strings.Builder
 	for range n {
@@ -126,7 +126,7 @@ func (s *sized) measure(ctx context.Context) error {
 	return err
 }
 
-// round has all kinds of calls in turn; new memories are numbered from first on.
+// round makes one call of each kind in turn; new memories are numbered from first on.
 func (s *sized) round(ctx context.Context, first int) error {
 	var st *varve.Store
 	for range 10 {

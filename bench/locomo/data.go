@@ -25,13 +25,13 @@ type turn struct {
 	Speaker string `json:"speaker"`
 	ID      string `json:"dia_id"`
 	Text    string `json:"text"`
-	Caption string `json:"blip_caption"` // of a picture that was shown
+	Caption string `json:"blip_caption"` // caption of a picture that was shown
 }
 
 type question struct {
 	conversation, text string
 	category           int
-	evidence           map[string]bool // ids of memories
+	evidence           map[string]bool // ids of the memories that are the evidence
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 	turnID      = regexp.MustCompile(`D(\d+):(\d+)`)
 )
 
-// read gives the turns as memories, and the questions.
+// read returns the turns as memories, and the questions.
 func read(path string, speaker bool) (memories []varve.Memory, questions []question, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -24,18 +24,19 @@ func main() {
 
 func run(ctx context.Context) error {
 	data := flag.String("data", "", "the `file` locomo10.json")
-	dir := flag.String("dir", ".data", "a `folder` for the store; what is made in it is removed")
-	top := flag.Int("top", 10, "how many `hits` count")
-	speaker := flag.Bool("speaker", false, "the content begins with the speaker")
-	by := flag.String("by", "", "only by `words`, meaning or both")
-	cache := flag.String("vectors", "", "a `file` that keeps vectors for the next run; none is asked for that it has")
-	every := flag.Int("every", 1, "ask every so-manieth `question` only")
+	dir := flag.String("dir", ".data", "`folder` for the store, which is removed at the end")
+	top := flag.Int("top", 10, "number of `hits` that are searched for the evidence")
+	speaker := flag.Bool("speaker", false, "begin the content of each memory with the speaker")
+	by := flag.String("by", "", "search only by `words`, meaning or both")
+	cache := flag.String("vectors", "",
+		"`file` that stores vectors for the next run; a vector that is in it is not requested again")
+	every := flag.Int("every", 1, "ask only every N-th `question`")
 	template := flag.String("template", "",
-		"what is embedded: content, turns (the default here), or a `template` of your own")
-	language := flag.String("language", "", "of the stems: the setting `text_language`; none: words as they are")
+		"text to embed: content, turns (the default here), or a custom `template`")
+	language := flag.String("language", "", "language of the stems, the setting `text_language`; none: no stems")
 	apart := flag.Bool("apart", false,
-		"ask by words, of stores of one conversation each: how rare a word is within it counts, and not in all")
-	ranks := flag.Bool("ranks", false, "by both, count places instead of scores")
+		"search by words in stores of one conversation each, so that words are weighted by their rarity in that conversation")
+	ranks := flag.Bool("ranks", false, "in a search by both, combine ranks instead of scores")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
 		return fmt.Errorf("usage: locomo -data locomo10.json")
@@ -44,12 +45,12 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d questions, %d with a turn as evidence\n", len(questions), count(questions))
+	fmt.Printf("%d questions, %d of them with a turn as evidence\n", len(questions), count(questions))
 	n := 0
 	questions = slices.DeleteFunc(questions, func(question) bool { n++; return (n-1)%*every != 0 })
 	if *apart {
 		if *by != "" && *by != "words" || *cache != "" || *template != "" || *ranks {
-			return fmt.Errorf("-apart is by words: omit -by, -vectors, -template and -ranks")
+			return fmt.Errorf("-apart searches by words: omit -by, -vectors, -template and -ranks")
 		}
 		return askApart(ctx, *dir, memories, questions, *top, *language)
 	}
@@ -122,8 +123,7 @@ func count(questions []question) (n int) {
 
 func byWords(q *question) varve.Query { return varve.Query{Text: q.text} }
 
-// askMeaning makes the vectors of the questions first, so that the time is that
-// of the search.
+// askMeaning computes the vectors of the questions first, so that the measured time is that of the search alone.
 func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []question, top int, by string,
 	ranks bool) error {
 	var texts []string
@@ -152,8 +152,8 @@ func askMeaning(ctx context.Context, st *varve.Store, e *embedder, questions []q
 	})
 }
 
-// ask asks all questions, of all conversations and of their own, and tells for
-// how many a turn of the evidence is among the first.
+// ask asks all questions, over all conversations and over the question's own conversation, and prints for how many
+// of them a turn of the evidence is among the first hits.
 func ask(ctx context.Context, st *varve.Store, by string, questions []question, top int,
 	query func(*question) varve.Query) error {
 	for _, own := range []bool{false, true} {
@@ -177,7 +177,7 @@ func ask(ctx context.Context, st *varve.Store, by string, questions []question, 
 	return nil
 }
 
-// askApart asks all questions by words, each of a store that has its conversation alone.
+// askApart asks all questions by words, each in a store that contains only its own conversation.
 func askApart(ctx context.Context, dir string, memories []varve.Memory, questions []question, top int,
 	language string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// embedder asks a service, but only once for a text: what it gave is kept in a file, a JSON object a line.
+// embedder requests vectors from a service, only once for each text: it stores the answers in a file, one JSON
+// object per line.
 type embedder struct {
 	e     *embed.Embedder
 	file  string
@@ -25,7 +26,7 @@ type embedder struct {
 
 type kept struct {
 	Text   string `json:"t"`
-	Vector string `json:"v"` // float32, little-endian, in base64
+	Vector string `json:"v"` // vector of little-endian float32, in base64
 }
 
 func newEmbedder(e *embed.Embedder, file string) (*embedder, error) {

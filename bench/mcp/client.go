@@ -10,8 +10,8 @@ import (
 	"os/exec"
 )
 
-// client speaks to a server over its streams. It does not parse what it is answered:
-// that would be the client's time.
+// client talks to a server over its standard streams. It does not parse the answers, because parsing would be the
+// client's time.
 type client struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -58,7 +58,7 @@ func (c *client) tool(name, args string) error {
 	}
 	if head := answer[:min(len(answer), 2000)]; bytes.Contains(head, []byte(`"error":`)) ||
 		bytes.Contains(answer[max(0, len(answer)-100):], []byte(`"isError":true`)) {
-		return fmt.Errorf("it answered %s", head)
+		return fmt.Errorf("the server answered %s", head)
 	}
 	return nil
 }

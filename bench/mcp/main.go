@@ -17,11 +17,12 @@ import (
 func main() {
 	memctl := flag.String("memctl", "memctl", "the `program`")
 	reference := flag.String("reference", "", "the reference server's dist/index.js")
-	sizes := flag.String("n", "100,1000,10000,30000", "how many entities, and as many relations")
-	each := flag.Duration("time", 500*time.Millisecond, "how long to make each kind of call")
-	dir := flag.String("dir", "", "a `folder` for the stores; those that an earlier run made serve again")
-	prepare := flag.Bool("prepare", false, "only make the stores")
-	notes := flag.String("memories", "", "instead, the tools for memories, in stores of so many: 1000,10000,100000")
+	sizes := flag.String("n", "100,1000,10000,30000", "number of entities, and of relations")
+	each := flag.Duration("time", 500*time.Millisecond, "duration of the calls of each kind")
+	dir := flag.String("dir", "", "`folder` for the stores; stores of an earlier run are used again")
+	prepare := flag.Bool("prepare", false, "only create the stores")
+	notes := flag.String("memories", "",
+		"measure the tools for memories instead, in stores of these sizes: 1000,10000,100000")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -92,8 +93,8 @@ func runMemories(ctx context.Context, memctl, dir, sizes string, each time.Durat
 	return nil
 }
 
-// takeOver makes both start from the same graph, with everything settled before
-// anything is measured.
+// takeOver starts both servers with the same graph, and waits until everything is written before anything is
+// measured.
 func takeOver(ctx context.Context, at string, env []string, memctl string, n int) error {
 	file := filepath.Join(at, "memory.jsonl")
 	if _, err := os.Stat(file); err == nil {
@@ -115,7 +116,7 @@ func takeOver(ctx context.Context, at string, env []string, memctl string, n int
 	return err
 }
 
-// writeGraph writes what both servers start from.
+// writeGraph writes the graph with which both servers start.
 func writeGraph(name string, n int) error {
 	f, err := os.Create(name)
 	if err != nil {
@@ -136,7 +137,7 @@ func writeGraph(name string, n int) error {
 	return f.Close()
 }
 
-// times are those of one kind of call.
+// times are the durations of one kind of call.
 type times struct {
 	call string
 	took []time.Duration
@@ -156,7 +157,7 @@ func (t *times) quantile(q int) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/1e6)
 }
 
-// measure makes each kind of call for a while; what is made is deleted again.
+// measure makes each kind of call for a while, and deletes everything that the calls have created.
 func measure(ctx context.Context, n int, each time.Duration, env []string, command ...string) ([]times, error) {
 	s, err := start(ctx, env, command...)
 	if err != nil {
@@ -196,7 +197,7 @@ func measure(ctx context.Context, n int, each time.Duration, env []string, comma
 	return all, s.end()
 }
 
-// repeat makes one kind of call for a while, five times at least.
+// repeat makes one kind of call for a while, but at least five times.
 func repeat(s *client, name string, each time.Duration, args func(i int) string) (times, error) {
 	t := times{call: name}
 	for i, end := 0, time.Now().Add(each); i < 5 || time.Now().Before(end); i++ {

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// vocabulary makes words of which few are frequent, as in texts that people write.
+// vocabulary generates texts in which a few words are frequent, as in texts that people write.
 type vocabulary struct {
 	r     *rand.Rand
 	words []string
 }
 
-// newVocabulary has always the same words, and its texts are the stream's.
+// newVocabulary returns a vocabulary that always has the same words; the texts depend on the random numbers.
 func newVocabulary(stream uint64) *vocabulary {
 	v := &vocabulary{r: rand.New(rand.NewPCG(1, 1)), words: make([]string, 20_000)}
 	for i := range v.words {
@@ -33,7 +33,7 @@ func newVocabulary(stream uint64) *vocabulary {
 	return v
 }
 
-// text has at least size bytes.
+// text returns a text of at least size bytes.
 func (v *vocabulary) text(size int) string {
 	var b strings.Builder
 	for b.Len() < size {
@@ -43,8 +43,8 @@ func (v *vocabulary) text(size int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// memories measures the tools that the reference server does not have, on a store of n
-// memories. What is remembered takes ten keys, so that the store stays as large.
+// memories measures the tools that the reference server does not have, on a store of n memories. remember uses ten
+// keys, so that the size of the store stays the same.
 func memories(ctx context.Context, memctl, dir string, n int, each time.Duration) ([]times, error) {
 	v := newVocabulary(uint64(time.Now().UnixNano()))
 	store := filepath.Join(dir, fmt.Sprint("memories-", n))
@@ -79,7 +79,7 @@ func memories(ctx context.Context, memctl, dir string, n int, each time.Duration
 	return all, s.end()
 }
 
-// fill makes a store of n memories of 300 bytes.
+// fill creates a store of n memories of 300 bytes.
 func fill(ctx context.Context, memctl, store string, n int, v *vocabulary) error {
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return err

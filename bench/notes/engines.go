@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// engine keeps texts at paths. A write has returned only when it is durable.
+// engine stores texts at paths. A write must be durable when it returns.
 type engine interface {
 	name() string
 	open(dir string) error
@@ -26,7 +26,7 @@ type engine interface {
 	write(path string, text []byte) error
 	edit(path, from, to string) error
 	read(path string) ([]byte, error)
-	fill(paths []string, text func(i int) []byte) error // not measured
+	fill(paths []string, text func(i int) []byte) error // its duration is not measured
 	list(folder string) (int, error)
 	grep(re *regexp.Regexp) (int, error)
 }
@@ -35,7 +35,7 @@ func engines() []engine { return []engine{&notes{}, &files{}, &sqlite{}} }
 
 var ctx = context.Background()
 
-// notes is Varve.
+// notes is Varve, with its notes.
 type notes struct{ st *varve.Store }
 
 func (n *notes) name() string { return "Varve" }
@@ -85,7 +85,7 @@ func (n *notes) grep(re *regexp.Regexp) (count int, err error) {
 	return count, nil
 }
 
-// files are plain files.
+// files stores texts as plain files.
 type files struct{ dir string }
 
 func (f *files) name() string { return "files" }
@@ -157,7 +157,7 @@ func (f *files) grep(re *regexp.Regexp) (count int, err error) {
 	return count, err
 }
 
-// sqlite is a table of paths and texts.
+// sqlite is a table of paths and texts in SQLite.
 type sqlite struct {
 	db                     *sql.DB
 	put, get, under, whole *sql.Stmt
@@ -270,7 +270,7 @@ func (s *sqlite) grep(re *regexp.Regexp) (count int, err error) {
 	return count, rows.Err()
 }
 
-// replaced is what an edit makes of a text.
+// replaced returns a text in which the one occurrence of from is replaced by to.
 func replaced(text []byte, from, to string) ([]byte, error) {
 	if n := bytes.Count(text, []byte(from)); n != 1 {
 		return nil, fmt.Errorf("%q occurs %d times", from, n)
@@ -288,7 +288,7 @@ func matches(text []byte, re *regexp.Regexp) (n int) {
 	return n
 }
 
-// each calls f with 0 to n-1, from several goroutines, and returns the first error.
+// each calls f with the numbers 0 to n-1, from several goroutines, and returns the first error.
 func each(goroutines, n int, f func(i int) error) error {
 	var wait sync.WaitGroup
 	var mu sync.Mutex

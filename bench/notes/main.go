@@ -22,17 +22,17 @@ type options struct {
 
 const (
 	perFolder = 100
-	smallSize = 1000 // notes of the first table
+	smallSize = 1000 // number of notes for the first table
 	marker    = "revision "
 )
 
 func main() {
 	var o options
-	flag.IntVar(&o.n, "n", 100_000, "notes of the second table; 0 leaves it out")
+	flag.IntVar(&o.n, "n", 100_000, "number of notes for the second table; 0 omits the table")
 	flag.IntVar(&o.size, "size", 2000, "bytes of a note")
 	flag.IntVar(&o.calls, "calls", 300, "calls of each kind in a round")
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds")
-	flag.IntVar(&o.writers, "writers", 8, "goroutines that write at once")
+	flag.IntVar(&o.writers, "writers", 8, "number of goroutines that write at the same time")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the texts")
 	flag.StringVar(&o.dir, "dir", "", "folder on the disk that is measured; a temporary one by default")
 	flag.Parse()
@@ -60,7 +60,7 @@ func run(o *options) (err error) {
 	return many(o, filepath.Join(dir, "many"), texts)
 }
 
-// texts makes the contents of notes.
+// texts generates the contents of notes.
 type texts struct {
 	size  int
 	words []string
@@ -80,7 +80,7 @@ func newTexts(o *options) *texts {
 	return t
 }
 
-// text returns a note with a heading of its own, in which the marker occurs once, with a number.
+// text returns a note with a unique heading, which contains the marker once, followed by a number.
 func (t *texts) text(path string, number int) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s%d.\n", path, marker, number)
@@ -99,7 +99,7 @@ func paths(n int) []string {
 	return list
 }
 
-// opened opens each engine in a folder of its own, with notes.
+// opened opens each engine in its own folder, filled with notes.
 func opened(o *options, dir string, list []string, t *texts) (all []engine, contents [][]byte, err error) {
 	for i, path := range list {
 		contents = append(contents, t.text(path, i))
@@ -123,7 +123,7 @@ func closeAll(all []engine) (err error) {
 	return err
 }
 
-// calls measures one call after the other.
+// calls measures calls, one after the other.
 func calls(o *options, dir string, t *texts) (err error) {
 	list := paths(smallSize)
 	all, contents, err := opened(o, dir, list, t)
@@ -203,7 +203,7 @@ func calls(o *options, dir string, t *texts) (err error) {
 	return nil
 }
 
-// many measures what depends on how many notes there are.
+// many measures the operations whose cost depends on the number of notes.
 func many(o *options, dir string, t *texts) (err error) {
 	list := paths(o.n)
 	all, _, err := opened(o, dir, list, t)
@@ -278,7 +278,7 @@ func header(all []engine) {
 	fmt.Println()
 }
 
-// row prints the values of all engines, and how many times those of the others the first one's is.
+// row prints the values of all engines, and the ratio of each of the others to the first.
 func row(name string, cells []string, values []float64) {
 	fmt.Printf("%-12s", name)
 	for _, c := range cells {

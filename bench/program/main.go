@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// most is what memctl version may take, in milliseconds.
+// most is the maximum duration of memctl version, in milliseconds.
 const most = 30
 
 func main() {
-	quick := flag.Bool("quick", false, "only this machine's program, few runs, no file written unless -o is given")
+	quick := flag.Bool("quick", false,
+		"measure only the program for this machine, with few runs; no file is written without -o")
 	runs := flag.Int("runs", 101, "`runs` of each command; the time is their median")
 	out := flag.String("o", "", "`file` for the results (default PROGRAM.md, none with -quick)")
 	flag.Parse()
@@ -106,7 +107,7 @@ func build(target [2]string, path string) error {
 	return nil
 }
 
-// sizes of a file, plain and packed.
+// sizes returns the size of a file, uncompressed and compressed.
 func sizes(path string) (plain, packed int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -128,7 +129,7 @@ type counter int64
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
-// fill makes a store of a thousand memories.
+// fill creates a store of a thousand memories.
 func fill(memctl, store string) error {
 	var lines strings.Builder
 	for i := range 1000 {
@@ -145,7 +146,7 @@ func fill(memctl, store string) error {
 	return nil
 }
 
-// started is how long a command takes, and how long it computes, in milliseconds, sorted.
+// started returns how long a command takes, and how much processor time it uses, in milliseconds, sorted.
 func started(memctl, store string, args []string, runs int) (times, cpu []float64, _ error) {
 	const warm = 3
 	for i := range warm + runs {

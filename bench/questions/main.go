@@ -16,7 +16,7 @@ import (
 var (
 	languages = flag.String("languages", "en,none,de", "values of text_language")
 	order     = flag.Uint64("order", 1, "seed of the order of the memories")
-	missed    = flag.Bool("missed", false, "name the questions whose answer is not found")
+	missed    = flag.Bool("missed", false, "print the questions whose answer is not found")
 )
 
 func main() {

@@ -19,14 +19,14 @@ import (
 	"github.com/varve-db/varve/server"
 )
 
-// served is memctl serve, with its clients.
+// served is a running memctl serve, with its clients.
 type served struct {
 	cmd    *exec.Cmd
 	url    string
 	token  string
 	client *http.Client
 	store  string   // path of the store in the API
-	ids    []string // of the memories, by their numbers
+	ids    []string // paths of the memories, by number
 }
 
 // serve starts memctl serve for a store.
@@ -59,7 +59,7 @@ func serve(ctx context.Context, memctl, store, dir string) (*served, error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return nil, errors.Join(errors.New("memctl serve does not answer"), s.end())
+	return nil, errors.Join(errors.New("memctl serve did not start to answer"), s.end())
 }
 
 // end ends the server.
@@ -71,7 +71,7 @@ func (s *served) end() error {
 	return s.cmd.Wait()
 }
 
-// send sends a request, and decodes the answer into out, if that is not nil.
+// send sends a request, and decodes the answer into out unless out is nil.
 func (s *served) send(ctx context.Context, method, path string, body, out any) error {
 	var in io.Reader = http.NoBody
 	if body != nil {
@@ -111,7 +111,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.text) }
 
-// learn asks for the ids of the first memories.
+// learn requests the ids of the first memories.
 func (s *served) learn(ctx context.Context, n int) error {
 	var stores struct{ Data []struct{ ID string } }
 	if err := s.send(ctx, http.MethodGet, memorystores.Base, nil, &stores); err != nil {

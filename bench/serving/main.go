@@ -31,9 +31,9 @@ func main() {
 	var o options
 	flag.StringVar(&o.memctl, "memctl", "", "the `program`; it is built if none is named")
 	flag.IntVar(&o.n, "n", 10_000, "notes and memories in the store")
-	flag.IntVar(&o.size, "size", 1000, "bytes of each")
-	flag.DurationVar(&o.each, "each", 5*time.Second, "time for each kind of call")
-	flag.StringVar(&o.clients, "clients", "1,50", "numbers of clients")
+	flag.IntVar(&o.size, "size", 1000, "bytes of each note and memory")
+	flag.DurationVar(&o.each, "each", 5*time.Second, "duration of the calls of each kind")
+	flag.StringVar(&o.clients, "clients", "1,50", "comma-separated numbers of clients")
 	flag.StringVar(&o.dir, "dir", "", "folder on the disk that is measured; a temporary one by default")
 	flag.Parse()
 	log.SetFlags(0)
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// target is what is measured. Each call is made by a client, the number of which is i.
+// target is a call that is measured. Each call gets the number i of the client that makes it.
 type target interface {
 	create(ctx context.Context, i, n int, content string) error
 	get(ctx context.Context, i, n int) error
@@ -112,7 +112,7 @@ const mostClients = 1000
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// fill makes a store with notes and memories.
+// fill creates a store with notes and memories.
 func fill(ctx context.Context, dir string, o *options) (err error) {
 	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
@@ -145,7 +145,7 @@ func fill(ctx context.Context, dir string, o *options) (err error) {
 
 func pathOf(n int) string { return fmt.Sprintf("folder-%04d/note-%02d.md", n/100, n%100) }
 
-// textOf returns a text whose words are numbers with a few digits: some are in many texts, others in few.
+// textOf returns a text whose words are numbers of a few digits, some of which are in many texts and others in few.
 func textOf(n, size int) string {
 	var b strings.Builder
 	for x := uint64(n)*0x9e3779b97f4a7c15 + 1; b.Len() < size; x = x*6364136223846793005 + 1442695040888963407 {
@@ -154,7 +154,7 @@ func textOf(n, size int) string {
 	return b.String()
 }
 
-// measure makes calls of a kind until the time is over.
+// measure makes calls of one kind until the time is over.
 func measure(ctx context.Context, t target, kind string, clients int, o *options) (took []time.Duration, calls int,
 	err error) {
 	ended := time.Now().Add(o.each)
@@ -189,10 +189,10 @@ func measure(ctx context.Context, t target, kind string, clients int, o *options
 	return took, len(took), err
 }
 
-// library is a store without a server.
+// library is a store that is used without a server.
 type library struct{ st *varve.Store }
 
-// created makes the paths of all runs different.
+// created counts the paths that were used, so that the paths of all runs differ.
 var created atomic.Int64
 
 func (l library) create(ctx context.Context, _, _ int, content string) error {

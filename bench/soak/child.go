@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// What each goroutine of a process has: memories of their own, batches of several memories in one state,
-// memories of a session that is deleted as a whole, memories that are purged, and a scope of working memory.
+// The data of each goroutine of a process: memories of its own; batches of several memories that have the same
+// state; memories of a session that is deleted as a whole; memories that are purged; and a scope of working memory.
 const (
 	singles  = 300
 	batches  = 10
@@ -27,10 +27,11 @@ const (
 	purged   = 3
 )
 
-// purgeEvery is the least time between two purges of all processes, which take turns.
+// purgeEvery is the minimum interval between two purges by all processes, which take turns.
 const purgeEvery = time.Minute
 
-// purgeTries is how often one is made that gives up because another one, or a flush, takes longer than is waited.
+// purgeTries is the maximum number of attempts of a purge: an attempt gives up if another purge, or a flush, takes
+// longer than the lock wait.
 const purgeTries = 5
 
 // child is one process that works until it is killed or its input ends.
@@ -38,18 +39,18 @@ type child struct {
 	st         *varve.Store
 	slot, life int
 	processes  int
-	stopped    sync.RWMutex // held while the judge looks
+	stopped    sync.RWMutex // held while the judge compares
 	said       sync.Mutex
 	out        *bufio.Writer
 }
 
-// work is what a goroutine of it has.
+// work is the data of one goroutine of a child.
 type work struct {
 	*child
 	prefix string
 	rng    *rand.Rand
 	n      int
-	purged int64 // the turn of the last one
+	purged int64 // the last of the turns, which all processes take, in which it purged
 	scope  *working.Memory
 }
 
@@ -87,13 +88,13 @@ func runChild(ctx context.Context, slot, life, processes, goroutines int, seed u
 	}
 	closed := st.Close()
 	if errors.Is(closed, varve.ErrLocked) { // by one that purges; it is all in the log, and the judge looks for it
-		fmt.Fprintf(os.Stderr, "process %d left its files to another one: %v\n", slot, closed)
+		fmt.Fprintf(os.Stderr, "process %d closed the store before all changes were in files: %v\n", slot, closed)
 		closed = nil
 	}
 	return errors.Join(err, closed)
 }
 
-// obey does what the judge says until its input ends.
+// obey carries out the commands of the judge until the input ends.
 func (c *child) obey(in io.Reader) {
 	held := false
 	for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -119,11 +120,12 @@ func (c *child) say(format string, args ...any) {
 	began := time.Now()
 	_ = c.out.Flush() // where its reader has gone, the input ends as well
 	if took := time.Since(began); took > heldMost {
-		fmt.Fprintf(os.Stderr, "process %d.%d waited %v for the judge to read on\n", c.slot, c.life, took)
+		fmt.Fprintf(os.Stderr, "process %d.%d waited %v until the judge read its output\n", c.slot, c.life, took)
 	}
 }
 
-// heldMost is how long a process may wait for the judge before it says so: then it commits nothing meanwhile.
+// heldMost is how long a process may wait until the judge reads its output; a longer wait is reported, because the
+// process commits nothing meanwhile.
 const heldMost = 500 * time.Millisecond
 
 func (w *work) keys() (all []string) {
@@ -142,7 +144,7 @@ func (w *work) keys() (all []string) {
 	return append(all, w.prefix+".w")
 }
 
-// step is one operation.
+// step makes one operation.
 func (w *work) step(g int) {
 	w.stopped.RLock()
 	defer w.stopped.RUnlock()
@@ -214,7 +216,7 @@ func (w *work) step(g int) {
 	}
 }
 
-// session puts some memories into a session of their own, and deletes it the next time.
+// session puts some memories into a session of their own, or, if that session exists, deletes it.
 func (w *work) session(ctx context.Context) {
 	name := w.prefix + ".session"
 	var keys []string
@@ -237,7 +239,7 @@ func (w *work) session(ctx context.Context) {
 	}, keys...)
 }
 
-// purge puts a memory, and purges it the next time.
+// purge puts a memory, or, if the memory exists, purges it.
 func (w *work) purge(ctx context.Context) {
 	key := fmt.Sprintf("%s.p%d", w.prefix, w.rng.IntN(purged))
 	if w.state(key) == "-" {
@@ -259,10 +261,10 @@ func (w *work) purge(ctx context.Context) {
 	}, key)
 }
 
-// errRefused is of what cannot be done as the store is, and was not.
+// errRefused is the error of an operation that the store refused, and that changed nothing.
 var errRefused = errors.New("refused")
 
-// write says what will be done to keys, does it, and says what came of it.
+// write announces an operation on some keys, makes it, and reports the result.
 func (w *work) write(kind, state string, do func(state string) error, keys ...string) {
 	for _, key := range keys {
 		w.say("begin %s %s", key, state)
@@ -284,7 +286,7 @@ func (w *work) write(kind, state string, do func(state string) error, keys ...st
 	}
 }
 
-// other is an operation that changes nothing.
+// other makes an operation that changes nothing.
 func (w *work) other(kind string, do func() error) {
 	began := time.Now()
 	if err := do(); err != nil {
@@ -301,7 +303,7 @@ func (w *work) next() string {
 
 func (w *work) state(key string) string { return stateIn(context.Background(), w.st, w.scope, key) }
 
-// stateIn is the state of a key: what its memories say, all the same.
+// stateIn returns the state of a key, which all of its memories must have.
 func stateIn(ctx context.Context, st *varve.Store, scope *working.Memory, key string) string {
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	switch last[0] {
@@ -348,7 +350,7 @@ func memory(id, session, state string) varve.Memory {
 	return varve.Memory{ID: id, Content: content(state), Metadata: map[string]any{"session_id": session}}
 }
 
-// words are a vocabulary with the frequencies of a language.
+// words returns a vocabulary with the word frequencies of a language.
 var words = func() (list [5000]string) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range list {
@@ -366,7 +368,7 @@ func word(rng *rand.Rand) string {
 	return words[int(u*u*u*float64(len(words)))]
 }
 
-// content is a state and the words that follow from it.
+// content returns a state followed by the words that are derived from it.
 func content(state string) string {
 	h := fnv.New64a()
 	h.Write([]byte(state))
@@ -380,7 +382,7 @@ func content(state string) string {
 	return b.String()
 }
 
-// stated is the state that a content says, or what is wrong with it.
+// stated returns the state in a content, or an error if the content does not match its state.
 func stated(text string) string {
 	state, _, _ := strings.Cut(text, " ")
 	if text != content(state) {
@@ -389,5 +391,5 @@ func stated(text string) string {
 	return state
 }
 
-// scopeOf is the session of the working memory that a key stands for.
+// scopeOf returns the scope of working memory for a key.
 func scopeOf(key string) (string, bool) { return strings.CutSuffix(key, ".w") }

@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// uptime is the time of all processes, in which seconds are counted: the machine's, which nobody sets; by the wall
-// clock only where there is none.
+// uptime returns the time by which all processes count seconds: the uptime of the machine, which cannot be set, or
+// the wall clock where there is no uptime.
 var uptime = func() func() time.Duration {
 	if of := vfs.Uptime(); of != nil {
 		return of

@@ -19,18 +19,19 @@ func main() {
 
 func command() error {
 	length := flag.Float64("minutes", 60, "length in `minutes`")
-	processes := flag.Int("processes", 4, "`processes` that work; the first is never killed")
-	goroutines := flag.Int("goroutines", 4, "`goroutines` in each")
+	processes := flag.Int("processes", 4, "number of `processes` that work; the first one is never killed")
+	goroutines := flag.Int("goroutines", 4, "number of `goroutines` in each process")
 	every := flag.Duration("kill", time.Minute, "how often one of the processes is killed")
-	check := flag.Duration("check", 3*time.Minute, "how often the judge looks")
-	memory := flag.Int64("rss", 1<<30, "the most `bytes` of memory of one process")
-	handles := flag.Int64("handles", 256, "the most open `files` of one process")
-	disk := flag.Int64("disk", 2<<30, "the most `bytes` on disk")
+	check := flag.Duration("check", 3*time.Minute,
+		"interval between two comparisons of the store with the reports of the processes")
+	memory := flag.Int64("rss", 1<<30, "maximum number of `bytes` of memory of one process")
+	handles := flag.Int64("handles", 256, "maximum number of open `files` of one process")
+	disk := flag.Int64("disk", 2<<30, "maximum number of `bytes` on disk")
 	out := flag.String("o", "", "`file` for the report")
-	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the choices")
-	isChild := flag.Bool("child", false, "for its own use: be one of the processes")
-	slot := flag.Int("slot", 0, "for its own use")
-	life := flag.Int("life", 0, "for its own use")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the random choices")
+	isChild := flag.Bool("child", false, "internal: be one of the processes")
+	slot := flag.Int("slot", 0, "internal")
+	life := flag.Int("life", 0, "internal")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		return fmt.Errorf("one folder is needed: %q", flag.Args())
@@ -67,7 +68,7 @@ func command() error {
 	return err
 }
 
-// report is the table, and what is wrong.
+// report prints the table and the faults.
 func (s *soak) report() string {
 	var out strings.Builder
 	fmt.Fprintf(&out,

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// process is one that works on the store, as the judge sees it.
+// process is a process that works on the store, as the judge sees it.
 type process struct {
 	slot, life int
 	cmd        *exec.Cmd
 	in         io.WriteCloser
-	ready      chan struct{} // it has opened the store
+	ready      chan struct{} // the process has opened the store
 	paused     chan struct{}
-	ended      chan struct{} // its output was read to the end
+	ended      chan struct{} // the output of the process was read to the end
 	killed     bool
 }
 
@@ -50,7 +50,7 @@ func (s *soak) start(slot, life int) (*process, error) {
 	return p, nil
 }
 
-// hear takes in all that a process says. A line that a kill has cut does not count.
+// hear reads everything that the process reports. It ignores a line that a kill has cut off.
 func (s *soak) hear(p *process, out *bufio.Reader) {
 	defer close(p.ended)
 	who := fmt.Sprintf("process %d.%d", p.slot, p.life)
@@ -85,7 +85,7 @@ func (s *soak) hear(p *process, out *bufio.Reader) {
 	}
 }
 
-// kill ends a process without a warning, and waits until all that it has said is taken in.
+// kill ends a process without a warning, and waits until its whole output is read.
 func (p *process) kill() error {
 	p.killed = true
 	err := p.cmd.Process.Kill()
@@ -95,14 +95,14 @@ func (p *process) kill() error {
 	return err
 }
 
-// end lets a process close the store.
+// end lets a process close the store and end.
 func (p *process) end() error {
 	err := p.in.Close()
 	<-p.ended
 	return errors.Join(err, p.cmd.Wait())
 }
 
-// memory is what a process has resident, in bytes, and its open files.
+// memory returns the resident memory of a process in bytes, and the number of its open files.
 func (p *process) figures() (memory, handles int64) {
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
@@ -113,7 +113,7 @@ func (p *process) figures() (memory, handles int64) {
 	return resident * int64(os.Getpagesize()), int64(len(fds))
 }
 
-// onDisk is how many bytes and files lie in a folder. What goes meanwhile does not count.
+// onDisk returns the number of bytes and of files in a folder. It ignores files that disappear meanwhile.
 func onDisk(dir string) (bytes, files int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

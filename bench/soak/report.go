@@ -10,24 +10,24 @@ import (
 // minute is a row of the report.
 type minute struct {
 	from           int   // its first second, counted from the beginning of the run
-	seconds        []int // commits in each, -1 where the judge had stopped the processes
+	seconds        []int // commits in each second; -1 for a second in which the judge had stopped the processes
 	commits        []time.Duration
 	gets           []time.Duration
 	searches       []time.Duration
 	purges         []time.Duration
-	gaveUp         int // purges that were made again
+	gaveUp         int // number of purges that were repeated
 	longest        time.Duration
 	longestKind    string
-	memory, elder  int64 // the most of one process, and of the one that is never killed
+	memory, elder  int64 // resident memory: the maximum of all processes, and that of the process that is never killed
 	handles        int64
 	disk, log      int64
 	files          int64
 	kills          int
-	restart        time.Duration // from the kill until the next process had opened the store
+	restart        time.Duration // longest time from a kill until the next process had opened the store
 	checks, broken int
 }
 
-// rate is the commits of a second, of the emptiest one too, and which seconds had none.
+// rate returns the mean number of commits per second, the minimum, and the seconds without a commit.
 func (m *minute) rate() (each, emptiest int, empty []int) {
 	sum, counted := 0, 0
 	for k, n := range m.seconds {
@@ -46,15 +46,15 @@ func (m *minute) rate() (each, emptiest int, empty []int) {
 	return sum / max(counted, 1), emptiest, empty
 }
 
-// limits are what a run may not pass.
+// limits are the values that a run must not exceed.
 type limits struct {
 	memory, handles, disk int64
 }
 
-// least is a run of which growth is judged: shorter ones warm up.
+// least is the minimum length of a run for which growth is judged: the beginning of a run is not typical.
 const least = 9
 
-// growth is a figure of which the last third of a run may not have much more than the first.
+// growth is a value that must not be much larger in the last third of a run than in the first.
 type growth struct {
 	what  string
 	of    func(m *minute) float64
@@ -70,7 +70,7 @@ var growths = []growth{
 	{"p99 of commits, ms", func(m *minute) float64 { return ms(quantile(m.commits, 0.99)) }, 3, 20},
 }
 
-// judge says what is wrong with the figures of a run.
+// judge returns the faults that the values of a run show.
 func judge(minutes []*minute, l limits) (wrong []string) {
 	for i, m := range minutes {
 		if _, _, empty := m.rate(); len(empty) > 0 {
@@ -109,7 +109,7 @@ func median(minutes []*minute, of func(*minute) float64) float64 {
 	return values[len(values)/2]
 }
 
-// quantile of durations that are sorted.
+// quantile returns a quantile of sorted durations.
 func quantile(d []time.Duration, q float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -120,7 +120,7 @@ func quantile(d []time.Duration, q float64) time.Duration {
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 func mib(n int64) float64        { return float64(n) / (1 << 20) }
 
-// table is the report by minute.
+// table returns the report, one row per minute.
 func table(minutes []*minute) string {
 	var out strings.Builder
 	out.WriteString("| minute | commits/s | emptiest second | commit p50 ms | p99 | longest ms | get p50 ms | p99 | " +

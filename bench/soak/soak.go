@@ -16,19 +16,19 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// soak is a run.
+// soak is one run.
 type soak struct {
 	dir        string
 	length     time.Duration
-	every      time.Duration // a kill
-	check      time.Duration // a look of the judge
+	every      time.Duration // interval between two kills
+	check      time.Duration // interval between two comparisons by the judge
 	processes  int
 	goroutines int
 	seed       uint64
 	limits     limits
-	tampered   func(st *varve.Store) error // before each look of the judge; nil but in a test
+	tampered   func(st *varve.Store) error // called before each comparison; nil except in a test
 
-	began time.Duration // of uptime
+	began time.Duration // start of the run, by uptime
 	told  *acklog.Record
 	rng   *rand.Rand
 	all   []*process
@@ -36,8 +36,8 @@ type soak struct {
 	mu       sync.Mutex
 	minutes  []*minute
 	now      *minute
-	seconds  []int // commits in each second since began, -1 where the judge had stopped the processes
-	turned   int   // seconds that minutes have
+	seconds  []int // commits in each second since began; -1 for a second in which the judge had stopped the processes
+	turned   int   // number of seconds that minutes include
 	problems []string
 }
 
@@ -47,10 +47,10 @@ func (s *soak) problem(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
 }
 
-// kept is how many durations of a kind a minute keeps.
+// kept is the maximum number of durations of one kind that a minute keeps.
 const kept = 1 << 20
 
-// noteOp takes in an operation that ended at a time.
+// noteOp records an operation and the time at which it ended.
 func (s *soak) noteOp(kind string, took time.Duration, ended time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +80,8 @@ func (s *soak) noteOp(kind string, took time.Duration, ended time.Duration) {
 	}
 }
 
-// count adds commits to a second, -1: it does not count. A second is one of uptime: what looks each second may
-// be late, and so may what is read of the processes. mu is held.
+// count adds commits to a second; with -1 the second does not count. Seconds are those of the uptime, because the
+// reports of the processes may be read late. mu is held.
 func (s *soak) count(ended time.Duration, n int) {
 	at := max(int((ended-s.began)/time.Second), s.turned)
 	for len(s.seconds) <= at {
@@ -94,7 +94,7 @@ func (s *soak) count(ended time.Duration, n int) {
 	s.seconds[at] += n
 }
 
-// uncounted says that the seconds from one on until now do not count.
+// uncounted excludes the seconds from a given one until now.
 func (s *soak) uncounted(from time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *soak) uncounted(from time.Duration) {
 	}
 }
 
-// run is the whole of it; each minute is told when it is over.
+// run executes the run and reports each minute when it is over.
 func (s *soak) run(ctx context.Context, tell io.Writer) (err error) {
 	s.told, s.rng, s.now, s.began = acklog.New(), rand.New(rand.NewPCG(s.seed, 1)), &minute{}, uptime()
 	st, err := varve.Open(ctx, s.dir, nil) // made by one
@@ -192,7 +192,7 @@ func (s *soak) over() int {
 	return len(s.minutes)
 }
 
-// look is about each second. The disk is looked at less often.
+// look examines the processes about once a second, and the disk less often.
 func (s *soak) look(disk bool) {
 	var memory, elder, handles int64
 	for i, p := range s.all {
@@ -214,8 +214,8 @@ func (s *soak) look(disk bool) {
 	m.disk, m.files, m.log = max(m.disk, bytes), max(m.files, files), max(m.log, log)
 }
 
-// replace kills one of the processes, never the first, and starts another in its place. The others go
-// on meanwhile.
+// replace kills one of the processes, never the first one, and starts another in its place, while the others
+// continue.
 func (s *soak) replace() error {
 	slot := 1 + s.rng.IntN(s.processes-1)
 	old := s.all[slot]
@@ -243,7 +243,7 @@ func (s *soak) replace() error {
 	return nil
 }
 
-// judgeNow stops the processes, compares, and lets them go on.
+// judgeNow stops the processes, compares the store with the reports, and lets the processes continue.
 func (s *soak) judgeNow(ctx context.Context) error {
 	from := uptime() - s.began
 	for _, p := range s.all {
@@ -271,7 +271,7 @@ func (s *soak) judgeNow(ctx context.Context) error {
 	return err
 }
 
-// compare is the judge: nobody writes meanwhile.
+// compare compares the store with what the processes have reported; no process writes meanwhile.
 func (s *soak) compare(ctx context.Context) (err error) {
 	st, err := varve.Open(ctx, s.dir, nil)
 	if err != nil {
@@ -334,10 +334,10 @@ func (s *soak) compare(ctx context.Context) (err error) {
 	return nil
 }
 
-// elapsed is how many seconds are over.
+// elapsed returns the number of seconds that have passed.
 func (s *soak) elapsed() int { return int((uptime() - s.began) / time.Second) }
 
-// turn ends a minute, which has the seconds below over that no other has.
+// turn ends a minute and adds the seconds that have passed since the previous one.
 func (s *soak) turn(tell io.Writer, over int) {
 	s.mu.Lock()
 	m := s.now
@@ -360,7 +360,7 @@ func (s *soak) turn(tell io.Writer, over int) {
 	fmt.Fprintf(tell, "minute %d: %d commits/s, p99 %.1f ms, %d wrong\n", n, rate, ms(quantile(m.commits, 0.99)), m.broken)
 }
 
-// wrong is all that is wrong with the run.
+// wrong records a fault of the run.
 func (s *soak) wrong() []string {
 	all := append(s.told.Problems(), s.problems...)
 	return append(all, judge(s.minutes, s.limits)...)

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 )
 
-// server searches in a FAISS file: a line with threads, seconds and a file of
-// queries asks, a line with times and ids answers.
+// server is a process that searches in a FAISS file. A request is a line with the number of threads, the seconds
+// and a file of queries; the answer is a line with times and ids.
 const server = `
 import sys, json, time, faiss, numpy as np
 index = faiss.read_index(sys.argv[1])

@@ -31,8 +31,8 @@ func command() error {
 	d := flag.Int("d", 768, "`dimensions`")
 	name := flag.String("metric", "ip", "`metric`, ip or l2")
 	rounds := flag.Int("rounds", 5, "`rounds`")
-	whole := flag.Bool("store", false, "measure a whole store instead of its vectors alone")
-	dir := flag.String("dir", ".", "a `folder` for the file; what is made in it is removed")
+	whole := flag.Bool("store", false, "measure a whole store, not only its vectors")
+	dir := flag.String("dir", ".", "`folder` for the file, which is removed at the end")
 	flag.Parse()
 	metric, err := vector.ParseMetric(*name)
 	if err != nil {
@@ -65,7 +65,7 @@ func command() error {
 
 const store = "00000000-0000-4000-8000-000000000000"
 
-// write makes the file.
+// write creates the file of vectors.
 func write(dir string, n, d int, metric vector.Metric) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -202,7 +202,8 @@ func open(dir string) (set *vector.Set, took []time.Duration, heap int64, err er
 	return set, took, heap, nil
 }
 
-// same compares ids; neighbours that rounding exchanges count as equal.
+// same reports whether two lists of ids are equal; neighbours whose order differs because of rounding count as
+// equal.
 func same(hits []vector.Hit, ids []int64) bool {
 	for i, h := range hits {
 		if h.ID == ids[i] {

@@ -13,7 +13,7 @@ func readWords(b []byte) (x uint64) {
 	return x
 }
 
-// readRate is how long reading so many bytes of memory takes, in threads.
+// readRate measures how long reading a number of bytes of memory takes, with several threads.
 func readRate(b []byte, threads int) time.Duration {
 	began := time.Now()
 	var wg sync.WaitGroup

@@ -12,13 +12,13 @@ import (
 	"runtime"
 )
 
-// ready is what a child says when it has opened the store.
+// ready is the line that a child writes when it has opened the store.
 const ready = "ready"
 
-// Children are processes of this program that work on one store. The zero value is none.
+// Children are processes of this program that work on one store. The zero value has none.
 type Children struct {
 	all   []child
-	ready int // how many have said that they are
+	ready int // number of processes that have reported that they are ready
 }
 
 type child struct {
@@ -27,7 +27,7 @@ type child struct {
 	out *bufio.Reader
 }
 
-// Start starts one more, with arguments.
+// Start starts one more process, with the given arguments.
 func (c *Children) Start(args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Children) Start(args ...string) error {
 	return nil
 }
 
-// AwaitReady returns when all that were started are ready.
+// AwaitReady blocks until all started processes are ready.
 func (c *Children) AwaitReady() error {
 	for ; c.ready < len(c.all); c.ready++ {
 		line, err := c.all[c.ready].out.ReadString('\n')
@@ -58,13 +58,13 @@ func (c *Children) AwaitReady() error {
 			return fmt.Errorf("a process did not begin: %w", err)
 		}
 		if line != ready+"\n" {
-			return fmt.Errorf("a process did not begin: it says %q", line)
+			return fmt.Errorf("a process did not begin: its output is %q", line)
 		}
 	}
 	return nil
 }
 
-// Begin has all of them begin: it writes the line that AwaitBegin returns there.
+// Begin lets all processes begin: it writes the line for which AwaitBegin waits in the child.
 func (c *Children) Begin(line string) error {
 	for _, k := range c.all {
 		if _, err := io.WriteString(k.in, line+"\n"); err != nil {
@@ -74,19 +74,19 @@ func (c *Children) Begin(line string) error {
 	return nil
 }
 
-// ResultsOf decodes what each of them gives, in the order in which they were started.
+// ResultsOf decodes the result that each process writes, in the order in which the processes were started.
 func ResultsOf[T any](c *Children, take func(T)) error {
 	for _, k := range c.all {
 		var v T
 		if err := json.NewDecoder(k.out).Decode(&v); err != nil {
-			return fmt.Errorf("a process gave no result: %w", err)
+			return fmt.Errorf("reading the result of a process: %w", err)
 		}
 		take(v)
 	}
 	return nil
 }
 
-// Close waits for their end, and adds what went wrong to err.
+// Close waits until all processes have ended, and joins their errors to err.
 func (c *Children) Close(err error) error {
 	for _, k := range c.all {
 		_ = k.in.Close() // one that has not begun does not begin
@@ -98,7 +98,7 @@ func (c *Children) Close(err error) error {
 	return err
 }
 
-// Kill kills them all, and waits for their end. One that ended before is an error.
+// Kill kills all processes and waits until they have ended. It returns an error for a process that ended before.
 func (c *Children) Kill() (err error) {
 	for _, k := range c.all {
 		err = errors.Join(err, k.cmd.Process.Kill())
@@ -112,7 +112,8 @@ func (c *Children) Kill() (err error) {
 	return err
 }
 
-// AwaitBegin is for the child: it says that this process is ready, and waits for the line of Begin.
+// AwaitBegin is called in the child: it reports that this process is ready, and waits for the line that Begin
+// writes.
 func AwaitBegin() (line string, err error) {
 	fmt.Println(ready)
 	return bufio.NewReader(os.Stdin).ReadString('\n')
