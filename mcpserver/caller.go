@@ -28,11 +28,12 @@ type caller struct {
 
 	mu      sync.Mutex
 	project Project
-	known   bool   // project is that of the client's current roots
-	asked   bool   // project was determined before
-	told    string // line that the next answer contains
+	known   bool   // project is the project of the client's current roots
+	asked   bool   // the project was determined at least once
+	told    string // line that the next answer must contain
 
-	store weak.Pointer[varve.Store] // the store of its last call; nil: of none yet, or the client was told that it is gone
+	// the store that the last call used; nil: no call yet, or the client was told that the store is gone
+	store weak.Pointer[varve.Store]
 }
 
 type callerKey struct{}

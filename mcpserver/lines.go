@@ -11,7 +11,7 @@ import (
 
 type input struct {
 	line  []byte
-	large int64 // bytes of a large line that count as in flight; 0 for other lines
+	large int64 // number of bytes of a large line that count as in flight; 0 for other lines
 	err   error
 }
 
@@ -109,8 +109,8 @@ func fitted(line []byte) []byte {
 
 func isLong(err error) bool { return errors.As(err, new(*long)) }
 
-// Limits of the messages in flight: received and not yet answered. A client that sends more has to
-// read its answers first.
+// Limits of the messages in flight: those that were received and are not answered yet. A client that sends more has
+// to read its answers first.
 const (
 	maxQueued = 32 << 20 // bytes of lines that are not large, with queuedEach for each line
 	maxLarge  = 4 << 20  // bytes of large lines above which no further one is read

@@ -32,13 +32,13 @@ type call struct {
 	*jsonrpc.Request // the request for the SDK, which has a number as its id
 	id               []byte
 	key              string // the key of the client's id; see idKey
-	size, large      int64  // its bytes that count as in flight, against maxQueued and maxLarge
-	listens          bool   // the call listens for changes, and does not end by itself
+	size, large      int64  // number of bytes of the call that count as in flight, against maxQueued and maxLarge
+	listens          bool   // the call listens for changes, so it does not end by itself
 
-	reach   *reach // what the call reads and writes; nil until it is needed
+	reach   *reach // data that the call reads and writes; nil until it is needed
 	running bool
 	givenUp bool // the client has cancelled the call: it needs no answer
-	written bool // the answer is written, or being written
+	written bool // the answer is written or is being written
 
 	aside
 }

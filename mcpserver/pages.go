@@ -23,7 +23,7 @@ import (
 type pages struct {
 	mu   sync.Mutex
 	last int
-	list []*shownPage // the newest last
+	list []*shownPage // the newest cursor is last
 }
 
 type shownPage struct {
@@ -47,7 +47,7 @@ var seed = maphash.MakeSeed()
 // place is the place in a list of hits at which a page begins.
 type place struct {
 	shown  map[string]bool
-	lost   bool // only the score and the ending of the id are known
+	lost   bool // only the score and the ending of the id are known; the hits of the page are not
 	score  float64
 	ending string
 }

@@ -183,7 +183,7 @@ func (o *Options) Validate() error {
 
 const defaultGraphBytes = 64 << 20
 
-// host is what all calls share, whichever store they use.
+// host has the data that all calls share, whichever store they use.
 type host struct {
 	o      Options
 	tools  []tool
@@ -192,7 +192,7 @@ type host struct {
 
 	latest struct {
 		sync.Mutex
-		of *server // of the store that is served
+		of *server // server of the store that is served now
 	}
 	stamps struct {
 		sync.Mutex
@@ -205,7 +205,7 @@ type host struct {
 	pages   pages
 }
 
-// server is what the calls of one store share. It does not change.
+// server has the data that the calls of one store share. It does not change.
 type server struct {
 	*host
 	st      *varve.Store

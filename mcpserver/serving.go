@@ -9,9 +9,10 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// during runs f with what the calls of the served store share. The call that finds that the store was replaced gets the
-// error, for what an agent was told before was about another store; every later call uses the store that is there now.
-// Where another call has found it, of another client or of another server, each session is told by its next call.
+// during runs f with the data that the calls of the served store share. If the call finds that the store was
+// replaced, it gets that error, because everything that the agent was told before was about another store; later
+// calls use the new store. If another call has found it, of another client or another server, the next call of each
+// session tells the session.
 func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	was := s.served.Current()
 	c, _ := ctx.Value(callerKey{}).(*caller)
@@ -24,7 +25,7 @@ func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	})
 	switch {
 	case other: // not told to Use, which exchanges the store
-		return fmt.Errorf("%w; another store is served since your last call, and nothing was done → repeat the call",
+		return fmt.Errorf("%w; a different store is now served, and nothing was done → repeat the call",
 			varve.ErrReplaced)
 	case !errors.Is(err, varve.ErrReplaced) || s.served.Current() == was:
 		return err

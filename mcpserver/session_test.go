@@ -162,7 +162,7 @@ func TestToldOfOtherStore(t *testing.T) {
 		}
 		has(t, calls[0]("of no store"), "served from here on → repeat the call")
 		has(t, calls[0]("the second store"), "remembered")
-		has(t, calls[1]("of no store"), "since your last call, and nothing was done → repeat the call")
+		has(t, calls[1]("of no store"), "a different store is now served, and nothing was done → repeat the call")
 		has(t, calls[1]("the second store"), "known already")
 	}
 	for m, err := range held.Current().Memories(t.Context()) {

@@ -83,12 +83,12 @@ type connection struct {
 	undone atomic.Int64
 
 	// The following fields are used only by Read.
-	end     error     // of the input, when everything before it is processed
+	end     error     // error of reading the input, after everything before it was processed
 	eof     bool      // the input has ended
 	ended   time.Time // time at which the input ended or the client was found gone
 	notices int       // number of notifications passed to the SDK since the last probe
 	tells   int       // number of faulty lines that were logged
-	held    []input   // inputs to be processed when the probe is answered, in order of arrival
+	held    []input   // input lines to be processed once the probe is answered, in order of arrival
 
 	mu       sync.Mutex
 	numbers  float64              // the last number that was used as the id of a call for the SDK

@@ -11,7 +11,7 @@ import (
 )
 
 // period is a period of time, from a time on and before another.
-type period struct{ from, to time.Time } // to is behind it; zero: no bound
+type period struct{ from, to time.Time } // exclusive end of the period; zero: no bound
 
 func (p period) String() string {
 	const day = time.DateOnly
@@ -30,7 +30,7 @@ func (p period) String() string {
 	return p.from.Format(day) + " to " + last.Format(day)
 }
 
-// asking are words that may be in a question about a time in addition to the time itself.
+// asking are words that a question about a time may contain besides the words for the time.
 var asking = strings.Fields(`a about all and any anything are at be been by can could did discuss discussed do does
 	done during ever every everything for from give got had happen happened happens has have i in is it know last learn
 	learned learnt list me mention mentioned my note noted notes of on our please recall remember remembered said save
@@ -40,7 +40,7 @@ var asking = strings.Fields(`a about all and any anything are at be been by can 
 var months = []string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
 	"november", "december"}
 
-var numeric = regexp.MustCompile(`^\d{1,3}$|^\d{5,}$`) // numbers that are not a year
+var numeric = regexp.MustCompile(`^\d{1,3}$|^\d{5,}$`) // numbers that are not years
 
 // longestTime is the maximum number of words that name a time.
 const longestTime = 4

@@ -13,7 +13,7 @@ type writer struct {
 	b      []byte
 	pretty bool
 	depth  int
-	filled bool         // the open array or object has an element
+	filled bool         // the open array or object has at least one element
 	sink   func([]byte) // receives the output in pieces; nil: all output stays in b
 }
 
@@ -150,7 +150,7 @@ func list[T any](w *writer, items []T, one func(*writer, *T)) {
 type found struct {
 	entities  []*entity
 	relations []*relation
-	bytes     int  // minimum number of bytes that they take in an answer
+	bytes     int  // minimum number of bytes that the found entities and relations take in an answer
 	over      bool // the answer would exceed its limit, so found is empty
 }
 

@@ -29,8 +29,8 @@ func Betas() []string { return []string{"managed-agents-2026-04-01", "agent-memo
 const (
 	MostContent  = 102_400 // maximum number of bytes of a memory's content
 	mostBody     = 1 << 20 // maximum number of bytes of a request
-	mostPage     = 100     // maximum number of items of a page
-	mostFullPage = 20      // maximum number of items of a page with their contents
+	mostPage     = 100     // maximum number of items on a page
+	mostFullPage = 20      // maximum number of items on a page that includes the contents
 	defaultPage  = 20
 )
 
@@ -154,7 +154,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // refusal is an error whose text the client gets.
 type refusal struct {
 	status int
-	kind   string // kind of the error; "": the kind for the status
+	kind   string // kind of the error; "": the kind that belongs to the status
 	text   string
 }
 
@@ -169,7 +169,7 @@ func invalid(field, format string, args ...any) error {
 	return refuse(http.StatusBadRequest, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// Kinds of errors that differ from the kind for their status.
+// Kinds of errors that differ from the kind that belongs to their status.
 const (
 	preconditionFailed = "memory_precondition_failed_error"
 	pathConflict       = "memory_path_conflict_error"
@@ -369,7 +369,7 @@ func (q *query) flag(name string) bool {
 	return false
 }
 
-// times returns the bounds that the parameters created_at[gte] and created_at[lte] set; zero: no bound.
+// times returns the time bounds that the parameters created_at[gte] and created_at[lte] set; zero: no bound.
 func (q *query) times() (from, to time.Time) {
 	for name, at := range map[string]*time.Time{"created_at[gte]": &from, "created_at[lte]": &to} {
 		if !q.has(name) {
@@ -383,7 +383,7 @@ func (q *query) times() (from, to time.Time) {
 	return from, to
 }
 
-// view reports whether the parameter view requests the contents; without it, the result is otherwise.
+// view reports whether the parameter view requests the contents; without the parameter, it returns otherwise.
 func (q *query) view(otherwise bool) (full bool) {
 	switch v := q.text("view"); {
 	case !q.has("view"):
@@ -396,7 +396,7 @@ func (q *query) view(otherwise bool) (full bool) {
 	return false
 }
 
-// page returns the place at which the requested page begins, and its maximum number of items.
+// page returns the place at which the requested page begins, and the maximum number of its items.
 func (q *query) page(kind byte, full bool) (place string, limit int) {
 	limit = q.number("limit", defaultPage, 1, mostPage)
 	if full {
@@ -417,5 +417,5 @@ type listing struct {
 	NextPage *string `json:"next_page"`
 }
 
-// stamp returns a time in the form of the API.
+// stamp returns a time in the format of the API.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// trashName is the name of the folder with deleted stores. newName begins the names of the folders of stores
-// that are being created.
+// trashName is the name of the folder with deleted stores. newName is the beginning of the names of folders in
+// which stores are being created.
 const (
 	trashName = ".trash"
 	newName   = ".new-"
@@ -27,7 +27,7 @@ const (
 // trashTime is the layout of the time in the name of a folder in the trash.
 const trashTime = "20060102T150405.000000Z"
 
-// scanEvery is the interval after which the folder is read again even though its time did not change.
+// scanEvery is the interval after which the folder is read again even if its modification time did not change.
 const scanEvery = 5 * time.Second
 
 // found is a folder that contains a memory store.
@@ -35,15 +35,15 @@ type found struct {
 	name   string // name of the folder
 	mtime  time.Time
 	size   int64
-	file   os.FileInfo // describes config.json in the folder
+	file   os.FileInfo // size and time of config.json in the folder
 	config settings.MemoryStoreConfig
 	err    error // config.json cannot be read, or has no id: errUnnamed
 }
 
-// errUnnamed: a store has no id yet. It gets one when the stores are listed.
+// errUnnamed means that a store has no id yet. It gets one when the stores are listed.
 var errUnnamed = errors.New("the store has no id yet")
 
-// DuplicateError means that several folders have a store with the same id, so that one must be a copy of
+// DuplicateError means that several folders contain stores with the same id, so that one store must be a copy of
 // another.
 type DuplicateError struct {
 	ID      string
@@ -58,8 +58,8 @@ func (e *DuplicateError) Error() string {
 
 var errNoStore = fmt.Errorf("memory store: %w", varve.ErrNotFound)
 
-// scan reads which stores are in the folder, if that may have changed since the last scan. force reads it in
-// any case. The caller holds s.scanning.
+// scan finds the stores in the folder, if they may have changed since the last scan or if force is set. The caller
+// holds s.scanning.
 func (s *Stores) scan(ctx context.Context, force bool) error {
 	info, err := os.Stat(s.dir)
 	if err != nil {
@@ -111,7 +111,8 @@ func (s *Stores) scan(ctx context.Context, force bool) error {
 	return nil
 }
 
-// look returns what a folder has, nil if it is no store. was is what it had before, or nil. It opens no store.
+// look returns the description of a store in a folder, or nil if the folder has no store. was is the description
+// from the last scan, or nil. look does not open the store.
 func (s *Stores) look(name string, was *found) *found {
 	dir := filepath.Join(s.dir, name)
 	file := filepath.Join(dir, settings.Name)
@@ -182,8 +183,8 @@ func (f *found) same(o *found) bool {
 	return f.mtime.Equal(o.mtime) && f.size == o.size && f.file != nil && os.SameFile(f.file, o.file)
 }
 
-// nameAll gives each store that has no id one. Only one store is opened for that at a time, and no request but those
-// that list the stores waits for it.
+// nameAll gives an id to each store that has none. It opens one store at a time, and only requests that list the
+// stores wait for it.
 func (s *Stores) nameAll(ctx context.Context) error {
 	for _, folder := range s.unnamed() {
 		select {
@@ -217,7 +218,7 @@ func (s *Stores) unnamed() []string {
 	return list
 }
 
-// name gives the store in a folder an id, if it has none.
+// name gives an id to the store in a folder, if it has none.
 func (s *Stores) name(ctx context.Context, folder string) error {
 	dir := filepath.Join(s.dir, folder)
 	if c, _, _ := settings.Read(vfs.OS(), dir); c != nil && c.MemoryStore != nil {
@@ -231,8 +232,8 @@ func (s *Stores) name(ctx context.Context, folder string) error {
 	return errors.Join(err, st.CloseWithin(closeWithin))
 }
 
-// identify returns how a store is described, and describes it if it is not. A description that is not valid is an
-// error: with another one its clients would lose it.
+// identify returns the description of a store, and creates it if there is none. If the description is invalid,
+// identify returns an error: with a new description, clients would lose the store.
 func identify(ctx context.Context, st *varve.Store, name string, now time.Time) (settings.MemoryStoreConfig, error) {
 	if c := st.Admin().Config().MemoryStore; c != nil {
 		return settings.MemoryStoreConfig(*c), nil
@@ -254,7 +255,7 @@ func identify(ctx context.Context, st *varve.Store, name string, now time.Time) 
 	return settings.MemoryStoreConfig(is), err
 }
 
-// fitted returns a valid name for a memory store, made from the name of its folder.
+// fitted returns a valid name for a memory store, derived from the name of its folder.
 func fitted(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -303,7 +304,7 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 	return nil, errNoStore
 }
 
-// rescan reads what stores there are now.
+// rescan reads again which stores exist.
 func (s *Stores) rescan(ctx context.Context) error {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()

@@ -70,8 +70,8 @@ func parseVersion(id string) (lsn uint64, ok bool) {
 	return lsn, versionString(lsn) == id
 }
 
-// page returns the page token for a place in a listing. kind distinguishes the listings; place is the text by
-// which the listing finds the place.
+// page returns the page token for a place in a listing. kind distinguishes the listings; place is the text from
+// which the listing finds the place again.
 func page(kind byte, place string) *string {
 	s := "page_" + base64.RawURLEncoding.EncodeToString(append([]byte{kind}, place...))
 	return &s
@@ -86,5 +86,5 @@ func parsePage(kind byte, token string) (place string, ok bool) {
 	return string(b[1:]), true
 }
 
-// number and its inverse convert a number, such as a time, for the place in a page token.
+// number and its inverse convert a number, such as a time, for use in a page token.
 func number(n int64) string { return strconv.FormatInt(n, 10) }

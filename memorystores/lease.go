@@ -6,15 +6,16 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Lease is a use of a store by another server than this API: the store stays open until Release is called.
+// Lease is the use of a store by a server other than this API: the store stays open until Release is called.
 type Lease struct {
 	s       *Stores
 	h       *handle
 	listens bool
 }
 
-// Lend returns the store with an id; Status tells what its error means for a client. A request that listens lasts until
-// its client ends it, and must end when Ended is closed. Another one writes between Writing and its end.
+// Lend returns a lease of the store with an id; Status returns what its error means for a client. A request that
+// listens for changes lasts until its client ends it, and must end when Ended is closed. Any other request writes
+// only between Writing and the end that Writing returns.
 func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, error) {
 	h, err := s.use(ctx, id)
 	if err != nil {
@@ -26,7 +27,7 @@ func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, err
 	return &Lease{s: s, h: h, listens: listens}, nil
 }
 
-// listen changes the number of the uses of a handle that last until their clients end them.
+// listen changes the number of listening uses of a handle, which last until their clients end them.
 func (s *Stores) listen(h *handle, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,23 +39,25 @@ func (s *Stores) listen(h *handle, by int) {
 // Store returns the store.
 func (l *Lease) Store() *varve.Store { return l.h.store }
 
-// Writing begins a write to the store, which is not archived before the caller has called end. It returns an error if
-// the store is archived. It may be called for any request that has a lease of the same store, as long as it is open.
+// Writing begins a write to the store. The store cannot be archived before the caller has called end. It returns an
+// error if the store is archived. It may be called for any request that has a lease of the same store while that is
+// open.
 func (l *Lease) Writing(ctx context.Context) (end func(), err error) { return l.h.writing(ctx) }
 
 // Archived reports whether nothing may be written to the store.
 func (l *Lease) Archived() bool { return !l.h.config().ArchivedAt.IsZero() }
 
-// Ended is closed when the store is to be closed: it is deleted, was replaced, or another one needs its place.
+// Ended returns a channel that is closed when the store must be closed: because it is deleted or was replaced, or
+// another store needs its place.
 func (l *Lease) Ended() <-chan struct{} { return l.h.leave }
 
-// Value returns what the first call has made, as long as the store is open.
+// Value returns the result of the first call of make, as long as the store is open.
 func (l *Lease) Value(make func(st *varve.Store) any) any {
 	l.h.once.Do(func() { l.h.value = make(l.h.store) })
 	return l.h.value
 }
 
-// Release ends the use.
+// Release ends the use of the store.
 func (l *Lease) Release() {
 	if l.listens {
 		l.s.listen(l.h, -1)

@@ -11,22 +11,24 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// memoryList is a page of a listing of memories by path. A memory that is moved while a client pages would be in two
-// pages, or in none: it keeps the place that it had when the listing began, and is shown with the path that it has now.
+// memoryList is a page of a listing of memories by path. Without it, a memory that is moved while a client reads
+// page after page could be on two pages or on none. So a moved memory keeps the place that it had when the listing
+// began, but is shown with its current path.
 type memoryList struct {
 	h      *handle
-	folder string // "": all
-	depth  int    // see varve.Notes.List
-	after  string // the key of the entry before the page
+	folder string // prefix of the paths; "": all
+	depth  int    // maximum depth; see varve.Notes.List
+	after  string // key of the last entry of the previous page
 	limit  int
 	full   bool
 
 	data []any
-	last string // the key of the last entry of data
+	last string // key of the last entry in data
 	more bool
 }
 
-// mostListed is how often a page is read that memories are moved in meanwhile. The last time, it is answered as it is.
+// mostListed is the maximum number of times that a page is read because memories were moved meanwhile. The last
+// result is used as it is.
 const mostListed = 20
 
 // read reads the page of a listing that began as of a position of the log.
@@ -53,16 +55,17 @@ func (l *memoryList) read(ctx context.Context, since uint64) error {
 	return nil
 }
 
-// left ends the key of a memory that has left its path, behind the one that may be there now.
+// left is the end of the key of a memory that has left its path; it sorts after a memory that may be at that path
+// now.
 const left = "\x00"
 
-// keyed is a memory that was moved, with its place in the listing.
+// keyed is a memory that was moved, with the key by which it is listed.
 type keyed struct {
 	key    string
 	memory memory
 }
 
-// collect reads the page. The memories in moved are where they were.
+// collect reads the page, and lists the memories in moved at their former places.
 func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 	l.data, l.more = []any{}, false
 	var late []keyed
@@ -128,13 +131,13 @@ func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 	return pass("")
 }
 
-// elsewhere reports whether a memory has its place in the listing at another path than its own.
+// elsewhere reports whether a memory is listed at another path than its current one.
 func (l *memoryList) elsewhere(moved map[memory]trip, m memory) bool {
 	t, ok := moved[m]
 	return ok && l.direct(t.from) && l.direct(t.to)
 }
 
-// direct reports whether a memory at a path is listed by itself, and not as a part of a folder.
+// direct reports whether a memory at a path is listed by itself, as opposed to being part of a folder.
 func (l *memoryList) direct(path string) bool {
 	rest := path
 	if l.folder != "" {
@@ -146,7 +149,7 @@ func (l *memoryList) direct(path string) bool {
 	return l.depth == 0 || strings.Count(rest, "/") < l.depth
 }
 
-// behind reports whether a path is behind the page before.
+// behind reports whether a path comes after the previous page.
 func (l *memoryList) behind(path string) bool {
 	if strings.HasSuffix(l.after, "/") && strings.HasPrefix(path, l.after) {
 		return false
@@ -154,7 +157,7 @@ func (l *memoryList) behind(path string) bool {
 	return path+left > l.after
 }
 
-// show adds a memory.
+// show adds a memory to the page.
 func (l *memoryList) show(key string, n *varve.Note) {
 	o := l.h.shown(&n.NoteInfo)
 	if l.full {
@@ -163,7 +166,7 @@ func (l *memoryList) show(key string, n *varve.Note) {
 	l.add(key, o)
 }
 
-// add adds an entry, or notes that there are more than the page has.
+// add adds an entry to the page, or records that there are more entries than the page can have.
 func (l *memoryList) add(key string, entry any) {
 	if len(l.data) == l.limit {
 		l.more = true

@@ -27,7 +27,7 @@ type memoryObject struct {
 	UpdatedAt        string  `json:"updated_at"`
 }
 
-// prefixObject is the JSON entry of a list that stands for all memories below a path.
+// prefixObject is the JSON of a list entry that represents all memories below a path.
 type prefixObject struct {
 	Path string `json:"path"`
 	Type string `json:"type"`
@@ -39,7 +39,8 @@ func (h *handle) shown(i *varve.NoteInfo) memoryObject {
 		ContentSizeBytes: i.Size, CreatedAt: stamp(i.CreatedAt), UpdatedAt: stamp(i.UpdatedAt)}
 }
 
-// text returns the content of a note as the API returns it: nil if it is too large for the API, or not UTF-8.
+// text returns the content of a note as the API returns it: nil if the content is too large for the API, or not
+// UTF-8.
 func text(content []byte) *string {
 	if len(content) > MostContent || !utf8.Valid(content) {
 		return nil
@@ -132,8 +133,8 @@ func (h *handle) read(ctx context.Context, id string) (varve.Note, error) {
 	return varve.Note{}, refuse(http.StatusConflict, "the memory is moved faster than it can be read: try again")
 }
 
-// clash returns the error for a write that failed because another note makes its path impossible. It returns
-// nil if err has another reason.
+// clash returns the error for a write that failed because another note makes the path impossible. It returns nil if
+// err has another cause.
 func clash(err error, path string) error {
 	var conflict *varve.ConflictError
 	var field *varve.FieldError
@@ -378,8 +379,8 @@ func listMemories(s *Stores, r *http.Request, _ Caller) (any, error) {
 	})
 }
 
-// parsePlace returns the parts of the place of a page of memories: the position of the log as of which the listing
-// began, and the key of the last entry of the page before it.
+// parsePlace parses the place of a page of memories: the log position at which the listing began, and the key of
+// the last entry of the previous page.
 func parsePlace(place string) (since uint64, after string, err error) {
 	if place == "" {
 		return 0, "", nil

@@ -19,9 +19,9 @@ import (
 
 // Caller identifies the client that makes a request.
 type Caller struct {
-	Name     string // name that the versions written by it have as api_key_id
+	Name     string // name that versions written by the client have as api_key_id
 	ReadOnly bool
-	Stores   []string // ids of the stores that it may use; nil: all, and it may create stores
+	Stores   []string // ids of the stores that the client may use; nil: all, and the client may create stores
 }
 
 // Options are the settings of Open and Single. The zero value of each field except Caller selects its default.
@@ -37,7 +37,7 @@ type Options struct {
 	Name     string        // name for the store of Single if it has none yet
 	Trash    time.Duration // time for which deleted stores are kept; 0 means 30 days, a negative time forever
 	Clock    func() time.Time
-	Logger   *slog.Logger // nil discards
+	Logger   *slog.Logger // logs errors; nil discards them
 }
 
 // The defaults of Options.
@@ -57,7 +57,7 @@ const closeWithin = 10 * time.Second
 type Stores struct {
 	o   Options
 	dir string
-	one *served.Store // of Single
+	one *served.Store // the one store, for Single
 
 	self     vfs.Users
 	uptime   func() time.Time     // a clock that nobody sets
@@ -72,10 +72,11 @@ type Stores struct {
 	dirTime time.Time // modification time of the folder at the last scan
 	open    map[string]*handle
 	leaving map[string]bool // ids of the stores that are being removed
-	wanted  map[string]int  // stores that wait until another one is closed, with the number of their requests
-	count   int             // number of handles that are open, being opened or being closed
-	closing int             // handles that are being closed, or are only listened to until they are
-	freed   chan struct{}   // closed when a request has ended its use of a handle, or a handle was closed
+	// stores for which requests wait until another store is closed, with the number of these requests
+	wanted  map[string]int
+	count   int           // number of handles that are open, being opened or being closed
+	closing int           // handles that are being closed, or that only listening requests use until then
+	freed   chan struct{} // closed when a request has ended its use of a handle, or when a handle was closed
 	closed  bool
 }
 
@@ -88,15 +89,15 @@ type handle struct {
 	err     error
 	done    chan struct{} // closed when the store is closed
 	uses    int
-	listens int           // uses that last until their clients end them, or the store is closed
-	leave   chan struct{} // closed when no request gets it any more
-	last    time.Time     // time of its last use
-	checked time.Time     // time of the last check that its folder was not replaced
-	dropped bool          // the handle is not used for new requests
-	closing bool          // it is counted in Stores.closing
+	listens int           // number of listening uses, which last until their clients end them or the store is closed
+	leave   chan struct{} // closed when new requests no longer get the handle
+	last    time.Time     // time of the last use
+	checked time.Time     // time of the last check that the store's folder was not replaced
+	dropped bool          // new requests no longer get the handle
+	closing bool          // the handle is counted in Stores.closing
 	view    view
 	once    sync.Once
-	value   any // of Lease.Value
+	value   any // value for Lease.Value
 	// acquired once for each running write, and mostWrites times to archive the store
 	writes *semaphore.Weighted
 }
@@ -164,7 +165,7 @@ func newStores(o Options) (*Stores, error) {
 		freed: make(chan struct{})}, nil
 }
 
-// errOverloaded means that as many stores as may be open are open, and all of them have running requests.
+// errOverloaded means that the maximum number of stores is open, and all of them have running requests.
 var errOverloaded = errors.New("too many stores are in use at once: try again, or serve with more open stores")
 
 // errEnding means that the server is ending.
@@ -316,8 +317,8 @@ func (s *Stores) inPlace(h *handle) error {
 	return nil
 }
 
-// dropOldest closes the store that was not used for the longest time, if there is one that only listens, if anything.
-// The caller holds s.mu.
+// dropOldest closes the store that was unused for the longest time. If one is only used by listening requests, it
+// closes that. The caller holds s.mu.
 func (s *Stores) dropOldest() {
 	var oldest *handle
 	for _, h := range s.open {
@@ -337,7 +338,7 @@ func (s *Stores) forget(h *handle) {
 	s.dropLocked(h)
 }
 
-// dropLocked is forget for a caller that holds s.mu. It closes the handle if it is not in use.
+// dropLocked does the same as forget, for a caller that holds s.mu. It also closes the handle if it is unused.
 func (s *Stores) dropLocked(h *handle) {
 	if h.dropped || s.one != nil {
 		return
@@ -369,8 +370,9 @@ func (s *Stores) release(h *handle) {
 	}
 }
 
-// onlyListens is called when the uses of a handle have become fewer, or more of them listen. If no other ones are left,
-// the handle can be closed for a request that waits, or is counted as being closed. The caller holds s.mu.
+// onlyListens is called when a use of a handle has ended, or when a use has become a listening one. If only
+// listening uses are left, the handle can be closed for a waiting request, or is counted as being closed. The
+// caller holds s.mu.
 func (s *Stores) onlyListens(h *handle) {
 	switch {
 	case h.uses != h.listens:
@@ -388,7 +390,7 @@ func (s *Stores) wake() {
 	s.freed = make(chan struct{})
 }
 
-// close closes the store of a handle that new requests do not use, and that is not in use.
+// close closes the store of a handle that new requests no longer get and that is unused.
 func (s *Stores) close(h *handle) {
 	if h.err == nil {
 		if err := h.store.CloseWithin(closeWithin); err != nil && !errors.Is(err, varve.ErrReplaced) {
@@ -403,7 +405,7 @@ func (s *Stores) close(h *handle) {
 	close(h.done)
 }
 
-// drop closes the handle of the store with this id, if there is one, when its requests have ended.
+// drop closes the handle of the store with this id, if there is one, once its requests have ended.
 func (s *Stores) drop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	h := s.open[id]

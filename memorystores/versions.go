@@ -52,7 +52,7 @@ func actorOf(w *varve.Writer) *actor {
 	return nil
 }
 
-// listed is a version with its writer, copied from the view so that it can be used without its lock.
+// listed is a version with its writer. It is a copy, so that it can be used without the lock of the view.
 type listed struct {
 	version
 	by *actor

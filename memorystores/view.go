@@ -13,22 +13,22 @@ import (
 // mostVersions is the maximum number of versions of a store that a view has: the newest ones.
 const mostVersions = 1 << 20
 
-// view finds the memories and versions of a store by their ids. It is computed from the store, and discarded
+// view finds the memories and versions of a store by their ids. It is computed from the store's log, and discarded
 // when the store is closed.
 type view struct {
 	mu    sync.Mutex
-	log   *varve.NoteLog    // read to follow paths and moves; nil: nothing is followed yet
-	paths map[memory]string // paths of the memories; nil: not computed yet
-	moves []move            // in the order of the log
-	since uint64            // position of the log from which on moves is complete
+	log   *varve.NoteLog    // reads new versions for paths and moves; nil: nothing was read yet
+	paths map[memory]string // current path of each memory; nil: not computed yet
+	moves []move            // changes of paths, in the order of the log
+	since uint64            // log position from which on moves is complete
 
 	versions struct {
 		sync.Mutex
-		log     *varve.NoteLog // nil: nothing was read
-		list    []version      // by lsn
+		log     *varve.NoteLog // reads new versions for the lists below; nil: nothing was read yet
+		list    []version      // versions sorted by lsn
 		names   map[string]string
 		writers []varve.Writer
-		numbers map[uint32]int32 // of writers
+		numbers map[uint32]int32 // index in writers, by number of the writer
 	}
 }
 
@@ -40,7 +40,8 @@ type move struct {
 	to     string
 }
 
-// mostMoves is the maximum number of moves that a view keeps; a listing that began before them is continued without.
+// mostMoves is the maximum number of moves that a view keeps. A listing that began before the oldest one ignores
+// earlier moves.
 const mostMoves = 1 << 16
 
 // version is one version of a memory.
@@ -51,11 +52,11 @@ type version struct {
 	path   string
 	size   int64
 	hash   [32]byte
-	writer int32 // index in writers; -1: unknown
+	writer int32 // index in view.writers; -1: the writer is unknown
 	what   string
 }
 
-// path returns where a memory is, or was: false if it does not exist at some moment of the call.
+// path returns the current or last path of a memory; false if the memory did not exist at some moment of the call.
 func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -80,7 +81,7 @@ func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string
 	return path, ok && err == nil, err
 }
 
-// follow is catchUp, which begins again if the part of the log that follows is not kept any more.
+// follow does the same as catchUp, and starts again if the log no longer has the part that follows.
 func (v *view) follow(ctx context.Context, st *varve.Store, paths bool) error {
 	err := v.catchUp(ctx, st, paths)
 	if errors.Is(err, varve.ErrTruncated) {
@@ -89,9 +90,9 @@ func (v *view) follow(ctx context.Context, st *varve.Store, paths bool) error {
 	return err
 }
 
-// catchUp brings moves, and paths if it is wanted or made already, up to date. A listing is of no one moment: a memory
-// that is moved while paths is made may be missing in it, so the changes of that time are applied to it afterwards. The
-// caller holds v.mu.
+// catchUp updates moves, and also paths if that is requested or already computed. The listing from which paths is
+// computed does not show a single moment: it may lack a memory that is moved meanwhile. So the changes of that time
+// are applied to it afterwards. The caller holds v.mu.
 func (v *view) catchUp(ctx context.Context, st *varve.Store, paths bool) error {
 	if v.log == nil {
 		v.since = st.Admin().Stats().Durable
@@ -113,7 +114,7 @@ func (v *view) catchUp(ctx context.Context, st *varve.Store, paths bool) error {
 	return v.next(ctx)
 }
 
-// next applies what the log has since it was read. The caller holds v.mu.
+// next applies the log entries since the last call. The caller holds v.mu.
 func (v *view) next(ctx context.Context) error {
 	var failed error
 	for r, err := range v.log.Next(context.WithoutCancel(ctx)) { // to its end, also for a client that is gone
@@ -146,7 +147,7 @@ func (v *view) next(ctx context.Context) error {
 	return nil
 }
 
-// begin returns the position of the log as of which a listing begins.
+// begin returns the log position at which a listing begins.
 func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -156,11 +157,11 @@ func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 	return v.log.Position(), nil
 }
 
-// trip is the way of a memory that was moved: where it was at first, and where it has come to.
+// trip describes how a memory was moved: its first path and its current one.
 type trip struct{ from, to string }
 
-// movedSince returns the memories that were moved since a position of the log. None are known of a position before that
-// at which this process opened the store.
+// movedSince returns the memories that were moved since a log position. It knows no moves from before this process
+// opened the store.
 func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64) (map[memory]trip, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

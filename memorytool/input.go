@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// input is the decoded input of a call. A member that is null is treated as absent.
+// input is the decoded input of a call. A member that is null counts as absent.
 type input struct {
 	Command    string   `json:"command"`
 	Path       *string  `json:"path"`

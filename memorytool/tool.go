@@ -31,7 +31,7 @@ type Options struct {
 	// Except is the name of a folder in /memories that the model does not see, in upper or lower case. "" means
 	// none.
 	Except string
-	// Overwrite makes create replace a file that exists. The documentation of the tool refuses that.
+	// Overwrite makes create replace an existing file, which the documentation of the tool does not allow.
 	Overwrite bool
 	// ViewLimit is the maximum number of characters of a file in a view. 0 means 16,000, a negative number no
 	// limit.
@@ -135,9 +135,9 @@ func (t *Tool) call(ctx context.Context, input []byte) (Result, error) {
 	return Result{Text: text}, err
 }
 
-// place is the place that a path in a call names.
+// place is the file or folder that a path in a call names.
 type place struct {
-	shown string // the path as answers show it
+	shown string // path as answers show it
 	path  string // path of the note or folder; "" for all notes
 	root  bool   // the path is /memories
 }

@@ -24,7 +24,7 @@ type Remote interface {
 	// ID identifies the place itself, whatever its address is: a disk that is mounted in place of another has another
 	// ID.
 	ID() uuid.UUID
-	// Place returns the address for people, without credentials.
+	// Place returns the address, for messages, without credentials.
 	Place() string
 
 	// Head returns the newest entry; its Number is 0 if the remote has none.
@@ -63,7 +63,7 @@ type Remote interface {
 	// before. The newest entry always stays. It returns the number of entries that were removed.
 	Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error)
 
-	// Register records, for people, that a machine uses the remote. Nothing is decided by it.
+	// Register records that a machine uses the remote. The record is for users; the program does not use it.
 	Register(ctx context.Context, m Machine) error
 	// Machines returns the recorded machines, ordered by ID.
 	Machines(ctx context.Context) ([]Machine, error)
@@ -73,14 +73,14 @@ type Remote interface {
 
 // Piece is a part of the string: whole batches of one segment, as raw bytes.
 type Piece struct {
-	From  past.Mark // mark at which the string ends before the piece
-	To    past.Mark // mark at which the string ends with the piece
+	From  past.Mark // mark at which the earlier pieces end
+	To    past.Mark // mark at which this piece ends
 	Epoch uint64
-	// Machine and Request are for people and for the caller itself; nothing is decided by them.
+	// Machine and Request are for users and for the caller; a Remote does not use them.
 	Machine, Request uuid.UUID
-	Format           uint32    // lowest program format that reads it
+	Format           uint32    // lowest program format that can read the piece
 	Time             time.Time // clock of the sender when it sent the piece
-	Bytes            []byte    // frames with their padding
+	Bytes            []byte    // number of frames, with their padding
 }
 
 // Anchor begins an epoch.
@@ -88,7 +88,7 @@ type Anchor struct {
 	Follows          uint64           // Number of the newest entry that the caller knows, 0 for an empty remote
 	Geometry         segment.Geometry // the UUID of the store, and the size of its segments
 	Log              uint64           // epoch of the store's own log: past.ID
-	At               past.Mark        // mark at which the string of the epoch begins
+	At               past.Mark        // mark at which the pieces of the epoch begin
 	Machine, Request uuid.UUID
 	Format           uint32
 	Time             time.Time
@@ -100,8 +100,8 @@ type Position struct {
 	Geometry         segment.Geometry // the store
 	Log              uint64           // epoch of the store's own log
 	Epoch            uint64
-	At               past.Mark // mark at which the string ends
-	Machine, Request uuid.UUID // of the newest entry
+	At               past.Mark // mark at which the pieces of the epoch end
+	Machine, Request uuid.UUID // machine that sent the newest entry
 	Format           uint32
 	Time             time.Time // clock of the sender when it sent the newest entry
 }

@@ -25,9 +25,9 @@ type verifier interface {
 type Verified struct {
 	Epochs    int
 	Pieces    int
-	Bytes     int64 // of the pieces
+	Bytes     int64 // number of bytes of the pieces
 	Snapshots []VerifiedSnapshot
-	Damage    []error // each matches errs.ErrCorrupt
+	Damage    []error // damage; each error matches errs.ErrCorrupt
 	// Restorable reports whether a sound snapshot exists that sound pieces complete up to the newest entry.
 	Restorable bool
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// permits reports whether the access token of a request permits a tool.
+// permits reports whether the access token of a request permits the use of a tool.
 func permits(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 	if info == nil {
 		return false
@@ -46,9 +46,8 @@ func TokenOf(ctx context.Context) *Token {
 	return t
 }
 
-// CallerOf returns the caller of a request by its access token, for memorystores.Options. A token with a
-// project, or with groups of tools, may use only these; it may not use notes, so it may not use the Memory
-// Stores API.
+// CallerOf returns the caller of a request, for memorystores.Options, by the request's access token. A token that
+// is confined to a project, or to groups of tools, may not use the Memory Stores API, because it may not use notes.
 func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
 	t := TokenOf(ctx)
 	if t == nil || t.Project != "" || t.Tools != nil {
@@ -57,8 +56,8 @@ func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
 	return memorystores.Caller{Name: t.Name, ReadOnly: t.ReadOnly, Stores: t.Stores}, true
 }
 
-// agentsOfStores serves MCP of the stores of Options.MemoryStores: of the one in the path, or of the only one that the
-// token may use.
+// agentsOfStores serves MCP for the stores of Options.MemoryStores: for the store that the path names, or, without
+// one, for the only store that the token may use.
 func (s *Server) agentsOfStores() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, id := TokenOf(r.Context()), r.PathValue("store")
@@ -104,15 +103,15 @@ func (s *Server) agentsOfStores() http.Handler {
 	})
 }
 
-// archived reports whether nothing may be written to a store.
+// archived reports whether a store is archived, so that nothing may be written to it.
 func archived(st *varve.Store) bool {
 	c := st.Admin().Config().MemoryStore
 	return c != nil && !c.ArchivedAt.IsZero()
 }
 
-// ofStore returns a handler that refuses a request whose token is not valid for the served store, and passes on
-// others. What it passes on uses the store that was checked, and no other one; a request that listens ends when another
-// one is served.
+// ofStore returns a handler that passes on only requests whose token is valid for the store that is served. It
+// holds that store for the whole request, so that the request cannot use another store. A request that listens for
+// changes ends when another store is served.
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := TokenOf(r.Context()); t != nil && t.Stores != nil {

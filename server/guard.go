@@ -20,8 +20,8 @@ const (
 	MostFailures = 64
 )
 
-// guard returns a handler that makes the checks which every request must pass, whatever its path, and logs the
-// request.
+// guard returns a handler that logs each request and makes the checks that every request must pass, whatever its
+// path.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -193,8 +193,8 @@ func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next 
 	auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next).ServeHTTP(w, r)
 }
 
-// methodHeader is the header with the method of an MCP call. The SDK refuses a call whose method differs from it, if
-// versionHeader is listenSince or later, and then a batch of calls, too.
+// methodHeader is the header with the method of an MCP call. If versionHeader is listenSince or later, the SDK
+// refuses a call whose method differs from the header, and also a batch of calls.
 const (
 	methodHeader  = "Mcp-Method"
 	versionHeader = "Mcp-Protocol-Version"
@@ -207,7 +207,7 @@ const listen = "subscriptions/listen"
 // streamPath is the path at which the page listens for changes.
 const streamPath = "/stream"
 
-// listens reports whether a request lasts until its client ends it, because it listens for changes.
+// listens reports whether a request listens for changes, so that it lasts until its client ends it.
 func listens(r *http.Request) bool {
 	if r.URL.Path == streamPath {
 		return true
@@ -235,7 +235,7 @@ func (t *timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 // tokenInfoKey is the key in auth.TokenInfo.Extra of the request's *Token.
 const tokenInfoKey = "varve"
 
-// who is where the handler of a request stores the name of the request's token, for the log line.
+// who stores the name of a request's token, which the handler sets, for the log line.
 type who struct{ name string }
 
 type whoKey struct{}

@@ -23,12 +23,12 @@ import (
 // Options are the settings of a server. The zero value of each field except Tokens selects its default.
 type Options struct {
 	Tokens *Tokens // required
-	// Tools are the options of the tools that agents get; see package mcpserver. Permits, Project and Writing are set by
-	// the server; so is Embed, if it is nil and there is an EmbedModel.
+	// Tools are the options of the tools that agents get; see package mcpserver. The server sets Permits, Project and
+	// Writing; it also sets Embed, if that is nil and there is an EmbedModel.
 	Tools mcpserver.Options
-	// Hosts are further host names of the server, without a port, such as those of a proxy or in the DNS. On a
-	// loopback address the names of loopback are always accepted. On another address every name is accepted,
-	// unless Hosts has one.
+	// Hosts are additional host names of the server, without a port, such as those of a proxy or in the DNS. On a
+	// loopback address the loopback names are always accepted. On any other address, all names are accepted if Hosts
+	// is empty.
 	Hosts []string
 	// Metrics answers requests to /metrics; nil: 404.
 	Metrics http.Handler
@@ -70,11 +70,11 @@ const checkEvery = time.Second
 // Server serves a store.
 type Server struct {
 	o         Options
-	store     *served.Store // nil: there are only Options.MemoryStores
+	store     *served.Store // nil: the server serves only Options.MemoryStores
 	mux       *http.ServeMux
-	slots     chan struct{} // has room for one element for each running request
+	slots     chan struct{} // limits the number of running requests: it has room for one element for each
 	listening chan struct{} // the same for requests that listen for changes
-	failing   chan struct{} // has room for one element for each delayed answer to a wrong token
+	failing   chan struct{} // limits the number of delayed answers to wrong tokens: it has room for one element for each
 	current   requests
 }
 
@@ -197,7 +197,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Watch ends running requests whose tokens are removed, until ctx ends. Serve calls it.
+// Watch ends running requests whose tokens are no longer valid, until ctx ends. Serve calls it.
 func (s *Server) Watch(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -215,7 +215,7 @@ func (s *Server) Watch(ctx context.Context) {
 	}
 }
 
-// ready answers /readyz: whether the store can be read and written.
+// ready answers /readyz, which reports whether the store can be read and written.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if err := s.usable(r.Context()); err != nil {
 		s.o.Logger.Warn("not ready", "err", err)
@@ -225,7 +225,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, "ready")
 }
 
-// usable returns why the store cannot be read and written, nil if it can.
+// usable returns the reason why the store cannot be read and written; nil if it can.
 func (s *Server) usable(ctx context.Context) error {
 	if s.store == nil {
 		return s.o.MemoryStores.Ready(ctx)
@@ -241,7 +241,7 @@ func (s *Server) usable(ctx context.Context) error {
 	return nil
 }
 
-// refuse answers a request with an error, in the form that clients of its path expect.
+// refuse answers a request with an error, in the form that clients of the request's path expect.
 func refuse(w http.ResponseWriter, r *http.Request, status int, line string) {
 	if strings.HasPrefix(r.URL.Path, "/v1/") {
 		memorystores.WriteError(w, status, line)

@@ -50,11 +50,12 @@ type Token struct {
 	Name     string // name of the token, shown in history as Writer.Token
 	Sum      Sum
 	ReadOnly bool
-	Tools    []string  // groups of tools that it permits; nil permits all that the server offers, an empty list none
-	Project  string    // id of the project whose memories it permits in addition to the shared part; "": no project
-	Stores   []string  // ids of the memory stores that it permits; nil: all
-	Page     bool      // it permits the page, which shows the memories of all projects
-	Created  time.Time // zero if unknown
+	// groups of tools that the token permits; nil permits all that the server offers, an empty list none
+	Tools   []string
+	Project string    // id of the project whose memories the token permits in addition to the shared ones; "": no project
+	Stores  []string  // ids of the memory stores that the token permits; nil: all
+	Page    bool      // the token permits the page, which shows the memories of all projects
+	Created time.Time // time at which the token was created; zero if unknown
 }
 
 // Validate returns the first invalid field as a *varve.FieldError, or nil.

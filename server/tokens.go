@@ -27,7 +27,7 @@ var ErrTokenExists = errors.New("a token by this name exists")
 // mostFile is the maximum size of a token file in bytes.
 const mostFile = 1 << 20
 
-// lockEvery is the interval at which a lock of the token file that another process holds is tried again.
+// lockEvery is the interval between attempts to lock the token file while another process holds the lock.
 const lockEvery = 20 * time.Millisecond
 
 // Tokens are the access tokens that a server accepts: those of a token file, which is read again when it
@@ -42,7 +42,7 @@ type Tokens struct {
 	err   error // reason why the file cannot be used
 }
 
-// fileState has the properties of a file by which a change of it is noticed.
+// fileState has the properties of a file that show whether it was changed.
 type fileState struct {
 	exists bool
 	size   int64

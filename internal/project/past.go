@@ -11,7 +11,7 @@ import (
 // Version is a version of a memory, decoded.
 type Version struct {
 	varve.Version
-	Memory varve.Memory // the zero Memory for a deletion
+	Memory varve.Memory // zero for a deletion
 }
 
 // History returns the versions of a memory that are in the view, in the order of their commits. If there are
@@ -55,7 +55,7 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 
 // ErrOthers means that an undo would take back changes that are not by the caller, or that the view does not
 // include.
-var ErrOthers = errors.New("not yours to take back")
+var ErrOthers = errors.New("a change of another writer, which you cannot undo")
 
 // Own names the commits that a caller may undo.
 type Own struct {

@@ -214,8 +214,8 @@ func lists(t *testing.T, c *client) {
 	}
 }
 
-// listsUnderWrites checks that a memory which exists throughout a listing is on exactly one of its pages,
-// whatever else is written meanwhile.
+// listsUnderWrites checks that a memory which exists during a whole listing is on exactly one of its pages, even if
+// other memories are written meanwhile.
 func listsUnderWrites(t *testing.T, c *client) {
 	s := c.store(t)
 	var all []string
@@ -254,7 +254,7 @@ func listsUnderWrites(t *testing.T, c *client) {
 	}
 }
 
-// atOnce checks that of several clients that write at once, each with a condition on the content, each write
+// atOnce checks that if several clients write at the same time, each with a condition on the content, each write
 // replaces exactly the content that its client has read.
 func atOnce(t *testing.T, c *client) {
 	s := c.store(t)

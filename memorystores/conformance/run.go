@@ -268,7 +268,7 @@ func (c *client) pages(t testing.TB, path string, between func()) (all []object)
 	}
 }
 
-// requests tests what all requests have in common, such as headers, limits and errors.
+// requests tests properties that all requests have in common, such as headers, limits and errors.
 func requests(t *testing.T, c *client) {
 	c.fails(t, 401, forbidden, "GET", "", nil, "X-Api-Key: ")
 	c.fails(t, 401, forbidden, "GET", "", nil, "X-Api-Key: "+c.key+"x")

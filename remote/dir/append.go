@@ -140,7 +140,8 @@ func (r *Remote) above(ctx context.Context, next *head) error {
 	return nil
 }
 
-// beaten returns nil if the entry that another writer has added is this one: the answer to an earlier rename was lost.
+// beaten returns nil if the entry that exists is this writer's own, because the answer to an earlier rename was
+// lost. Otherwise another writer was faster, and beaten returns an error.
 func (r *Remote) beaten(ctx context.Context, next *head) error {
 	there, _, err := r.readHead(next.position.Number, false)
 	if err == nil && there.sum == next.sum {

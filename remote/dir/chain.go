@@ -138,7 +138,7 @@ func (r *Remote) settle(number uint64) error {
 	return nil
 }
 
-// readHead reads the head of an entry, and, if all is set, its bytes.
+// readHead reads the head of an entry, and also its bytes if all is set.
 func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error) {
 	name := r.entry(number)
 	f, err := r.o.FS.OpenFile(name, os.O_RDONLY, 0)

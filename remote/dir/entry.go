@@ -31,9 +31,9 @@ type head struct {
 	position remote.Position
 	from     past.Mark
 	length   uint64
-	sha      [32]byte // of the bytes
-	previous [32]byte // sum of the entry before
-	sum      [32]byte // of the head; set by encode and decode
+	sha      [32]byte // size of the bytes
+	previous [32]byte // checksum of the previous entry
+	sum      [32]byte // checksum of this head; set by encode and decode
 }
 
 func (h *head) encode(id uuid.UUID) []byte {
@@ -134,7 +134,7 @@ const maxNumber = uint64(math.MaxInt64) / 1024
 func folderOf(number uint64) string { return fmt.Sprintf("%013d", number/perFolder) }
 func nameOf(number uint64) string   { return fmt.Sprintf("%016d", number) }
 
-// parseName returns the number that a name of so many digits has.
+// parseName parses a name that consists of the given number of digits.
 func parseName(name string, digits int) (n uint64, ok bool) {
 	if len(name) != digits {
 		return 0, false

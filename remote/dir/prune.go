@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// leftAfter is the age from which a temporary file, or the bytes of a snapshot without a description, count as left by
-// a process that was killed. A slower writer fails, because its file is gone.
+// leftAfter is the age from which on a temporary file, or the bytes of a snapshot without a description, are
+// assumed to be left by a killed process. If the writer is only slow, it fails, because its file is gone.
 const leftAfter = 48 * time.Hour
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.

@@ -29,18 +29,19 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 
 // reading is one call of Read.
 type reading struct {
-	r         *Remote
-	epoch     uint64
-	from      segment.LSN
-	first     uint64 // number of the first entry that may have the position from
-	yield     func(remote.Piece, error) bool
-	before    head    // the entry before; without a number if it is damaged, or not kept
-	damaged   []error // damage before the first piece: it counts only if that piece begins after from
-	begun     bool    // a piece was yielded
+	r      *Remote
+	epoch  uint64
+	from   segment.LSN
+	first  uint64 // number of the first entry that may have the position from
+	yield  func(remote.Piece, error) bool
+	before head // the previous entry; its number is 0 if it is damaged or not kept
+	// damage found before the first piece; it is reported only if that piece begins after the position from
+	damaged   []error
+	begun     bool // a piece was yielded already
 	truncated *remote.TruncatedError
 }
 
-// read yields pieces; its error is to be yielded last.
+// read yields pieces. The caller yields its error last.
 func (r *Remote) read(ctx context.Context, epoch uint64, from segment.LSN,
 	yield func(remote.Piece, error) bool) error {
 	g := reading{r: r, epoch: epoch, from: from, yield: yield,
@@ -89,7 +90,8 @@ func (g *reading) flushDamage() error {
 	return nil
 }
 
-// entry yields the piece that an entry has, if it belongs to the reading. It returns false at the end of the reading.
+// entry yields the piece of an entry, if that belongs to the requested range. It returns false at the end of the
+// range.
 func (g *reading) entry(at uint64) (more bool, err error) {
 	h, b, err := g.r.readHead(at, true)
 	if g.r.pruned(at, err) {

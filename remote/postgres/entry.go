@@ -38,8 +38,8 @@ type entry struct {
 	time      time.Time
 	size      int64
 	byteSum   [32]byte
-	digest    [32]byte // as it was read
-	readBytes []byte   // nil unless they were asked for
+	digest    [32]byte // checksum as it was read
+	readBytes []byte   // bytes of the piece; nil unless requested
 }
 
 const columns = "number, kind, epoch, store, segment, log, from_lsn, from_sum, to_lsn, to_sum, machine, request, " +

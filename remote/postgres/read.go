@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	pageBytes = 4 << 20 // bytes of pieces that are read at once, and the last piece may have more
+	pageBytes = 4 << 20 // number of bytes of pieces that are read at once; the last piece may exceed it
 	pageRows  = 256
 )
 
@@ -46,9 +46,9 @@ type reading struct {
 	r     *Remote
 	epoch uint64
 	from  segment.LSN
-	next  uint64 // number of the entry that comes next, 0 at the beginning
+	next  uint64 // number of the next entry, 0 at the beginning
 	most  uint64 // number of the newest entry
-	rows  int    // of the next page
+	rows  int    // entries of the next page
 	end   past.Mark
 	found []found
 }
@@ -96,8 +96,8 @@ func (g *reading) page(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// unreadable follows a page that the server could not read: the entries are read one by one, and the one that cannot be
-// read is passed over.
+// unreadable reads the entries of a page one by one after the server could not read the page, and skips the one
+// that cannot be read.
 func (g *reading) unreadable(err error) (more bool, _ error) {
 	g.found = g.found[:0]
 	if g.rows > 1 {
@@ -158,7 +158,7 @@ func (g *reading) query(ctx context.Context, c *pgx.Conn) (all []*entry, err err
 	return all, rows.Err()
 }
 
-// gap judges an entry that is missing: pruned, or lost.
+// gap decides whether a missing entry was pruned or lost.
 func (g *reading) gap(ctx context.Context, c *pgx.Conn) error {
 	var floor int64
 	if err := c.QueryRow(ctx, "SELECT floor FROM "+g.r.schema+".remote").Scan(&floor); err != nil {

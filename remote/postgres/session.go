@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	mostIdle = 4           // connections that stay open for the next call
-	silence  = time.Minute // after which a connection counts as lost
+	mostIdle = 4           // number of connections that stay open for the next call
+	silence  = time.Minute // time after which a connection without an answer counts as lost
 	// settings begins a transaction. The values do not outlive it: see the package comment. The limits on locks and
 	// pauses keep a client that stops in the middle from holding the others up.
 	settings = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; " +
@@ -37,13 +37,13 @@ var errCancel = errors.New("a request to cancel is not sent")
 type session struct {
 	conn *pgx.Conn
 	raw  net.Conn
-	// warned is the warning of the transaction that leaves its outcome open.
+	// warned is the server's warning that leaves the outcome of the transaction open.
 	warned atomic.Pointer[pgconn.Notice]
 	// answered reports whether the server has answered the end of the last transaction.
 	answered bool
 }
 
-// patient is a connection whose reads and writes fail when the other side is silent.
+// patient is a connection whose reads and writes fail when the server does not answer for some time.
 type patient struct{ net.Conn }
 
 func (p patient) Read(b []byte) (int, error) {
@@ -141,7 +141,7 @@ func (r *Remote) give(s *session) {
 // state is the row of remote.
 type state struct {
 	id     uuid.UUID
-	number int64 // of the newest entry, 0 if there is none
+	number int64 // columns of the newest entry, 0 if there is none
 	epoch  int64
 	floor  int64 // number of the oldest entry that is kept
 }
@@ -215,7 +215,7 @@ func (r *Remote) run(ctx context.Context, doing, query string,
 	}
 }
 
-// errOpen reports that a commit was answered in a way that leaves its outcome open.
+// errOpen means that the answer to a commit leaves its outcome open.
 var errOpen = errors.New("the server has not confirmed that the commit is durable")
 
 // run executes a transaction; began reports whether its first query was answered.

@@ -24,17 +24,17 @@ const (
 	dataFolder = "data/"
 	listFolder = "lists/"
 
-	mostTries  = 100       // times that a head is computed again because another writer was faster
-	mostInline = 256 << 10 // bytes of pieces in the head
-	mostLevel  = 8         // level of lists
+	mostTries  = 100       // maximum number of attempts to change a head because another writer was faster
+	mostInline = 256 << 10 // maximum number of bytes of pieces in the head
+	mostLevel  = 8         // maximum level of lists
 )
 
 // limits are the sizes that keep the head small.
 type limits struct {
-	inline  int // bytes of pieces in the head
-	entries int // entries of the head
-	kept    int // entries that stay in the head when the others become a list
-	lists   int // lists of one level that become a list of the next
+	inline  int // maximum number of bytes of pieces in the head
+	entries int // maximum number of entries in the head
+	kept    int // number of entries that stay in the head when the others become a list
+	lists   int // number of lists of one level that become a list of the next level
 }
 
 var usual = limits{inline: mostInline, entries: 128, kept: 16, lists: 64}
@@ -49,23 +49,23 @@ const (
 type document struct {
 	Format uint64    `json:"format"`
 	Remote uuid.UUID `json:"remote"` // ID of the remote
-	Write  uuid.UUID `json:"write"`  // random, of this head only
+	Write  uuid.UUID `json:"write"`  // random number that only this head has
 	// Floor is the number of the oldest entry that is kept; 0 if there are no entries. Lists may have older ones.
 	Floor   uint64    `json:"floor"`
-	Lists   []listRef `json:"lists"`   // of older entries, oldest first
-	Entries []entry   `json:"entries"` // the newest, oldest first
+	Lists   []listRef `json:"lists"`   // lists of older entries, oldest first
+	Entries []entry   `json:"entries"` // newest entries, oldest first
 
-	raw []byte // bytes of the pieces that are in the head
+	raw []byte // bytes of those pieces that are stored in the head
 }
 
 // listRef names a list.
 type listRef struct {
 	Object string `json:"object"`
 	SHA256 []byte `json:"sha256"`
-	Level  int    `json:"level"` // 0: a list of entries, otherwise one of lists of the level below
+	Level  int    `json:"level"` // level; 0: a list of entries, otherwise a list of lists of the level below
 	First  uint64 `json:"first"` // number of its first entry
 	Last   uint64 `json:"last"`
-	Epoch  uint64 `json:"epoch"` // of its last entry
+	Epoch  uint64 `json:"epoch"` // number of its last entry
 	End    uint64 `json:"end"`   // position at which its last entry ends
 }
 
@@ -78,7 +78,7 @@ type list struct {
 // entry is an anchor or a piece.
 type entry struct {
 	Kind    string    `json:"kind"`
-	Number  uint64    `json:"number"` // consecutive
+	Number  uint64    `json:"number"` // number of the entry; numbers are consecutive
 	Epoch   uint64    `json:"epoch"`
 	Store   uuid.UUID `json:"store"`
 	Segment uint64    `json:"segment_size"`
@@ -144,7 +144,7 @@ func (l *listRef) valid() bool {
 		l.First > 0 && l.Last >= l.First
 }
 
-// check verifies what a document or a list says: entries and lists with consecutive numbers.
+// check verifies that the entries and lists in a document or list have consecutive numbers.
 func check(lists []listRef, entries []entry, inline int64) error {
 	next := uint64(0)
 	for i := range lists {

@@ -134,7 +134,7 @@ func isRandom(name, folder string) bool {
 	return ok && err == nil && len(b) == 16
 }
 
-// The conditions of put, beside an ETag.
+// The conditions of put, apart from an ETag.
 const (
 	always = "" // no condition
 	absent = "*"

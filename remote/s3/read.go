@@ -36,14 +36,14 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 type reading struct {
 	r     *Remote
 	epoch uint64
-	from  segment.LSN // position up to which pieces were yielded, at first the one that was asked for
+	from  segment.LSN // position up to which pieces were yielded; at first the requested position
 	yield func(remote.Piece, error) bool
 
-	lost map[string]bool // objects with bytes that are missing although the newest head names them
-	gone string          // the object with bytes that was found missing last
-	end  mark            // where the entry before ends; the zero value if that is not known
-	name string          // of the object that was read last
-	data []byte          // its bytes
+	lost map[string]bool // objects that are missing although the newest head names them
+	gone string          // the object that was last found missing
+	end  mark            // where the previous entry ends; the zero value if unknown
+	name string          // name of the object that was read last
+	data []byte          // bytes of that object
 }
 
 // run reads until an error, or the end of the epoch in the head that was read last.

@@ -28,7 +28,7 @@ type Options struct {
 	Prefix string // prefix of all names, without slashes at its ends; may be empty
 	// Endpoint is the host of the object store, with a port if it has one; empty for Amazon S3.
 	Endpoint string
-	Region   string // empty: the one that the environment names, or that the object store tells
+	Region   string // region; empty: the region in the environment, or the one that the object store reports
 	NoTLS    bool   // plain HTTP
 
 	// Credentials of the object store; nil: those of the environment, see Environment.
@@ -115,8 +115,8 @@ type Remote struct {
 	most limits
 
 	mu   sync.Mutex
-	seen *document // the head that this Remote has read or stored last, and may not be the newest
-	tag  string    // its ETag
+	seen *document // the head that this Remote has last read or stored, which may not be the newest
+	tag  string    // ETag of that head
 }
 
 var _ remote.Remote = (*Remote)(nil)

@@ -35,15 +35,17 @@ type Binding struct {
 	// entry: if another machine has sent since, Round returns *OvertakenError. Zero if nothing is superseded.
 	Follows Seen `json:"follows,omitzero"`
 
-	Snapshot Due `json:"snapshot"` // whether the next snapshot is due, and where the last one was begun
+	Snapshot Due `json:"snapshot"` // when the next snapshot is due, and where the last one was begun
 }
 
 // Due is the state of the snapshots.
 type Due struct {
-	Now   bool        `json:"now,omitempty"`   // one must be saved whatever has passed since the last one
-	Erase bool        `json:"erase,omitempty"` // a purge: all before that one is removed; without Now it is saved
-	At    segment.LSN `json:"at,omitempty"`    // position at which the last one was begun
-	Time  time.Time   `json:"time"`            // time at which it was begun
+	// a snapshot must be saved, no matter how much has passed since the last one
+	Now bool `json:"now,omitempty"`
+	// a purge requires that all earlier data is removed; unless Now is set, the snapshot for that is saved already
+	Erase bool        `json:"erase,omitempty"`
+	At    segment.LSN `json:"at,omitempty"` // position at which the last one was begun
+	Time  time.Time   `json:"time"`         // time at which it was begun
 }
 
 // Seen identifies the newest entry of a remote at the time when it was looked at.

@@ -33,7 +33,7 @@ func (s *Sender) Maintain(ctx context.Context) (err error) {
 	return err
 }
 
-// maintained does what is due in the epoch of a binding.
+// maintained does the maintenance that is due in the epoch of a binding.
 func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 	if b.Snapshot.Erase && !b.Snapshot.Now { // its snapshot is saved: no other one is needed for it
 		if err = s.erase(ctx, b); errors.Is(err, errEnded) {
@@ -60,7 +60,7 @@ func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 	return errors.Join(err, s.prune(ctx, b, m.Time))
 }
 
-// change changes what is due, durably, unless another epoch has begun, which has what is due of its own.
+// change changes the record of what is due, durably, unless another epoch has begun, which has its own record.
 func (s *Sender) change(ctx context.Context, b *Binding, change func(d *Due)) error {
 	return s.rebind(ctx, func(now *Binding) {
 		if now.Epoch == b.Epoch && now.Request == uuid.Nil {
@@ -77,7 +77,7 @@ func (s *Sender) due(b *Binding, now time.Time) bool {
 		s.source.Durable()-min(d.At, s.source.Durable()) >= s.o.SnapshotBytes
 }
 
-// errEnded reports that the log has ended, or a Round begins an epoch, while a snapshot was made.
+// errEnded means that the log has ended, or a Round begins an epoch, while a snapshot was being made.
 var errEnded = errors.New("the log has ended while a snapshot was made")
 
 // confirm returns nil if the remote still ends in the epoch of a binding, with what the log of the binding has. Only
@@ -130,7 +130,7 @@ func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error)
 	return m, nil
 }
 
-// ending sets the end of a snapshot, and the time of that, when its bytes end.
+// ending sets the end of a snapshot, and its time, once its bytes end.
 type ending struct {
 	Snapshot
 	m     *remote.Snapshot
@@ -175,7 +175,7 @@ func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	return s.change(ctx, b, func(d *Due) { d.Erase = false })
 }
 
-// sortSnapshots sorts snapshots not by time, which may be wrong.
+// sortSnapshots sorts snapshots without using their times, which may be wrong.
 func sortSnapshots(list []remote.Snapshot) {
 	slices.SortFunc(list, func(a, b remote.Snapshot) int {
 		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))

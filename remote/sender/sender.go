@@ -44,9 +44,9 @@ type Snapshot interface {
 // Options are the settings of a sender and the parts of the machine that it uses. Zero fields select the defaults.
 type Options struct {
 	Every         time.Duration // pause between two rounds; 1 s
-	SnapshotBytes uint64        // bytes of log after which a snapshot is due; 1 GiB
-	SnapshotEvery time.Duration // time after which one is due; 24 h
-	Keep          time.Duration // how far back every moment can be restored; 7 days
+	SnapshotBytes uint64        // number of bytes of log after which a snapshot is due; 0 means 1 GiB
+	SnapshotEvery time.Duration // time after which a snapshot is due; 0 means 24 h
+	Keep          time.Duration // period within which every moment can be restored; 0 means 7 days
 
 	Clock    func() time.Time
 	Sleep    func(ctx context.Context, d time.Duration) error
@@ -92,9 +92,9 @@ type Sender struct {
 	keeper Keeper
 	o      Options
 
-	round    sync.Mutex // held by a Round
+	round    sync.Mutex // held while a Round runs
 	known    past.Mark  // mark of the remote's string that the log is known to have, in epoch Binding.Epoch
-	maintain sync.Mutex // held by Maintain
+	maintain sync.Mutex // held while Maintain runs
 
 	mu      sync.Mutex
 	binding Binding
@@ -141,10 +141,11 @@ func New(ctx context.Context, r remote.Remote, s Source, k Keeper, o Options) (*
 		status: Status{Place: r.Place(), Epoch: b.Epoch}}, nil
 }
 
-// errAgain ends an attempt after which the newest entry has to be asked for again.
+// errAgain ends an attempt, after which the newest entry must be requested again.
 var errAgain = errors.New("the remote has changed meanwhile")
 
-// attempts is how often a round asks for the newest entry when the answers to its own requests were lost.
+// attempts is the maximum number of times that a round requests the newest entry because the answers to its own
+// requests were lost.
 const attempts = 4
 
 // Round sends everything that is durable now. See the package comment for its errors.
@@ -249,8 +250,8 @@ func (s *Sender) attempt(ctx context.Context) error {
 	return s.ship(ctx, b, id, head, durable)
 }
 
-// follows returns nil if the log of a binding has what the newest entry ends with, *DivergedError if it has something
-// else, and errAgain if that log has ended meanwhile.
+// follows returns nil if the log of a binding contains the end of the newest entry, *DivergedError if it has
+// something else there, and errAgain if that log has ended meanwhile.
 func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
 	log := s.source.Past()
 	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.Log}, head.At)
@@ -317,7 +318,7 @@ func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
 	return s.begun(ctx, head.Epoch, head.Log)
 }
 
-// begin begins an epoch, because of a reason for people.
+// begin begins an epoch. reason is for messages.
 func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, why string) error {
 	b := s.bound()
 	log := s.source.Past()
@@ -368,7 +369,7 @@ func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	}))
 }
 
-// reason returns, for people, why the log after an epoch has ended.
+// reason returns, for messages, why the log ended after an epoch.
 func (s *Sender) reason(log *past.Log, epoch uint64) string {
 	list, err := log.Endings()
 	if err != nil {

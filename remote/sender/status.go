@@ -7,20 +7,20 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Status describes how far a sender is.
+// Status describes how far a sender has sent the log.
 type Status struct {
 	Place string
-	Epoch uint64 // 0: nothing was sent yet
+	Epoch uint64 // epoch; 0: nothing was sent yet
 
 	Sent    past.Mark   // mark up to which the remote has the log, as far as this Sender knows
 	Durable segment.LSN // position up to which the log was durable when all of it was sent
 	Success time.Time   // time of the last round that sent everything; zero: none
 	Failure time.Time   // time of the last round that failed
-	Err     error       // its error; nil if the last round succeeded
+	Err     error       // error of that round; nil if the last round succeeded
 
 	Began  time.Time // time at which this Sender began an epoch; zero: it has begun none
-	Reason string    // why that epoch was begun; "" for the first one
-	Gap    *Gap      // the last gap
+	Reason string    // reason why that epoch was begun; "" for the first one
+	Gap    *Gap      // last part of the log that was not sent
 
 	Snapshot    time.Time // time of the last snapshot that this Sender has saved
 	SnapshotErr error     // error of the last call of Maintain
@@ -30,7 +30,7 @@ type Status struct {
 type Gap struct {
 	From, To segment.LSN
 	Time     time.Time // when the gap was found
-	Err      error     // why the log cannot be read there
+	Err      error     // reason why the log cannot be read there
 }
 
 // Status returns the status. behind is the number of bytes of log that are durable and not sent, padding included.

@@ -19,7 +19,7 @@ import (
 type shownAssemblies struct {
 	Rows  []assemblyRow
 	Query string
-	// Filters are those of the list. One that is about members which assemblies do not have lets none pass.
+	// Filters are the filters of the list. A filter on a member that assemblies do not have matches none.
 	Filters []chosen
 	More    bool
 	Unread  []string
@@ -61,16 +61,16 @@ type shownAssembly struct {
 	Level   float64
 	Writer  varve.Writer
 	Members []row
-	Missing int // members that are not shown: deleted, expired, damaged or too many
+	Missing int // number of members that are not shown, because they are deleted, expired, damaged or too many
 	Drawing *drawing
 	Deleted *version // the assembly is deleted
-	// Versions are its history, the newest first.
+	// Versions is the history of the assembly, the newest version first.
 	Versions []version
-	Older    bool // there were versions before
+	Older    bool // the history has lost earlier versions
 	Unread   []string
 }
 
-// mostMembers is how many members of an assembly are read.
+// mostMembers is the maximum number of members of an assembly that are read.
 const mostMembers = 1000
 
 func (p *Page) assembly(r *request) (*view, error) {
@@ -126,7 +126,7 @@ func (p *Page) assembly(r *request) (*view, error) {
 	return &view{template: "assembly", title: shortened(visible(name), 60), data: d}, nil
 }
 
-// assemblyForget deletes an assembly, so that it can be brought back. Its members stay.
+// assemblyForget deletes an assembly in such a way that it can be restored. Its members are kept.
 func (p *Page) assemblyForget(r *request) (*view, error) {
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
@@ -145,7 +145,7 @@ func (p *Page) assemblyUndelete(r *request) (*view, error) {
 	return &view{said: "Brought back", goTo: link("assembly", "id", r.get("id"))}, nil
 }
 
-// assemblyRestore puts a version of an assembly back, as a new version.
+// assemblyRestore restores a version of an assembly, as a new version.
 func (p *Page) assemblyRestore(r *request) (*view, error) {
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
@@ -159,18 +159,18 @@ func (p *Page) assemblyRestore(r *request) (*view, error) {
 		goTo: link("assembly", "id", a.ID)}, nil
 }
 
-// shownGraph is the template data of the knowledge graph: of all of it, or of the part around an entity.
+// shownGraph is the template data of the knowledge graph: of the whole graph, or of the part around an entity.
 type shownGraph struct {
 	Name     string
 	Entity   *graph.Entity
-	Entities []graph.Entity // the first entities of the list
+	Entities []graph.Entity // the first entities in the list of all
 	Edges    []graph.Relation
 	More     bool
 	Drawing  *drawing
 	Unread   []string
 }
 
-// unread notes an error, and returns those that end the view.
+// unread records an error of reading, and returns it if the view cannot continue after it.
 func (d *shownGraph) unread(r *request, err error) error {
 	if fatal(err) || r.ctx.Err() != nil {
 		return err
@@ -240,7 +240,7 @@ func (p *Page) graph(r *request) (*view, error) {
 	return &view{template: "graph", title: title, data: d}, nil
 }
 
-// draw makes the drawing of the relations. If there are too many entities, it draws those with the most
+// draw returns the drawing of the relations. If there are too many entities, it contains those with the most
 // relations.
 func (d *shownGraph) draw() {
 	degree := map[string]int{}
@@ -289,7 +289,7 @@ type drawing struct {
 type drawnNode struct {
 	Name, Link, Class string
 	X, Y              int
-	Anchor            string // alignment of the node's name: start, middle or end
+	Anchor            string // alignment of the node's name in SVG: start, middle or end
 	NameX, NameY      int
 }
 
@@ -308,8 +308,8 @@ func (g *drawing) edge(from, to int, name string) {
 	g.Edges = append(g.Edges, drawnEdge{from: from, to: to, Name: name})
 }
 
-// place puts the first node into the middle and the others around it, on one ellipse or two. The same graph
-// always gets the same positions, without a search for a better layout.
+// place puts the first node into the middle and the others around it, on one or two ellipses. It always computes
+// the same positions for the same graph, and does not search for a better layout.
 func (g *drawing) place() {
 	g.Width, g.Height = 760, 420
 	if len(g.Nodes) > 20 {

@@ -13,17 +13,17 @@ import (
 
 // difference is the difference between two versions of a memory.
 type difference struct {
-	Text    []span // parts of the texts; nil: the texts are equal
+	Text    []span // spans of the two texts; nil: the texts are equal
 	Members []member
 }
 
-// span is a part of the text that is in both versions, or in only one of them.
+// span is a part of a text that is in both versions, or in only one of them.
 type span struct {
 	Text string
-	What string // "": in both; "ins" or "del": in one; "cut": Text was omitted
+	What string // "": in both versions; "ins" or "del": in one of them; "cut": Text is omitted
 }
 
-// member is a member of two documents whose values differ.
+// member is a JSON member whose values in two documents differ.
 type member struct{ Name, From, To string }
 
 // Limits of a comparison: the number of words above which a text is compared by lines; the number of bytes of
@@ -117,7 +117,7 @@ func compareText(old, now string) (spans []span) {
 	return appendSame(spans, strings.Join(a[at:], ""), true, false)
 }
 
-// appendSame appends a part that is equal in both texts, and omits what is far from a change.
+// appendSame appends a part that is equal in both texts, without what is far from any change.
 func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	if s == "" {
 		return spans
@@ -206,7 +206,7 @@ func (p *Page) diff(r *request) (*view, error) {
 	return &view{template: "diff", title: "Difference", data: d}, nil
 }
 
-// span returns the numbers of the two versions that the request wants compared.
+// span returns the numbers of the two versions that the request compares.
 func (r *request) span() (from, to uint64, err error) {
 	if from, err = strconv.ParseUint(r.get("from"), 10, 64); err == nil {
 		to, err = strconv.ParseUint(r.get("to"), 10, 64)

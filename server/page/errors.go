@@ -20,10 +20,10 @@ func (e *refusal) Error() string { return e.message }
 // failure is the template data of an error.
 type failure struct {
 	Message string
-	Next    string // what the person can do about the error
+	Next    string // advice for the person who uses the page
 }
 
-// remedies has, for errors, the HTTP status and what the person can do; the first entry that matches is used.
+// remedies lists, for errors, the HTTP status and advice for the person; the first entry that matches is used.
 var remedies = []struct {
 	err    error
 	status int
@@ -39,11 +39,11 @@ var remedies = []struct {
 		"the text of this version was removed on purpose: choose another version"},
 	{varve.ErrHistoryGone, http.StatusNotFound, "versions this old are not kept any more"},
 	{varve.ErrTruncated, http.StatusNotFound, "versions this old are not kept any more"},
-	{varve.ErrConflict, http.StatusConflict, "look at the newest version, and repeat the change"},
-	{varve.ErrNotFound, http.StatusNotFound, "it may have been deleted meanwhile: look into the log"},
+	{varve.ErrConflict, http.StatusConflict, "open the newest version, and repeat the change"},
+	{varve.ErrNotFound, http.StatusNotFound, "it may have been deleted meanwhile: see the log of the store"},
 	{varve.ErrReadOnly, http.StatusForbidden, "health shows why nothing can be written"},
 	{varve.ErrSyncFailed, http.StatusServiceUnavailable,
-		"the disk refuses to sync: make a backup elsewhere, look at the disk, then start the server again"},
+		"the disk refuses to sync: make a backup on another disk, check this disk, then start the server again"},
 	{varve.ErrTooManyFiles, http.StatusServiceUnavailable, "try again; a higher limit (ulimit -n) helps"},
 	{varve.ErrPermission, http.StatusForbidden,
 		"the user of the server needs the permission to write to the store's folder"},
@@ -59,7 +59,7 @@ var remedies = []struct {
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "memctl has no limit of time"},
 }
 
-// remedyOf returns the HTTP status for an error, and what the person can do about it.
+// remedyOf returns the HTTP status for an error, and advice for the person.
 func remedyOf(err error) (status int, next string) {
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return refused.status, refused.next

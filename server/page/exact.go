@@ -11,22 +11,23 @@ import (
 // saved untouched must not change, and a button must not name another document. So a textarea gets a fieldText, and the
 // values of hidden fields and check boxes are escaped.
 
-// fieldText is a text as a textarea holds it.
+// fieldText is a text in the form that an HTML textarea can hold.
 type fieldText struct {
-	Text string // its line ends are LF, and it has no CR and no NUL
-	CRLF bool   // all line ends of the text are CR LF
-	// CR and NUL are the characters that stand for these in Text, which has them for nothing else; "": it has none.
+	Text string // all line ends are LF, and the text has no CR and no NUL
+	CRLF bool   // all line ends of the original text are CR LF
+	// CR and NUL are the characters that replace CR and NUL in Text, where they are used for nothing else; "": the
+	// original text has none.
 	CR, NUL string
 }
 
-// Names of the fields of a form that say how its text is to be read.
+// Names of the form fields that describe how the text of the form is encoded.
 const (
 	fieldCRLF = "content.crlf"
 	fieldCR   = "content.cr"
 	fieldNUL  = "content.nul"
 )
 
-// fieldOf returns a text as a textarea holds it. read returns it unchanged.
+// fieldOf returns a text in the form that a textarea can hold; its method read returns the original text.
 func fieldOf(text string) (f fieldText) {
 	if n := strings.Count(text, "\r\n"); n > 0 && n == strings.Count(text, "\n") && n == strings.Count(text, "\r") {
 		f.CRLF, text = true, strings.ReplaceAll(text, "\r\n", "\n")
@@ -43,8 +44,8 @@ func fieldOf(text string) (f fieldText) {
 	return f
 }
 
-// standIn returns a character that a text does not have: the symbol of the character that it stands for, or one of the
-// private use area, which no text has all of within MostEdited.
+// standIn returns a character that does not occur in a text, to replace another character: the symbol for that
+// character, or one of the private use area. A text of at most MostEdited bytes cannot contain all of these.
 func standIn(text string, symbol rune) string {
 	for next := '\U000F0000'; strings.ContainsRune(text, symbol); next++ {
 		symbol = next
@@ -52,7 +53,7 @@ func standIn(text string, symbol rune) string {
 	return string(symbol)
 }
 
-// read returns the text that was entered into a field. A form that is sent has CR LF for each LF.
+// read returns the original text of a field that was sent. In a form, browsers send CR LF for each LF.
 func (f fieldText) read(entered string) string {
 	s := strings.ReplaceAll(entered, "\r\n", "\n")
 	if f.CRLF {
@@ -67,7 +68,7 @@ func (f fieldText) read(entered string) string {
 	return s
 }
 
-// content returns the text of the form that was sent.
+// content returns the text in a form that was sent.
 func (r *request) content() (string, error) {
 	f := fieldText{CRLF: r.get(fieldCRLF) != "", CR: r.get(fieldCR), NUL: r.get(fieldNUL)}
 	for _, c := range []string{f.CR, f.NUL} {
@@ -82,10 +83,10 @@ func (r *request) content() (string, error) {
 // escapedField ends the name of a field whose value is escaped by escaped.
 const escapedField = ".escaped"
 
-// escaped returns a value that no browser changes.
+// escaped encodes a value so that no browser changes it.
 func escaped(value string) string { return url.PathEscape(value) }
 
-// unescape adds the fields whose values were escaped to a form, under their own names.
+// unescape decodes the escaped fields of a form, and adds them under their own names.
 func unescape(form url.Values) error {
 	for name, values := range form {
 		plain, ok := strings.CutSuffix(name, escapedField)

@@ -15,23 +15,24 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// mostFound is how many hits of a search are exported.
+// mostFound is the maximum number of hits of a search that are exported.
 const mostFound = 1000
 
-// huge is a limit for stored documents, which may have been written when the limits of the store were higher.
+// huge is a size limit for reading stored documents, which may have been written when the limits of the store were
+// higher.
 const huge = 1 << 30
 
-// exported is the last line of an export of several documents: an export without it is incomplete.
+// exported is the last line of an export of several documents. An export without this line is incomplete.
 type exported struct {
 	Exported int      `json:"exported"`
-	Notes    int      `json:"notes"`   // hits that are notes, which are not exported
-	More     bool     `json:"more"`    // there are more hits
-	Unread   []string `json:"unread"`  // why documents could not be read: the first of them
+	Notes    int      `json:"notes"`   // number of hits that are notes, which are not exported
+	More     bool     `json:"more"`    // the search has further hits
+	Unread   []string `json:"unread"`  // errors of documents that could not be read: the first ones
 	Missing  int      `json:"missing"` // number of documents that could not be read
 }
 
-// export answers with what a view shows, for a file: a memory or an assembly as a line of JSON, a note as it is, and a
-// list as lines of JSON that memctl import reads. The script saves the file.
+// export sends what a view shows as a file: a memory or an assembly as a line of JSON, a note unchanged, and a list
+// as lines of JSON that memctl import reads. The script of the page saves the file.
 func (p *Page) export(w http.ResponseWriter, hr *http.Request) {
 	r, ok := p.request(w, hr)
 	if !ok {
@@ -59,13 +60,13 @@ func (p *Page) export(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// name says that the answer is a file.
+// name sets the headers that make the answer a file to be saved.
 func fileNamed(w http.ResponseWriter, name string) {
 	w.Header().Set("Varve-File", url.PathEscape(name))
 	w.Header().Set("Content-Type", "application/octet-stream")
 }
 
-// send answers with a file whose size is known: a connection that breaks is an error for the script.
+// send answers with a file of known size, so that the script notices a broken connection as an error.
 func send(w http.ResponseWriter, name string, b []byte) {
 	fileNamed(w, name)
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
@@ -107,7 +108,7 @@ func exportNote(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// exportList answers with all documents of a list, not only those of the page that is shown.
+// exportList sends all documents of a list, not only those on the page that is shown.
 func (p *Page) exportList(w http.ResponseWriter, r *request) error {
 	filters, err := p.filters(r)
 	if err != nil {
@@ -134,7 +135,7 @@ func (p *Page) exportList(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// exporter writes lines, and counts.
+// exporter writes lines and counts them.
 type exporter struct {
 	w   *bufio.Writer
 	end exported
@@ -145,7 +146,7 @@ func (x *exporter) line(b []byte) {
 	_ = x.w.WriteByte('\n') // an error of a bufio.Writer stays until Flush
 }
 
-// document writes a document that was read, in one line.
+// document writes a document that was read, as one line.
 func (x *exporter) document(doc []byte, err error) {
 	var b bytes.Buffer
 	if err == nil {
@@ -196,8 +197,8 @@ func (x *exporter) assemblies(w http.ResponseWriter, r *request, filters []varve
 	return nil
 }
 
-// ended returns the error that has ended an export, if nothing was sent yet; otherwise it ends the connection, so that
-// the script does not take the beginning of the export for all of it.
+// ended returns the error that has ended an export if nothing was sent yet. Otherwise it breaks the connection, so
+// that the script does not save an incomplete export.
 func (x *exporter) ended(w http.ResponseWriter, err error) error {
 	if err == nil || x.end.Exported > 0 {
 		panic(http.ErrAbortHandler)
@@ -206,7 +207,7 @@ func (x *exporter) ended(w http.ResponseWriter, err error) error {
 	return err
 }
 
-// exportFound writes the memories that a search finds, best first.
+// exportFound writes the memories that a search has found, best first.
 func (p *Page) exportFound(w http.ResponseWriter, x *exporter, r *request, filters []varve.Filter) error {
 	fileNamed(w, "found.jsonl")
 	q, _, _ := p.query(r)

@@ -39,7 +39,7 @@ func (p *Page) funcs() template.FuncMap {
 	}
 }
 
-// at returns a time as text for people, in the time zone of the server.
+// at returns a time as text, in the time zone of the server.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -47,7 +47,7 @@ func at(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// age returns how long ago the time t was, or how far it is in the future, as text.
+// age returns how long ago the time t was, or how far in the future it is, as text.
 func age(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -75,7 +75,7 @@ func age(now, t time.Time) string {
 	return fmt.Sprintf(form, human.Count(int(d/(365*day)), "year", "years"))
 }
 
-// count returns a number with its noun, as text; thousands are separated.
+// count returns a number with its noun, as text, with the thousands separated.
 func count(n any, one, more string) string {
 	s := grouped(fmt.Sprint(n))
 	if s == "1" {
@@ -91,7 +91,7 @@ func grouped(digits string) string {
 	return digits
 }
 
-// writtenBy returns the name of a writer, and the cause if the store wrote by itself.
+// writtenBy returns the name of the writer of a version, or the cause if the store made the version by itself.
 func writtenBy(w varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {
@@ -106,8 +106,8 @@ func writtenBy(w varve.Writer, cause string) string {
 	return by
 }
 
-// visible makes characters visible that have no picture or change the direction of the text around them: a name must
-// not look like another one. A line end CR LF is a line end.
+// visible replaces characters that are invisible, or that change the direction of the text around them, by visible
+// ones, so that one name cannot look like another. It treats CR LF as a line end.
 func visible(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	hidden := func(r rune) bool {

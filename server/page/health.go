@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// shownHealth is the template data of the state of the store.
+// shownHealth is the template data of the store's health.
 type shownHealth struct {
 	OK       bool
 	Problems []string
@@ -67,7 +67,7 @@ func (p *Page) health(r *request) (*view, error) {
 	}
 	if h.SettingsUnknown {
 		add("settings",
-			"unknown: until config.json is valid, no history is removed, nothing is evicted or deleted by age, "+
+			"unknown settings: until config.json is valid, no history is removed, nothing is evicted or deleted by age, "+
 				"and a missing file is no deletion")
 	}
 	add("log",
@@ -101,7 +101,7 @@ func (p *Page) health(r *request) (*view, error) {
 // verified is the template data of the result of a verification.
 type verified struct {
 	Findings []finding
-	More     bool // there are more findings
+	More     bool // the verification found more than is shown
 	Worst    string
 	Read     string
 	Problem  string // reason why the verification ended early
@@ -219,8 +219,9 @@ type shownFile struct {
 	Text   string
 	Cut    bool
 	Binary bool
-	Drop   bool // ask the person to confirm that the file is removed
-	// Restorable reports whether it may be a document: Restore says whether it is.
+	Drop   bool // show the question whether to remove the file
+	// Restorable reports whether the file may be a document that Restore accepts; only Restore itself can tell for
+	// certain.
 	Restorable bool
 }
 
@@ -243,9 +244,9 @@ func (p *Page) quarantined(r *request) (*view, error) {
 	return &view{template: "quarantined", title: shortened(visible(info.Name), 60), data: d}, nil
 }
 
-var errEnough = errors.New("enough was read")
+var errEnough = errors.New("the part to be shown was read")
 
-// beginning is a writer that keeps only the beginning of the data.
+// beginning is a writer that keeps only the first part of the data.
 type beginning struct {
 	b    []byte
 	most int
@@ -273,8 +274,8 @@ func (p *Page) quarantineRestore(r *request) (*view, error) {
 	return &view{said: "Restored as a new version; the file stays in quarantine", goTo: link(to, "id", d.ID)}, nil
 }
 
-// quarantineDrop removes a file from quarantine/ for good. The person has to type a word to confirm it, as for
-// a purge.
+// quarantineDrop permanently removes a file from quarantine/. As for a purge, the person has to type a word to
+// confirm it.
 func (p *Page) quarantineDrop(r *request) (*view, error) {
 	if strings.TrimSpace(r.get("confirm")) != "drop" {
 		return nil, &refusal{http.StatusBadRequest, "nothing was dropped: the word was not repeated",

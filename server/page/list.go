@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// row is a memory in a list, as the template shows it.
+// row is the template data of one memory in a list.
 type row struct {
 	ID       string
 	Text     []piece
@@ -25,19 +25,19 @@ type row struct {
 	Memory   *varve.Memory
 	Writer   varve.Writer
 	Score    float64
-	Why      []string // reasons why a search has found the memory
+	Why      []string // reasons why the search has found the memory
 	Note     *placeInNote
 }
 
-// placeInNote is where in a note a search has found something.
+// placeInNote is the place in a note that a search has found.
 type placeInNote struct {
 	Path     string
-	Headings string // the path of headings
-	Lines    string // such as 3-9
+	Headings string // headings above the place, from the outermost to the nearest
+	Lines    string // line numbers, such as 3-9
 	Updated  time.Time
 }
 
-// piece is a part of a text. Mark is set if it is a word of the query.
+// piece is a part of a text; Mark is set if it is a word of the query.
 type piece struct {
 	Text string
 	Mark bool
@@ -49,24 +49,24 @@ type listed struct {
 	Filters []chosen
 	Rows    []row
 	Search  bool
-	Export  string // the parameters of an export of the list
-	By      string // kind of the search: "words", "meaning" or "both"; "": the list is not the result of a search
+	Export  string // parameters for exporting the list
+	By      string // kind of search: "words", "meaning" or "both"; "": the list is not the result of a search
 	Notes   []string
 	Unread  []string // errors of memories that cannot be read
-	Next    string   // link to the next page
+	Next    string   // link to the next page of the list
 	From    int      // number of rows on the pages before this one
-	Total   int64    // number of all memories of the store
+	Total   int64    // number of all memories in the store
 	Like    string
-	Empty   string // reason why the list is empty, and what to do
+	Empty   string // reason why the list is empty, with advice
 }
 
-// chosen is a filter that is set, with the link to the list without it.
+// chosen is a filter of the list, with a link to the list without this filter.
 type chosen struct{ Name, Value, Without string }
 
 // filterNames are the parameters of a list that are filters, in the order in which they are shown.
 var filterNames = []string{"session", "tag", "category", "by", "since", "until", "where"}
 
-// listParams are all parameters of a list except its place.
+// listParams are all parameters of a list except the place at which the page begins.
 var listParams = append([]string{"q", "typed", "kind", "mode", "sort", "like"}, filterNames...)
 
 // listLink returns the link to a list with the parameters of this request, except those that pairs, names and
@@ -80,8 +80,7 @@ func (r *request) listParams(pairs ...string) (all []string) {
 	return withoutEmpty(append(all, pairs...))
 }
 
-// withoutEmpty returns pairs of names and values with only the last value of each name, and without empty
-// values.
+// withoutEmpty returns pairs of names and values, with only the last value of each name, and without empty values.
 func withoutEmpty(pairs []string) (kept []string) {
 	for i := 0; i < len(pairs); i += 2 {
 		last := true
@@ -95,7 +94,7 @@ func withoutEmpty(pairs []string) (kept []string) {
 	return kept
 }
 
-// filters returns the filters that the parameters of a request name.
+// filters returns the filters that the parameters of a request specify.
 func (p *Page) filters(r *request) ([]varve.Filter, error) {
 	all, err := queryargs.ByTime(p.o.Clock(), func(name string) (string, bool) {
 		value := strings.TrimSpace(r.get(name))
@@ -161,7 +160,7 @@ func (p *Page) list(r *request) (*view, error) {
 	return &view{template: "list", title: title, data: l}, nil
 }
 
-// nothing returns the reason why a list is empty.
+// nothing returns the reason why a list is empty, with advice.
 func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 	switch {
 	case l.Total == 0 && !l.Search:
@@ -187,7 +186,7 @@ func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 // newestFirst is the order of a list for which no order is requested.
 const newestFirst = "-updated"
 
-// all adds to a list the memories that pass the filters.
+// all adds the memories that pass the filters to a list.
 func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	key := r.get("sort")
 	if key == "" {
@@ -233,8 +232,8 @@ func (r *request) number(name string) int {
 	return n
 }
 
-// listText is the number of bytes of a memory that a list shows. heldMost is the maximum number of bytes of
-// documents that a search holds.
+// listText is the number of bytes of a memory's content that a list shows. heldMost is the maximum number of bytes
+// of documents that a search holds.
 const (
 	listText = 280
 	heldMost = 8 << 20
@@ -249,7 +248,7 @@ func (p *Page) row(st *varve.Store, m *varve.Memory) row {
 	return x
 }
 
-// tagsOf returns the tags in a memory's metadata, where they are a list or a single text.
+// tagsOf returns the tags in a memory's metadata, which may be a list or a single text.
 func tagsOf(m *varve.Memory) (tags []string) {
 	switch list := m.Metadata["tags"].(type) {
 	case string:
@@ -264,10 +263,11 @@ func tagsOf(m *varve.Memory) (tags []string) {
 	return tags
 }
 
-// searches reports whether a list is that of a search.
+// searches reports whether a list is the result of a search.
 func searches(r *request) bool { return strings.TrimSpace(r.get("q")) != "" || r.get("like") != "" }
 
-// query returns the search that the parameters name, by what it is, and why it is not by what was asked for.
+// query returns the search that the parameters specify, the kind of that search, and the reason if it is not the
+// requested kind.
 func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
 	if q.Like = r.get("like"); q.Like != "" {
 		return q, "similarity", nil
@@ -299,7 +299,7 @@ func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
 
 const byWordsOnly = "searched by words only, since searching by meaning failed: "
 
-// found adds to a list the hits of a search.
+// found adds the hits of a search to a list.
 func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	l.From = r.number("from")
 	q, by, notes := p.query(r)
@@ -354,7 +354,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	return nil
 }
 
-// kinds returns the kinds of documents to find; none: all.
+// kinds returns the kinds of documents to search; none: all kinds.
 func kinds(kind string) []varve.Kind {
 	if kind == string(varve.KindMemory) || kind == string(varve.KindNote) {
 		return []varve.Kind{varve.Kind(kind)}
@@ -362,7 +362,7 @@ func kinds(kind string) []varve.Kind {
 	return nil
 }
 
-// noteRow is a place in a note in a list.
+// noteRow returns the row of a list for a place in a note.
 func noteRow(h *varve.Hit, query string) row {
 	n := h.Note
 	at := &placeInNote{Path: n.Path, Lines: strconv.Itoa(n.From), Updated: n.UpdatedAt}
@@ -378,8 +378,8 @@ func noteRow(h *varve.Hit, query string) row {
 	return x
 }
 
-// typed returns the text of a query. If unfinished, the person is still typing the last word, so the query also
-// finds words that begin with it.
+// typed returns the text of a query. If unfinished is set, the person is still typing the last word, so the query
+// also finds words that begin with it.
 func typed(text string, unfinished bool) string {
 	last := text[strings.LastIndexFunc(text, unicode.IsSpace)+1:]
 	if !unfinished || len(last) < 2 ||
@@ -413,7 +413,7 @@ func marked(f *varve.Fragment) (pieces []piece) {
 	return pieces
 }
 
-// asked returns the word of the query that has the given stem, so that an explanation shows the word that was
+// asked returns the word of the query that has the given stem, so that an explanation shows the word as it was
 // typed.
 func asked(query, stem string) string {
 	if len(stem) < 4 {
@@ -430,7 +430,7 @@ func asked(query, stem string) string {
 	return stem
 }
 
-// why returns the parts of the score of a hit, as texts.
+// why returns the parts of a hit's score, as texts.
 func why(h *varve.Hit, query string) (reasons []string) {
 	e := h.Explanation
 	if e == nil {
@@ -447,7 +447,7 @@ func why(h *varve.Hit, query string) (reasons []string) {
 		reasons = append(reasons, reason)
 	}
 	if e.Session > 0 {
-		reasons = append(reasons, fmt.Sprintf("others of its session %.2f", e.Session))
+		reasons = append(reasons, fmt.Sprintf("other memories of its session %.2f", e.Session))
 	}
 	if e.Similarity != 0 {
 		reasons = append(reasons, fmt.Sprintf("similar meaning %.2f", e.Similarity))
@@ -455,7 +455,7 @@ func why(h *varve.Hit, query string) (reasons []string) {
 	return reasons
 }
 
-// choices returns the values that the filters propose: the newest sessions, and writers.
+// choices returns the values that the filters propose: the newest sessions, and all writers.
 func (p *Page) choices(r *request) (*view, error) {
 	var d struct{ Sessions, Writers []string }
 	for s, err := range r.st.Sessions().All(r.ctx) {

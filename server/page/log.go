@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// newestSessions returns all sessions, the last written first.
+// newestSessions returns all sessions, the one last written to first.
 func (p *Page) newestSessions(r *request) (all []varve.Session, err error) {
 	for s, err := range r.st.Sessions().All(r.ctx) {
 		if err != nil {
@@ -96,15 +96,16 @@ func (p *Page) writers(r *request) (*view, error) {
 	return &view{template: "writers", title: "Writers", data: d}, nil
 }
 
-// plannedUndo is the template data of the question whether to undo commits.
+// plannedUndo is the template data of the question whether to undo commits, and of the result.
 type plannedUndo struct {
 	Plan    *varve.UndoPlan
 	By      string
 	Changes []varve.UndoChange // the first changes that the undo would make
 	More    int
 	Unread  []string
-	Done    string // what was taken back; "": it is a plan
-	// Interrupted: an error has ended the undo between two commits; the same undo continues it.
+	Done    string // description of what was undone; "": this is a plan
+	// Interrupted means that an error has ended the undo between two of its commits. The same undo can be run again to
+	// continue.
 	Interrupted bool
 	unsaved
 }
@@ -135,7 +136,7 @@ func planView(plan *varve.UndoPlan) *view {
 	return &view{template: "undo", title: "Undo", data: plannedOf(plan)}
 }
 
-// undoPlan shows what an undo would do, for confirmation. It changes nothing.
+// undoPlan shows what an undo would do, and asks for confirmation. It changes nothing.
 func (p *Page) undoPlan(r *request) (*view, error) {
 	o, err := undoOptions(r)
 	if err != nil {
@@ -169,8 +170,8 @@ func (p *Page) undo(r *request) (*view, error) {
 	return undoneInPart(plan, err, said), nil
 }
 
-// undoneInPart shows what an undo has taken back, and what it has left and why. err is nil if only changes with
-// conflicts are left.
+// undoneInPart shows which changes an undo has made, and which not, and why. err is nil if only changes with
+// conflicts remain.
 func undoneInPart(plan *varve.UndoPlan, err error, said string) *view {
 	d := plannedOf(plan)
 	v := &view{template: "undo", title: "Undone in part", said: said, data: d}

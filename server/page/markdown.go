@@ -15,11 +15,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Limits of text that is rendered as Markdown. Goldmark is recursive for each level of nesting, takes quadratic
-// time for some texts, and cannot be interrupted.
+// Limits of a text that is rendered as Markdown. The library goldmark recurses for each level of nesting, takes
+// quadratic time for some texts, and cannot be interrupted.
 const (
 	mostMarkdown = 256 << 10 // maximum size of the text in bytes
-	mostNested   = 100       // maximum number of quotes and lists that a line opens
+	mostNested   = 100       // maximum number of nested quotes and lists that a line opens
 )
 
 // renderable reports whether a text is within the limits for Markdown.
@@ -57,8 +57,8 @@ func nested(line string) (n int) {
 	}
 }
 
-// markdown renders Markdown in the folder of a note, and marks the blocks of a place. Goldmark omits HTML in the text;
-// links and images are those of inert.
+// markdown renders the Markdown of a note, and marks the blocks of a place. folder is the folder of the note.
+// Goldmark omits HTML in the text; inert renders links and images.
 func markdown(shown, folder string, place lines) (template.HTML, error) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough,
@@ -83,8 +83,8 @@ func markdown(shown, folder string, place lines) (template.HTML, error) {
 	return template.HTML(b.String()), nil //nolint:gosec // all text is escaped by goldmark and by inert
 }
 
-// markPlace gives the blocks that begin in a place the class here, and the first one, or the last one before the place,
-// the id place.
+// markPlace sets the class here on the blocks that begin in a place. It sets the id place on the first of them, or
+// on the last block before the place if there is none.
 func markPlace(tree ast.Node, source []byte, place lines) {
 	var first, before ast.Node
 	line, at := 1, 0
@@ -113,7 +113,7 @@ func markPlace(tree ast.Node, source []byte, place lines) {
 	}
 }
 
-// startOf returns where a block begins in the source; -1: it is not known.
+// startOf returns the position in the source at which a block begins; -1: unknown.
 func startOf(n ast.Node) int {
 	for ; n != nil && n.Type() == ast.TypeBlock; n = n.FirstChild() {
 		if l := n.Lines(); l != nil && l.Len() > 0 {
@@ -123,8 +123,8 @@ func startOf(n ast.Node) int {
 	return -1
 }
 
-// inert renders the links of a note so that none leads anywhere by itself. A link to another note opens it on
-// the page; for any other link the script asks before it opens it. An image becomes such a link too: nothing is
+// inert renders the links of a note so that the browser does not follow them by itself. The page opens links to
+// other notes; the script asks before it opens any other link. It renders an image as such a link: nothing is
 // fetched.
 type inert struct{ folder string }
 

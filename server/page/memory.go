@@ -20,7 +20,7 @@ import (
 type shownMemory struct {
 	ID         string
 	Memory     varve.Memory
-	Text       string   // the beginning of the content that is shown
+	Text       string   // the part of the content that is shown, from the beginning
 	Cut        bool     // the content is longer than Text
 	Deleted    *version // set if the memory is deleted, or expired and not yet deleted
 	Expired    bool
@@ -29,7 +29,7 @@ type shownMemory struct {
 	Tags       []string
 	Assemblies []varve.Assembly
 	Versions   []version // versions of the memory, the newest first
-	Older      bool      // older versions existed that are no longer kept
+	Older      bool      // the history has lost earlier versions
 	Unread     []string  // errors of versions that cannot be read
 	Writer     varve.Writer
 	MayEdit    bool // the memory is small enough to be edited on the page
@@ -40,7 +40,7 @@ type shownMemory struct {
 // fact is a named value in a view.
 type fact struct {
 	Name, Value string
-	Time        time.Time // shown instead of Value if set, with its age
+	Time        time.Time // set instead of Value if the value is a time; it is shown with its age
 	Link        string
 }
 
@@ -48,7 +48,7 @@ type fact struct {
 type version struct {
 	varve.Version
 	Newest bool
-	Before uint64 // the version listed before it; 0: there is none
+	Before uint64 // the previous version in the list; 0: none
 }
 
 // mostVersions is the maximum number of versions that a history shows.
@@ -178,7 +178,7 @@ func (d *shownMemory) describe(all bool) {
 	d.Metadata = facts(shown)
 }
 
-// facts returns the members of metadata, of at most MostRows of them and MostShown bytes together.
+// facts returns the members of the metadata: at most MostRows of them, with at most MostShown bytes together.
 func facts(metadata map[string]any) (list []fact) {
 	left := MostShown
 	for i, name := range sortedNames(metadata) {
@@ -201,7 +201,7 @@ func sortedNames(m map[string]any) []string {
 	return names
 }
 
-// valueText returns a JSON value as text; a string is without quotes.
+// valueText returns a JSON value as text; a string loses its quotes.
 func valueText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -213,7 +213,7 @@ func valueText(v any) string {
 	return string(b)
 }
 
-// text shows only the text of a memory, for one that is too large for the view of a memory.
+// text shows only the text of a memory, if the memory is too large for its normal view.
 func (p *Page) text(r *request) (*view, error) {
 	r.Form.Set("all", "1")
 	return p.memory(r)
@@ -221,25 +221,26 @@ func (p *Page) text(r *request) (*view, error) {
 
 // edited is the template data of the form that edits a memory.
 type edited struct {
-	ID       string // "": a new memory
+	ID       string // id of the memory; "": a new memory
 	Version  uint64
 	Content  string
-	Metadata string // the metadata as JSON
+	Metadata string // metadata as JSON
 	Expires  string
 	// Conflict has the changes by another writer since the version that was read; nil: there are none.
 	Conflict *conflict
-	Fresh    string // the id that a new memory gets
-	Back     bool   // Save brings the memory back, which is deleted
+	Fresh    string // id for a new memory
+	Back     bool   // saving restores the memory, which is deleted
 	unsaved
 }
 
-// conflict is a change by another writer while the memory was being edited.
+// conflict is a change that another writer made while the memory was being edited.
 type conflict struct {
 	Now    varve.Memory
 	Writer varve.Writer
-	// differences between the version that was read and the newest one; nil: the former cannot be read
+	// differences between the version that was read and the newest one; nil: the version that was read is not
+	// available
 	Changes *difference
-	Text    string // the newest text, if Changes is nil
+	Text    string // newest text, set if Changes is nil
 	Deleted bool
 }
 
@@ -261,7 +262,7 @@ func (p *Page) editForm(r *request) (*view, error) {
 	}
 	if size := max(len(m.Content), len(metadataText(m.Metadata))); size > MostEdited {
 		return nil, &refusal{http.StatusRequestEntityTooLarge,
-			fmt.Sprintf("the memory has %s, and the page edits at most %s", human.Bytes(int64(size)),
+			fmt.Sprintf("the memory has %s, and the page can edit at most %s", human.Bytes(int64(size)),
 				human.Bytes(MostEdited)), "edit the file, or use memctl edit"}
 	}
 	e := &edited{ID: id, Version: m.Version, Content: m.Content, Metadata: metadataText(m.Metadata)}
@@ -285,7 +286,8 @@ func metadataText(m map[string]any) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// entered reads the form of an edit. With an error, what was entered is returned too, unless it cannot be read.
+// entered reads the form of an edit. Together with an error, it returns what was entered, unless that cannot be
+// read.
 func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 	content, err := r.content()
 	if err != nil {
@@ -306,8 +308,8 @@ func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 			`write an object such as {"session_id": "trip", "tags": ["travel"]}, or {}`}
 	}
 	if d.More() {
-		return e, m, &refusal{http.StatusBadRequest, "metadata: something follows the JSON object",
-			"remove what is behind the last brace"}
+		return e, m, &refusal{http.StatusBadRequest, "metadata: unexpected text after the JSON object",
+			"remove everything after the last brace"}
 	}
 	if e.Expires != "" {
 		if m.ExpiresAt, err = time.Parse(time.RFC3339Nano, e.Expires); err != nil {
@@ -318,26 +320,26 @@ func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 	return e, m, nil
 }
 
-// unsaved is why a form was not saved, and what to do.
+// unsaved is the reason why a form was not saved, with advice.
 type unsaved struct {
 	Problem, Next string
-	Unknown       bool // it may have been saved
+	Unknown       bool // it is unknown whether the form was saved
 }
 
-// because returns an error as it is shown above the form, and the status of the answer.
+// because returns an error in the form that is shown above a form, and the HTTP status of the answer.
 func because(err error) (unsaved, int) {
 	status, next := remedyOf(err)
 	return unsaved{err.Error(), next, errors.Is(err, varve.ErrOutcomeUnknown)}, status
 }
 
-// again returns a view of the form with what was entered, and the reason why it was not saved.
+// again returns a view of the form with what was entered, and with the reason why it was not saved.
 func again(e *edited, err error) *view {
 	v := &view{template: "edit", title: "Not saved", data: e}
 	e.unsaved, v.status = because(err)
 	return v
 }
 
-// sameAs reports whether a memory has what the form has.
+// sameAs reports whether a memory has the values that the form has.
 func (e *edited) sameAs(m, entered *varve.Memory) bool {
 	return m.Content == entered.Content && m.ExpiresAt.Equal(entered.ExpiresAt) &&
 		metadataText(m.Metadata) == metadataText(entered.Metadata)
@@ -388,9 +390,9 @@ func (p *Page) edit(r *request) (*view, error) {
 	return saved(&m), nil
 }
 
-// conflicting shows an edit of a memory that another writer has changed meanwhile. Saving again writes over that
-// version, and no later one. If the memory has what was entered, the form was sent twice: the answer to the first time
-// was lost.
+// conflicting shows the form again after another writer has changed the memory. Saving it again replaces that
+// writer's version, but no later one. If the memory already has the entered values, the form was sent twice and the
+// first answer was lost.
 func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view, error) {
 	c := &conflict{}
 	m, err := r.st.Get(r.ctx, e.ID)
@@ -420,7 +422,7 @@ func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view,
 	return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}, nil
 }
 
-// create stores a new memory under the id that the form has: a form that is sent twice makes one memory.
+// create stores a new memory under the id in the form, so that a form that is sent twice makes only one memory.
 func (p *Page) create(r *request) (*view, error) {
 	r.Form.Set("id", "")
 	e, entered, err := p.entered(r)

@@ -14,12 +14,12 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// shownNotes is the data of a folder of notes.
+// shownNotes is the template data of a folder of notes.
 type shownNotes struct {
 	Folder  string
-	Up      []crumb // links to the folders above
+	Up      []crumb // links to the parent folders
 	Rows    []varve.NoteEntry
-	Filters []chosen // which do not select here
+	Filters []chosen // filters, which this view ignores
 	More    bool
 	Unread  []string
 }
@@ -40,7 +40,8 @@ func crumbs(folder string) (up []crumb) {
 
 func (p *Page) notes(r *request) (*view, error) { return p.folder(r, nil) }
 
-// folder lists a folder of notes. The filters of the list select notes that a search finds, and are shown with that.
+// folder lists a folder of notes. It does not apply the filters of the list, which select the notes that a search
+// finds, and shows them as inactive.
 func (p *Page) folder(r *request, filters []chosen) (*view, error) {
 	d := &shownNotes{Folder: r.get("folder"), Filters: filters}
 	d.Up = crumbs(d.Folder)
@@ -64,10 +65,10 @@ type shownNote struct {
 	varve.NoteInfo
 	Up       []crumb
 	Name     string
-	Front    string        // the front matter, unchanged
-	Rendered template.HTML // the HTML of a note that is Markdown
-	Text     [3]string     // of anything else that is text: before the place, the place, and behind it
-	First    int           // the first line that is shown
+	Front    string        // front matter of the note, unchanged
+	Rendered template.HTML // HTML of a note that is Markdown
+	Text     [3]string     // for any other text: the part before the place, the place, and the part after it
+	First    int           // number of the first line that is shown
 	Binary   bool
 	Cut      bool
 	Deleted  bool
@@ -76,7 +77,7 @@ type shownNote struct {
 	Versions []version
 	Older    bool
 	Unread   []string
-	// Restorable is the newest version that has a text, of a note that is deleted; 0: none.
+	// Restorable is the newest version with a text, for a note that is deleted; 0: none.
 	Restorable uint64
 }
 
@@ -114,10 +115,10 @@ func (p *Page) note(r *request) (*view, error) {
 	return &view{template: "note", title: shortened(d.Name, 60), data: d}, nil
 }
 
-// lines are the first and the last line of a place in a text, from 1; 0: none.
+// lines are the numbers of the first and last line of a place in a text, which begin with 1; 0: no place.
 type lines struct{ from, to int }
 
-// linesOf reads lines as a link has them: 3 or 3-9.
+// linesOf parses line numbers as they are in a link: 3 or 3-9.
 func linesOf(s string) (l lines) {
 	from, to, ok := strings.Cut(s, "-")
 	l.from, _ = strconv.Atoi(from)
@@ -130,10 +131,12 @@ func linesOf(s string) (l lines) {
 	return l
 }
 
-// beforePlace is how many lines are shown before a place in a text that is too long to be shown from its beginning.
+// beforePlace is the number of lines that are shown before a place, in a text that is too long to be shown from its
+// beginning.
 const beforePlace = 20
 
-// lineStart returns where a line begins, from 1, or the length of a text that has fewer lines.
+// lineStart returns the offset at which a line begins, or the length of the text if it has fewer lines. The first
+// line has the number 1.
 func lineStart(text string, line int) (at int) {
 	for ; line > 1; line-- {
 		i := strings.IndexByte(text[at:], '\n')
@@ -145,7 +148,7 @@ func lineStart(text string, line int) (at int) {
 	return at
 }
 
-// fill sets what is shown of a text: its beginning, unless the place is behind that.
+// fill sets the part of a text that is shown: its beginning, unless the place comes later.
 func (d *shownNote) fill(content string, place lines, all bool) (err error) {
 	text, first := content, 1
 	if lineStart(content, place.from) == len(content) { // the note has become shorter
@@ -203,7 +206,7 @@ type editedNote struct {
 	unsaved
 	// Conflict has the differences between the version that was read and the newest one.
 	Conflict []span
-	Newest   string // the newest text, if the version that was read is no longer available
+	Newest   string // newest text, set if the version that was read is not available any more
 	Deleted  bool   // the note was deleted meanwhile
 }
 
@@ -259,8 +262,8 @@ func savedNote(i varve.NoteInfo) *view {
 	return &view{said: "Saved as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path", i.Path)}
 }
 
-// noteConflict shows an edit of a note that another writer has changed meanwhile, or a new note at the path of another
-// one. If the note has what was entered, the form was sent twice: the answer to the first time was lost.
+// noteConflict shows the form again after another writer has changed the note, or has created a note at the path.
+// If the note already has the entered text, the form was sent twice and the first answer was lost.
 func (p *Page) noteConflict(r *request, e *editedNote, v *view) (*view, error) {
 	v.status = http.StatusConflict
 	now, err := r.st.Notes().Read(r.ctx, e.Path)
@@ -344,7 +347,7 @@ func (p *Page) noteDiff(r *request) (*view, error) {
 	if note.IsText(a.Document) && note.IsText(b.Document) {
 		d.Difference.Text = compareText(string(a.Document), string(b.Document))
 	} else if string(a.Document) != string(b.Document) {
-		d.Difference.Text = []span{{"the bytes differ, and are no text", "cut"}}
+		d.Difference.Text = []span{{"the contents differ, and are not text", "cut"}}
 	}
 	d.From.Document, d.To.Document = nil, nil
 	return &view{template: "diff", title: "Difference", data: d}, nil

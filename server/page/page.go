@@ -21,15 +21,15 @@ import (
 )
 
 // MostRows is the maximum number of rows of a list. MostShown is the maximum number of bytes of a text that are
-// shown at first, MostEdited the maximum size of a text that can be edited.
+// shown at first. MostEdited is the maximum size in bytes of a text that can be edited.
 const (
 	MostRows   = 50
 	MostShown  = 64 << 10
 	MostEdited = 1 << 20
 )
 
-// mostBody is the maximum size of the body of a request in bytes, mostError the maximum number of bytes of an
-// error in a header.
+// mostBody is the maximum size of a request's body in bytes. mostError is the maximum number of bytes of an error
+// in a header.
 const (
 	mostBody  = 4 * MostEdited
 	mostError = 1 << 10
@@ -37,8 +37,8 @@ const (
 
 // Options are the settings of the web page that New makes.
 type Options struct {
-	Store *served.Store    // required
-	Clock func() time.Time // nil: time.Now
+	Store *served.Store    // store that the page shows; required
+	Clock func() time.Time // current time; nil: time.Now
 	// Writer describes the writer of changes made on the page; the name of the token is added. The zero Writer
 	// has Program "page".
 	Writer varve.Writer
@@ -57,7 +57,7 @@ type Page struct {
 	named     atomic.Pointer[named]
 }
 
-// named is a store with its UUID.
+// named is a store together with its UUID.
 type named struct {
 	st   *varve.Store
 	uuid string
@@ -81,17 +81,17 @@ func (p *Page) uuidOf(st *varve.Store) string {
 	return n.uuid
 }
 
-// writable is whether a store could be written to at a time.
+// writable records whether a store could be written to, and when that was checked.
 type writable struct {
 	st  *varve.Store
 	yes bool
 	at  time.Time
 }
 
-// writableFor is how long the answer of a store to whether it can be written to is kept.
+// writableFor is how long it is remembered whether a store can be written to.
 const writableFor = 5 * time.Second
 
-// mayBeWritten reports whether a store can be written to, as it was at most writableFor ago.
+// mayBeWritten reports whether a store can be written to, or could be at most writableFor ago.
 func (p *Page) mayBeWritten(ctx context.Context, st *varve.Store) bool {
 	now := p.o.Clock()
 	w := p.writable.Load()
@@ -158,8 +158,8 @@ func New(o Options) (*Page, error) {
 	return p, nil
 }
 
-// policy is the Content-Security-Policy: it permits only resources of this server, and nothing inline. Only the
-// script may turn text into HTML, by its own policy.
+// policy is the Content-Security-Policy: it permits only resources of this server, and no inline scripts or styles.
+// Only the script may turn text into HTML, by a Trusted Types policy of its own.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
 	"trusted-types view"
@@ -180,40 +180,41 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// request is a request for a view or a change, with the store and the token.
+// request is a request for a view or a change, together with the store and the token.
 type request struct {
 	*http.Request
-	ctx       context.Context // context that carries the writer
+	ctx       context.Context // context that names the writer
 	st        *varve.Store
-	readOnly  bool // by the token
-	noButtons bool // by the token or the state of the store
+	readOnly  bool // the token permits changes
+	noButtons bool // the token, or the state of the store, does not permit changes
 }
 
 // get returns the value of a parameter of the URL, or of a field of the posted form.
 func (r *request) get(name string) string { return r.FormValue(name) }
 
-// view is the answer to a request: a template with its data, or what was done and which view follows.
+// view is the answer to a request: a template with its data, or a description of what was done and the view that
+// follows.
 type view struct {
 	template string
 	title    string
 	data     any
-	status   int    // 0: 200
-	said     string // what was done, as a line for the page
-	goTo     string // the view that follows, such as #/memory?id=a; the template is not used
+	status   int    // HTTP status; 0: 200
+	said     string // description of what was done, as a line on the page
+	goTo     string // the view that follows, such as #/memory?id=a; the template is not used then
 }
 
-// handler answers a request with a view.
+// handler returns the view that answers a request.
 type handler func(r *request) (*view, error)
 
 // shown is the data that every template gets.
 type shown struct {
 	Title    string
-	ReadOnly bool // nothing can be changed: no buttons are shown
+	ReadOnly bool // nothing can be changed, so that no buttons are shown
 	Data     any
 }
 
-// request returns a request with the writer that it stands for. Without a token for the page it is refused, and ok is
-// false.
+// request returns a request with the writer for which it is made. If the token is not valid for the page, it
+// refuses the request, and ok is false.
 func (p *Page) request(w http.ResponseWriter, hr *http.Request) (r *request, ok bool) {
 	t := server.TokenOf(hr.Context())
 	if t == nil || !t.Page {
@@ -275,8 +276,8 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 	}
 }
 
-// use calls f with the store. If it was replaced, a view is of the store that is there now, and a change is an error:
-// what the person saw was another store.
+// use calls f with the store. If the store was replaced, a view shows the new store, but a change is refused,
+// because the person saw another store.
 func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) error) error {
 	if changes {
 		return p.o.Store.Use(ctx, f)
@@ -289,13 +290,13 @@ func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) er
 	return f(st)
 }
 
-// errorHeader returns the view of an error for a header.
+// errorHeader returns an error in the form of a header value.
 func errorHeader(v *view) string {
 	f, _ := v.data.(failure)
 	return url.PathEscape(human.Head(visible(f.Message), mostError) + " → " + f.Next)
 }
 
-// mayWrite returns a refusal if the token of the request may only read.
+// mayWrite returns a refusal if the token of the request only permits reading.
 func (r *request) mayWrite() error {
 	if !r.readOnly {
 		return nil
@@ -304,7 +305,7 @@ func (r *request) mayWrite() error {
 		"make one that may write: memctl serve token add NAME --page"}
 }
 
-// mayEdit returns a refusal of a form that could not be saved.
+// mayEdit returns a refusal for a form that must not be saved.
 func (r *request) mayEdit() error {
 	if err := r.mayWrite(); err != nil || !r.noButtons {
 		return err
@@ -352,7 +353,7 @@ func (p *Page) write(w http.ResponseWriter, r *request, v *view) {
 	_, _ = w.Write(b.Bytes()) // a client that is gone reads nothing
 }
 
-// params returns the parameters of a URL; pairs are their names and values.
+// params returns URL parameters made of pairs of names and values.
 func params(pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -363,7 +364,7 @@ func params(pairs ...string) string {
 	return q.Encode()
 }
 
-// link returns the fragment of a URL that names a view; pairs are the names and values of its parameters.
+// link returns the URL fragment for a view; pairs are the names and values of its parameters.
 func link(path string, pairs ...string) string {
 	if q := params(pairs...); q != "" {
 		return "#/" + path + "?" + q

@@ -12,10 +12,10 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// mostSelected is the maximum number of memories that the page deletes or purges at once.
+// mostSelected is the maximum number of memories that the page deletes or purges in one request.
 const mostSelected = 500
 
-// selected shows the question what to do with the memories that are marked in a list.
+// selected shows the question what to do with the memories that were selected in a list.
 func (p *Page) selected(r *request) (*view, error) {
 	switch r.get("what") {
 	case "purge":
@@ -26,17 +26,17 @@ func (p *Page) selected(r *request) (*view, error) {
 	return nil, &refusal{http.StatusBadRequest, "the form names neither forget nor purge", "press one of the buttons"}
 }
 
-// removable is a kind of documents that the page purges.
+// removable is a kind of documents that the page can purge.
 type removable struct {
 	kind, one, more string
-	view, param     string // its view, and the parameter of that with the id
-	// newest returns the version of a document and the beginning of its text.
+	view, param     string // name of the view of a document, and of its parameter with the id
+	// newest returns the newest version of a document and the beginning of its text.
 	newest  func(ctx context.Context, id string) (version uint64, text string, err error)
 	history func(ctx context.Context, id string) iter.Seq2[varve.Version, error]
 	purge   func(ctx context.Context, ids ...string) (*varve.PurgeReport, error)
 }
 
-// removable returns the kind that a form or a link names: memories if it names none.
+// removable returns the kind that a form or a link names; without a name, memories.
 func (r *request) removable() removable {
 	st := r.st
 	switch r.get("kind") {
@@ -65,22 +65,22 @@ func (r *request) removable() removable {
 
 // plannedPurge is the template data of the question whether to purge memories.
 type plannedPurge struct {
-	Kind, One, More string // the kind of documents
+	Kind, One, More string // kind of the documents
 	Rows            []plannedRow
 	Versions        int
 	Assemblies      []varve.Assembly
 	Processes       int
-	Changed         bool     // a document has changed since a plan was shown
+	Changed         bool     // a document has changed since the plan was shown
 	Unread          []string // errors of data that cannot be read
 }
 
 type plannedRow struct {
 	ID, Text, Link string
-	Version        uint64 // 0: the document is deleted
+	Version        uint64 // version; 0: the document is deleted
 	Versions       int
 }
 
-// purgePlan shows what a purge would remove, for confirmation. It changes nothing.
+// purgePlan shows what a purge would remove, and asks for confirmation. It changes nothing.
 func (p *Page) purgePlan(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *request) ids() ([]string, error) {
 	return ids, nil
 }
 
-// asPlanned reports whether each document still has the version that the plan has shown.
+// asPlanned reports whether each document still has the version that the plan showed.
 func (r *request) asPlanned(ids []string) bool {
 	versions := r.Form["version"]
 	if len(versions) != len(ids) {
@@ -163,13 +163,13 @@ func (r *request) asPlanned(ids []string) bool {
 // purged is the template data of the result of a purge.
 type purged struct {
 	Report    *varve.PurgeReport
-	One, More string   // the kind of documents
-	List      string   // the view with the others
+	One, More string   // kind of the documents
+	List      string   // link to the view of the remaining documents
 	Left      []string // places where traces may remain
 	Notes     []string
 }
 
-// purge removes documents with all their traces. The form has to repeat the word, so that a click alone does not.
+// purge removes all traces of documents. The form must contain the typed word, so that a single click cannot purge.
 func (p *Page) purge(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -206,7 +206,7 @@ func (p *Page) purge(r *request) (*view, error) {
 		d.Left = append(d.Left, err.Error())
 	}
 	for _, e := range report.Lost {
-		d.Notes = append(d.Notes, "lost from the history of others: "+e.Error())
+		d.Notes = append(d.Notes, "lost from the history of other documents: "+e.Error())
 	}
 	for _, f := range report.Mentions {
 		d.Notes = append(d.Notes, "a file of yours has part of the text: "+visible(f.Path))
@@ -219,7 +219,7 @@ func (p *Page) purge(r *request) (*view, error) {
 	}
 	if n := len(report.Processes) + len(report.Elsewhere); n > 0 {
 		d.Notes = append(d.Notes, count(n, "other process has", "other processes have")+
-			" the store open: what was purged leaves their memory as they read on")
+			" the store open: purged data disappears from their memory as they continue to read")
 	}
 	return &view{template: "purged", title: "Purged", data: d}, nil
 }

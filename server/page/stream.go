@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/server"
 )
 
-// beat is the interval at which a stream writes an empty line, so that a dead connection is noticed.
+// beat is the interval at which a stream sends an empty line, so that a dead connection is noticed.
 const beat = 10 * time.Second
 
-// event is a line of the stream of changes.
+// event is one line of the stream of changes.
 type event struct {
 	Kind    string `json:"kind,omitempty"`
 	ID      string `json:"id,omitempty"`
@@ -24,7 +24,7 @@ type event struct {
 	Ended   string `json:"ended,omitempty"` // reason why the stream ends
 }
 
-// stream writes a line for each change from now on, until the client or the server ends it.
+// stream sends a line for each change from now on, until the client or the server ends it.
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	if t := server.TokenOf(r.Context()); t == nil || !t.Page {
 		http.Error(w, "a token for the page is required", http.StatusUnauthorized)

@@ -51,7 +51,7 @@ func (p *Page) working(r *request) (*view, error) {
 	return &view{template: "working", title: "Working memory", data: d}, nil
 }
 
-// count fills in how much a scope has.
+// count sets the numbers that describe the size of a scope.
 func (p *Page) count(r *request, row *shownScope) error {
 	m, err := p.open(r, row.Key)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Page) count(r *request, row *shownScope) error {
 	return nil
 }
 
-// open opens the working memory of a scope that exists. Opening a scope that does not exist would create it.
+// open opens the working memory of a scope, if the scope exists: otherwise opening would create it.
 func (p *Page) open(r *request, key string) (*working.Memory, error) {
 	s, err := working.ParseScope(key)
 	if err != nil {
@@ -91,7 +91,7 @@ type shownState struct {
 	Notes       []working.Note
 	More        int // number of notes that are not shown
 	Checkpoints []working.CheckpointInfo
-	Checkpoint  *working.CheckpointInfo // nil: Shown is the current state
+	Checkpoint  *working.CheckpointInfo // checkpoint that is shown; nil: the current state
 	Unread      []string
 }
 
