@@ -17,13 +17,13 @@ type Adopter struct {
 	commits *commit.Committer
 	flusher *flush.Flusher
 
-	drifts [kind.Most]atomic.Pointer[Drift] // by kind
-	// by kind: the time of the folder when its missing files were judged, Unix nanoseconds
+	drifts [kind.Most]atomic.Pointer[Drift] // state of each kind of document, by kind
+	// by kind: modification time of the folder when its missing files were last judged, in Unix nanoseconds
 	settled [kind.Most]atomic.Int64
 	parking parking
 	moves   moves
 
-	resuming resuming // of ResumeVanished
+	resuming resuming // state of ResumeVanished
 }
 
 // Drifts returns the last comparison of the files of each kind with the index; an element is nil before the first.

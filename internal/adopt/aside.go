@@ -59,15 +59,14 @@ func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfi
 	cmt()
 }
 
-// parking has the time at which the background goroutine next checks replaced files that a program still has
-// open.
+// parking records when the background goroutine next checks replaced files that a program still has open.
 type parking struct {
 	parked int
 	pause  time.Duration
 	due    time.Time
 }
 
-// asideOf returns the verdict for a file that was moved to quarantine if it is to be adopted; else nil.
+// asideOf returns the verdict for a file that was moved to quarantine, if the file is to be adopted; otherwise nil.
 func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
 	k := (&Files{ed}).folder(e.Folder)
 	if k == nil || e.Where == "" {

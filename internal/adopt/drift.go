@@ -15,19 +15,21 @@ import (
 	"github.com/varve-db/varve/internal/rebuild"
 )
 
-// Drift is how files and index differ, by name: the changes to the folder while no process had the store open.
+// Drift describes how the files and the index differ: changes made to the folder while no process had the store
+// open.
 type Drift struct {
-	Checked  bool     // the comparison has been done
+	Checked  bool     // whether the comparison has been done
 	Missing  []string // ids whose file is missing
 	Stranger []string // files in the folder that belong to no document of its kind
-	Count    int      // of both; the lists have the first of them
-	Restored []string // missing ids whose file was restored, by auto_repair
-	Deleted  []string // missing ids that were deleted by hand: the deletion was adopted
+	Count    int      // number of both; Missing and Stranger list only the first ones
+	Restored []string // missing ids whose file was restored, because auto_repair is set
+	Deleted  []string // missing ids whose deletion by hand was adopted
 }
 
-// Reconcile compares the names in each folder whose time differs from that of the store's last flush; in trees always.
-// It reads no documents: a changed document is found when it is read. So is a change within the tick of the kernel's
-// clock (up to 10 ms) in which the last flush ended, because such a change leaves the time unchanged.
+// Reconcile compares the names in each folder with the index, if the time of the folder differs from that at the
+// store's last flush; folders with subfolders are always compared. It reads no documents: a changed document is
+// found when it is read. So is a document that was changed within the same tick of the kernel's clock (up to 10 ms)
+// in which the last flush ended, because such a change leaves the time of the folder unchanged.
 func (ed *Adopter) Reconcile(ctx context.Context) {
 	ed.resumeAll(ctx)
 	if !ed.engine.Log().Report().Recovered {
@@ -76,7 +78,7 @@ func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 	var names []string
 	look := func() {
 		if _, err := f.Look(ctx, k.Name(), names); err != nil && ctx.Err() == nil {
-			ed.engine.Env().Logger.Warn("looking for files that were edited", "folder", k.Name(), "err", err)
+			ed.engine.Env().Logger.Warn("searching for edited files", "folder", k.Name(), "err", err)
 		}
 		names = nil
 	}
@@ -104,7 +106,7 @@ func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 		return
 	}
 	if err := ed.unwatched(ctx, k); err != nil && ctx.Err() == nil {
-		ed.engine.Env().Logger.Warn("looking for files that were deleted by hand", "folder", k.Name(), "err", err)
+		ed.engine.Env().Logger.Warn("searching for files that were deleted by hand", "folder", k.Name(), "err", err)
 	}
 	for _, id := range d.Missing {
 		if ctx.Err() != nil {

@@ -36,11 +36,11 @@ func (ed *Adopter) present() []*engine.Kind {
 	})
 }
 
-// Path returns the path of a folder.
+// Path returns the path of a folder in the file system.
 func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.Env().Dir, folder) }
 
-// Lead waits until this process is the one that watches the store: until no process does, or the one that did has
-// closed the store or died. release ends the watch.
+// Lead waits until this process is the one that watches the store, because no other process watches it, or the one
+// that did has closed the store or died. release ends the watch.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	lead, err := f.ed.engine.Log().Processes().Lead(ctx)
 	if err != nil {
@@ -48,13 +48,12 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}
 	return func() {
 		if err := lead.Release(); err != nil {
-			f.ed.engine.Env().Logger.Warn("ending the watch", "err", err)
+			f.ed.engine.Env().Logger.Warn("ending the watch of the files", "err", err)
 		}
 	}, nil
 }
 
-// Polls announces to all processes why the files are scanned at intervals and the system does not notify of
-// changes.
+// Polls tells all processes why the files are scanned at intervals although the system could notify of changes.
 func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
 
 // Report reports to the host how the files are watched, with an error if that is limited.
@@ -106,9 +105,9 @@ func (ed *Adopter) inStore(k *engine.Kind, name string) bool {
 	return false
 }
 
-// deletesByHand reports whether a missing file may have been deleted by hand, which must not be decided now.
-// The watching process decides it, or, if none watches, a read once the folder has not changed for a while;
-// neither does while config.json is not valid.
+// deletesByHand reports whether a missing file may have been deleted by hand, so that the read which found it
+// missing must not decide about it. The watching process decides. If none watches, a read decides once the folder
+// has not changed for a while. While config.json is not valid, nothing is decided.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
 		return true
@@ -117,8 +116,8 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 		(ed.engine.Log().Processes().Leader() != 0 || !ed.engine.Log().Notes().Distrusted() && !ed.quiet(k))
 }
 
-// newestOf returns the newest version of a document, and whether it is written to its file: if not, a flush is
-// due, which decides about the existing file.
+// newestOf returns the newest version of a document, and whether that version is written to its file. If it is not,
+// a flush is due, which decides about the existing file.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	id string) (v engine.Version, flushed bool, err error) {
 	to := ed.engine.Log().Flushed() // read first: a version that is not flushed now is not judged

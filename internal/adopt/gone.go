@@ -17,7 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Gone returns the ids of those absent names of a folder that should exist: the store itself has not removed them.
+// Gone returns the ids of those of the absent names in a folder whose file should exist: the store itself has not
+// removed it.
 func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids []string, err error) {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(absent) == 0 {
@@ -85,13 +86,14 @@ func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
 }
 
-// errUndecided is the error for missing files while the setting that decides about them is unknown.
+// errUndecided is the error for missing files while the setting that decides about them cannot be read.
 var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are "+
-	"restored or adopted as deleted",
+	"restored, or their deletion is adopted",
 	errs.ErrInvalid)
 
-// Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and without a
-// folder there are no notifications. It does not in a git branch without the store.
+// Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and
+// without the folder there are no notifications. Restore does nothing in a git branch that does not contain the
+// store.
 func (f *Files) Restore(ctx context.Context, folder string) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil {
@@ -118,7 +120,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	return f.settle(ctx, folder, ids, false)
 }
 
-// settle is Settle; unseen means that no process watched when the files were removed.
+// settle does the same as Settle. unseen means that no process watched when the files were removed.
 func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen bool) error {
 	k, ed := f.folder(folder), f.ed
 	if k == nil {

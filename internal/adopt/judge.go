@@ -94,12 +94,12 @@ func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Ki
 // Verdict is the decision about a file that differs from what the index names: see carryOut.
 type Verdict struct {
 	ID       string
-	name     string         // of the file, for callers with several files
-	Adopt    *Adoption      // the file is adopted
-	back     bool           // the version is restored into the file; the existing file is set aside
-	restored bool           // it was missing or damaged
-	note     string         // the note of the event about that
-	Version  engine.Version // the version that is served
+	name     string         // error about this file, for callers that judge several files
+	Adopt    *Adoption      // the file is to be adopted
+	back     bool           // the version is to be restored into the file; the existing file is set aside
+	restored bool           // the file was missing or damaged
+	note     string         // text of the event that reports the restored file
+	Version  engine.Version // version that readers get
 	Err      error
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The reasons why a file in the folder of a kind whose files win is left alone: it is no document, and has no
+// The reasons why a file in the folder of a kind whose files win is not touched: it is not a document and has no
 // history.
 const (
-	LeftLink    = "link"    // no link is followed
+	LeftLink    = "link"    // a link, which is not followed
 	LeftSpecial = "special" // a FIFO, a socket, a device
 	LeftLarge   = "large"   // larger than a document may be
 	LeftHidden  = "hidden"  // its name, or that of a folder that it is in, begins with a dot
@@ -25,14 +25,14 @@ const (
 	LeftName    = "name"    // a control character, or another thing that no path of a document has
 )
 
-// Left is a file in the folder of a kind that is left alone because it is no document.
+// Left is a file in the folder of a kind that is not touched, because it is not a document.
 type Left struct {
 	Path string // relative to the store
 	Why  string
 }
 
-// unfit returns why a file that the index does not list cannot be a document of a kind whose files win, "" if
-// it may be one.
+// unfit returns the reason why a file that the index does not list cannot be a document of a kind whose files win;
+// "" if it may be one.
 func (ed *Adopter) unfit(k *engine.Kind, name string) string {
 	if !k.FileWins {
 		return ""
@@ -56,14 +56,14 @@ func left(k *engine.Kind, info vfs.Info) string {
 	return ""
 }
 
-// isLeft reports whether a file that the index does not list is left alone because it cannot be a document. It
+// isLeft reports whether a file that the index does not list is not touched, because it cannot be a document. It
 // returns false for kinds whose files do not win.
 func (ed *Adopter) isLeft(k *engine.Kind, name string) bool {
 	return k.FileWins && (!k.IsDocument(name) || ed.Ignores(k, name) || ed.unfit(k, name) != "")
 }
 
-// leftFor returns why a file in the folder of a kind whose files win is left alone, "" if it is a document or
-// may become one.
+// leftFor returns the reason why a file in the folder of a kind whose files win is not touched; "" if it is a
+// document or may become one.
 func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (string, error) {
 	if !k.IsDocument(name) {
 		for segment := range strings.SplitSeq(name, "/") {
@@ -94,8 +94,8 @@ func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (st
 	}
 }
 
-// LeftOut yields the files in the folders of kinds whose files win that are left alone: they are no documents
-// and nothing is wrong with them. An error ends the sequence.
+// LeftOut yields the files in the folders of kinds whose files win that are not touched, because they are not
+// documents and nothing is wrong with them. An error ends the sequence.
 func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(Left, error) bool) {
 		for _, k := range ed.present() {

@@ -141,8 +141,9 @@ func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 type Suspect struct {
 	Name, ID string
 	unknown  bool
-	early    bool            // not a suspect yet: see suspects
-	Adopted  func(*Adoption) // if not nil, called after the file was adopted
+	// the file was edited before its version was flushed, so it must be checked again; see suspects
+	early   bool
+	Adopted func(*Adoption) // if not nil, called after the file was adopted
 }
 
 // suspect reports whether a file differs from the index in size or time, or is not in the index. For a missing

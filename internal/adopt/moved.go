@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Bounds on the files that are remembered, for a kind with companions, to recognise a renamed file.
+// Limits on what is remembered about files, for a kind with companions, to recognize a renamed file.
 const (
 	// movedWithin is the maximum time between the adoption of a file under its new name and the moment at
 	// which the loss of the old file is noticed.
@@ -30,13 +30,13 @@ const (
 	mostArrived = 1 << 16
 )
 
-// moves is what this process knows about files that were renamed by hand. A file with a new name is adopted as
-// a new document at once, and the old file is missing. When that is settled, the two become one document: see
+// moves is what this process knows about files that were renamed by hand. It first adopts a file with a new name as
+// a new document, while the old file is missing. When the missing file is settled, the two become one document: see
 // Files.moved.
 type moves struct {
 	mu      sync.Mutex
-	inodes  map[string]inode   // of files that were in place, by id
-	arrived map[string]arrival // adopted as new documents, by id
+	inodes  map[string]inode   // inodes of files that were at their paths, by id
+	arrived map[string]arrival // files that were adopted as new documents, by id
 }
 
 type inode struct{ dev, ino uint64 }
@@ -63,8 +63,8 @@ func (m *moves) saw(k *engine.Kind, id string, info vfs.Info) {
 	m.inodes[id] = inode{info.Dev, info.Ino}
 }
 
-// came records that a file was adopted; lsn is the version of the new document, 0 for a new version of an
-// existing one.
+// came records that a file was adopted. lsn is the version of the new document, or 0 for a new version of an
+// existing document.
 func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, now time.Time) {
 	if k.Companion == nil {
 		return
@@ -86,10 +86,10 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 		lsn: lsn, at: now}
 }
 
-// pair finds, for missing documents, recently adopted files that were the files of these documents, and
-// returns them by the id of the missing document. First come those with its inode, if like reports that their
-// content can be an edit of it, then those with its content, if only one missing document and one arrival have
-// that. Empty files are not paired by content.
+// pair finds the recently adopted files that are the renamed files of missing documents, and returns them by the id
+// of the missing document. A file with the inode of the missing file comes first, if like reports that its content
+// may be an edit of the missing document. Then comes a file with the same content, if only one missing document and
+// one new file have that content. Empty files are not paired by content.
 func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	like func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
@@ -136,10 +136,10 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	return paired
 }
 
-// moved pairs missing documents of a kind with companions with files that were adopted under another name. It returns
-// the ids of the others, without those of companions that were moved or deleted with their documents. A move is one
-// commit: the old document and its companion are deleted, and the new document gets a companion that records where it
-// was.
+// moved pairs missing documents, of a kind with companions, with files that were adopted under another name. It
+// returns the ids of the remaining missing documents, without the companions of documents that were moved or
+// deleted. A move is one commit: it deletes the old document and its companion, and gives the new document a
+// companion that records where it was.
 func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left []string, changed bool, err error) {
 	if k.Companion == nil {
 		return ids, false, nil
@@ -181,7 +181,7 @@ func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left [
 		case ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly):
 			return nil, changed, err
 		default: // it stays a deletion and a creation
-			ed.engine.Env().Logger.Warn("a renamed file is treated as deleted and created", "path", k.File(id),
+			ed.engine.Env().Logger.Warn("a renamed file is treated as a deleted and a new file", "path", k.File(id),
 				"to", k.File(a.id), "err", err)
 		}
 	}
@@ -193,7 +193,7 @@ func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left [
 	return left, changed, nil
 }
 
-// move commits the move of one document.
+// move commits the move of one document to another path.
 func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id string, was *engine.Version,
 	a arrival) error {
 	find := func(id string) (engine.Version, error) {
@@ -235,9 +235,9 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 	return nil
 }
 
-// alike reports whether at least half of the lines of the text was, by bytes, are in the text is: then a file
-// was renamed and edited. A file system may give a free inode to another file at once, so the inode is no
-// proof.
+// alike reports whether at least half of the text was, by bytes of its lines, is also in the text is: then a file
+// was renamed and edited. The inode alone proves nothing, because a file system may give a free inode to another
+// file at once.
 func alike(was, is []byte) bool {
 	has := map[string]int{}
 	for line := range bytes.Lines(is) {
@@ -253,7 +253,7 @@ func alike(was, is []byte) bool {
 	return len(was) > 0 && 2*same >= len(was)
 }
 
-// tick is longer than the step of the clock from which a kernel takes the times of files.
+// tick is longer than one step of the clock from which a kernel takes the times of files.
 const tick = 20 * time.Millisecond
 
 // read reads a file that differs from the index. For a kind whose files win, it waits until the last change is
@@ -272,8 +272,7 @@ func (ed *Adopter) read(ctx context.Context, k *engine.Kind, name string) (data 
 	}
 }
 
-// normal renames those of the files whose names are not in Unicode normal form C, and returns the resulting
-// names.
+// normal renames those of the files whose names are not in Unicode normal form C, and returns all resulting names.
 func (ed *Adopter) normal(k *engine.Kind, names []string) []string {
 	list := names[:0:0]
 	for _, name := range names {

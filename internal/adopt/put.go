@@ -19,14 +19,14 @@ import (
 // Adoption is a file that a user edited or created, ready to go into the log as a new version.
 type Adoption struct {
 	commit.Part
-	file  []byte          // as it is in the folder
-	doc   []byte          // as it goes into the log
-	stood *engine.Version // an existing version: only the embedding differs, and nothing is written
+	file  []byte          // bytes of the file in the folder
+	doc   []byte          // document that is written to the log
+	stood *engine.Version // an existing version that differs only in the embedding, so that nothing is written
 }
 
-// adoption prepares the bytes of an edited file for the log; it replaces an embedding by an older model, see
-// withoutOlder. old is the version that the file replaces, zero for a file that a user created; mtime is the time of
-// such a file.
+// adoption prepares the bytes of an edited file for the log; it replaces an embedding of an older model, see
+// withoutOlder. old is the version that the file replaces, or the zero value for a file that a user created. mtime
+// is the modification time of such a file.
 func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time,
 	old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
@@ -92,8 +92,9 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 	return v.Version, v.Err
 }
 
-// AdoptAll adopts the files whose verdict is that they are edits, in as few commits as possible. Each has its
-// own result: one whose document another writer wrote meanwhile gets ErrConflict, and the others are adopted.
+// AdoptAll adopts the files that their verdicts treat as edits, in as few commits as possible. Each file has its
+// own result: if another writer wrote the document meanwhile, the result is ErrConflict, and the others are
+// adopted.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part
@@ -134,8 +135,8 @@ func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind,
 	}
 }
 
-// place searches for existing documents whose paths exclude those of new files, for a kind whose documents are
-// in folders: a verdict about such a file becomes an error. end is called after the commit.
+// place searches for existing documents whose paths exclude those of new files, for a kind whose documents are in
+// folders. The verdict about an excluded file becomes an error. The caller calls end after the commit.
 func (ed *Adopter) place(ctx context.Context, k *engine.Kind, list []*Verdict) (end func()) {
 	var created []*Verdict
 	var ids []string

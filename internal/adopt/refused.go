@@ -21,7 +21,7 @@ import (
 // not readable. It stays unchanged, and the previous version is served as long as log or archive have it.
 type RefusedEdit struct {
 	Path string // relative to the store
-	Err  error  // why
+	Err  error  // reason why the edit cannot be adopted
 }
 
 // Refused yields the files that cannot be adopted as they are now, whichever process found or reported them. It checks
@@ -50,7 +50,7 @@ func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	})
 }
 
-// refusal returns why a file cannot be adopted; nil if it can, or need not be.
+// refusal returns the reason why a file cannot be adopted; nil if it can be adopted or is unchanged.
 func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
@@ -88,8 +88,8 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	return why, nil
 }
 
-// Problems returns errors for the files that this process has reported as not adoptable and that are unchanged
-// since.
+// Problems returns errors for the files that this process has reported as impossible to adopt and that have not
+// changed since.
 func (ed *Adopter) Problems() (problems []error) {
 	ed.engine.Health().Mu.Lock()
 	told := maps.Clone(ed.engine.Health().Told)

@@ -16,15 +16,15 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// lostFolder is a folder whose loss is an accident: the folder of a kind, or one of kind.Kind.Roots. If all but a few
-// of its files are restored, it is one of these files: see restored.
+// lostFolder is a folder whose loss counts as an accident: the folder of a kind, or one of kind.Kind.Roots. Once
+// all but a few of its files are restored, each of those files is a lostFolder of its own: see restored.
 type lostFolder struct {
-	name   string // in the folder of the kind; "" for that folder itself
+	name   string // path of the folder in the folder of the kind; "" for that folder itself
 	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again
 	there  string // what is in its place; "" if nothing is
 }
 
-// has reports whether the document of an id, or the one to which a companion belongs, is in the folder.
+// has reports whether the folder contains the document with an id, or the document whose companion has that id.
 func (f *lostFolder) has(k *engine.Kind, id string) bool {
 	if f.name == "" {
 		return true
@@ -135,12 +135,12 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 	return in, nil
 }
 
-// fewMissing is how many files of a folder restored records one by one.
+// fewMissing is the maximum number of missing files of a folder that restored records one by one.
 const fewMissing = 32
 
-// restored ends the restoring of the folders of a kind of which no file is missing any more, except those that nothing
-// can restore. If a few are missing, which could not be put back, it records these files in place of the folder: a
-// deletion of the others is one again.
+// restored ends the restoring of those folders of a kind in which no file is missing any more, except files that
+// nothing can restore. If a few files are missing that could not be restored yet, it records these files in place
+// of the folder: then the deletion of any other file counts as a deletion again.
 func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[string]bool) error {
 	marked, err := k.Restoring()
 	if err != nil || len(marked) == 0 {
@@ -256,7 +256,7 @@ func (ed *Adopter) resume(ctx context.Context, k *engine.Kind) error {
 	return (&Files{ed}).settle(ctx, k.Name(), slices.Sorted(maps.Keys(lost)), true)
 }
 
-// The time until ResumeVanished tries again what has failed: it doubles each time.
+// Delays until ResumeVanished repeats a failed attempt: the delay doubles each time.
 const (
 	leastResumeWait = 10 * time.Second
 	mostResumeWait  = 10 * time.Minute
@@ -265,13 +265,13 @@ const (
 // resuming records when ResumeVanished tries again.
 type resuming struct {
 	at   time.Time
-	wait time.Duration // 0: the last attempt has not failed
+	wait time.Duration // delay after the last failure; 0: the last attempt has not failed
 }
 
-// ResumeVanished restores the files of folders that have vanished, and ends the restoring of those that have all files
-// again, which a killed process may have left. It returns at once if no folder is being restored. After an attempt that
-// did not restore all, it waits before the next one, unless this process has created such a folder again meanwhile. It
-// is not called by several goroutines at once.
+// ResumeVanished restores the files of folders that have vanished, and ends the restoring of those that have all
+// files again, which a killed process may have begun. It returns at once if no folder is being restored. After an
+// attempt that did not restore everything, it waits before the next attempt, unless this process has created such a
+// folder again meanwhile. Only one goroutine at a time may call it.
 func (ed *Adopter) ResumeVanished(ctx context.Context) {
 	vanished := false
 	for _, k := range ed.engine.Kinds().All {
@@ -294,7 +294,7 @@ func (ed *Adopter) ResumeVanished(ctx context.Context) {
 	ed.resuming = resuming{ed.engine.Env().Clock().Add(wait), wait}
 }
 
-// rootProblems returns an error for each folder that was lost by accident, while files of it are missing.
+// rootProblems returns an error for each folder that was lost by accident and in which files are still missing.
 func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 	lost, err := ed.lostFolders(k)
 	if err != nil {
@@ -342,5 +342,5 @@ func goneProblem(what string, files int) error {
 		"archive have", what, human.Count(files, "file", "files"))
 }
 
-// errBeyond is the cause of an error for a file that nothing can restore.
+// errBeyond is the cause in an error about a file that nothing can restore.
 var errBeyond = errors.New("the file is missing, and the log no longer has the version: run memctl verify")

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// settling deletes the documents whose files were deleted by hand, or restores these files, as it does with documents
-// that are in a file with another name. Its errors are not about one of them.
+// settling deletes the documents whose files were deleted by hand, or restores these files. It also restores
+// documents that are in a file with another name. Its errors concern all documents, not a single one.
 type settling struct {
 	ed      *Adopter
 	ctx     context.Context
@@ -30,8 +30,8 @@ type settling struct {
 	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // from log, archive or a stray file
 	edits   []*Verdict      // documents of which only a stray file has a version
-	bytes   int             // of both
-	changed bool            // a flush is due
+	bytes   int             // number of documents in both
+	changed bool            // a flush is necessary
 }
 
 // mostFailures is after how many files in a row that could not be put back the others are not tried one by one.
@@ -90,7 +90,8 @@ func (s *settling) all(ids []string) error {
 	return nil
 }
 
-// findLast records which deleted documents are kept nowhere. They cannot be recovered, but the host is informed.
+// findLast records which deleted documents have no copy anywhere. They cannot be recovered, but the host is
+// informed.
 func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
@@ -107,7 +108,7 @@ func (s *settling) findLast() {
 	}
 }
 
-// one decides about one document.
+// one decides what happens to one document.
 func (s *settling) one(held *wal.Held, id string) error {
 	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
 	if err != nil {
@@ -196,8 +197,8 @@ func (s *settling) putBack(held *wal.Held) error {
 	return nil
 }
 
-// putBackEach restores documents together. If that fails, it halves the list, so that a file that cannot be restored
-// does not keep the others away.
+// putBackEach restores documents together. If that fails, it divides the list into halves, so that one file that
+// cannot be restored does not prevent restoring the others.
 func (s *settling) putBackEach(held *wal.Held, list []*Verdict) error {
 	if len(list) == 0 {
 		return nil
@@ -228,7 +229,8 @@ func (s *settling) putBackEach(held *wal.Held, list []*Verdict) error {
 	return s.putBackEach(held, list[len(list)/2:])
 }
 
-// isOfOne reports whether an error of putting files back may be about one of them: not about the disk or the process.
+// isOfOne reports whether an error of restoring files may concern a single file, as opposed to the disk or the
+// process.
 func isOfOne(err error) bool {
 	return !vfs.IsDiskFull(err) && !errors.Is(err, errs.ErrSyncFailed) && !errors.Is(err, errs.ErrClosed) &&
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
@@ -245,7 +247,7 @@ func (s *settling) restored(is *Verdict) {
 	s.ed.engine.Env().Event(e)
 }
 
-// failed reports the failure of one document, or returns an error that is about all of them.
+// failed reports a failure of one document, or returns an error that concerns all of them.
 func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // stray is a file that contains a document whose id belongs to another file.
 type stray struct {
-	in   *engine.Kind // the folder that the file is in
+	in   *engine.Kind // folder that contains the file
 	name string
 }
 
@@ -63,7 +63,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 	return found, nil
 }
 
-// read reads and parses the document in the file, whatever its id.
+// read reads and parses the document in the file, no matter which id it has.
 func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	data, _, err = s.in.Read(s.name, places.StoredMost)
 	if err == nil {

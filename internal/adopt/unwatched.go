@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// quietFor is for how long a folder must be unchanged before a missing file in it counts as deleted: programs
-// delete a file while they save it, and a checkout deletes many.
+// quietFor is how long a folder must be unchanged before a missing file in it counts as deleted: programs delete a
+// file while they save it, and a checkout deletes many files.
 const quietFor = 2 * time.Second
 
 // unwatched decides about the missing files of a folder, as the watching process would, if no process watches:
@@ -61,7 +61,7 @@ func (ed *Adopter) quiet(k *engine.Kind) bool {
 	return age < 0 || age >= quietFor
 }
 
-// changed returns when the names in the folder of a kind, or in one of its subfolders, were last changed.
+// changed returns the time at which a name in the folder of a kind, or in one of its subfolders, was last changed.
 func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
 	dirs, err := k.Dirs()
 	for _, dir := range dirs {

@@ -29,7 +29,7 @@ import (
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
-	of            string // id of a memory that causes assemblies to change, for a message
+	of            string // id of a memory whose change makes assemblies change, for messages
 }
 
 // explain adds to the error of a batch that is too large how many assemblies the batch also rewrites.
@@ -64,7 +64,7 @@ type MemoryChange struct {
 	Vector  []float32
 }
 
-// touch is how an assembly changes because of changes of its members.
+// touch describes why an assembly changes: the changes of its members.
 type touch struct {
 	gone  []string // ids of the members that are deleted
 	moved bool     // the embedding of a member changes

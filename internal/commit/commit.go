@@ -33,17 +33,17 @@ type Op struct {
 	ID        string
 	Memory    *memstore.Memory // the memory to put; nil together with Assembly: a deletion
 	Assembly  *assembly.Assembly
-	Work      *wal.Entry // the entry of working memory to write; Memory and Assembly are nil then, and ID is ""
-	WorkAt    wal.LSN    // the version that the scope of working memory must still have
+	Work      *wal.Entry // the working-memory entry to write; Memory and Assembly are nil then, and ID is ""
+	WorkAt    wal.LSN    // the version that the working-memory scope must still have
 	Conds     Conditions
 	MustExist bool                         // deleting a missing id is ErrNotFound instead of a no-op
-	When      func(line *index.Entry) bool // for a deletion: nothing is deleted unless this returns true
-	evicted   bool                         // the store deletes the memory to make room for the other operations
+	When      func(line *index.Entry) bool // for a deletion: a condition; if it returns false, nothing is deleted
+	evicted   bool                         // a deletion that the store adds to make room for the other operations
 	// reason why the store makes the change, a cause of package wal; 0: a caller requested it
 	Cause        uint8
 	Written      bool // set by Commit: this operation changed the store
 	EmbeddedHere bool // this process's embedder made the embedding
-	// name that the store would give to the model that made the embedding
+	// name that the store would record for the model that made the embedding
 	EmbeddedBy     string
 	NeedsEmbedding bool // the memory has no embedding yet, and is to get one
 	Derived        bool // only the embedding changes: updated_at stays the same
@@ -328,12 +328,12 @@ func sortedKeys(seen Reads) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// prepared is what one operation adds to the batch: its entry, its precondition, and related data.
+// prepared is the result of preparing one operation: its log entry, its precondition, and related data.
 type prepared struct {
 	wanted       bool
 	precondition wal.Precondition
 	entry        wal.Entry
-	assembly     *assembly.Assembly // the assembly as it will be written
+	assembly     *assembly.Assembly // the assembly that will be written
 	doc          []byte             // document of a memory, for the cache; nil if it is not to be cached
 	effect       counts.Effect
 	err          error

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite embedding of an assembly a from the embeddings of its members. was is its
-// previous version, or nil. If the members are the same, and none of them changed, the composite stays. As
-// long as no member ever had a vector, the caller's composite is kept: an import may have no other source.
+// Compose sets the composite embedding of an assembly a from the embeddings of its members. was is its previous
+// version, or nil. If the list of members and all members are unchanged, the composite stays. As long as no member
+// has ever had a vector, Compose keeps the caller's composite, because an import may have no other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
@@ -126,7 +126,7 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	return dim != 0 && dim != n, err
 }
 
-// same reports whether the assembly a has the same members as its previous version was, and the commit changes
+// same reports whether the assembly a has the same members as its previous version was, and this commit changes
 // none of them.
 func (j *Joint) same(a, was *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
@@ -135,7 +135,7 @@ func (j *Joint) same(a, was *assembly.Assembly) bool {
 	})
 }
 
-// counted reports whether any member of the previous version of an assembly had a vector.
+// counted reports whether any member of an assembly's previous version had a vector.
 func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	if len(was.CompositeEmbedding) == 0 {
 		return false, nil
@@ -163,8 +163,8 @@ func (j *Joint) curve(a *assembly.Assembly) {
 	}
 }
 
-// vector returns the embedding that a memory will have after this commit; nil if it will not exist or cannot
-// be read.
+// vector returns the embedding that a memory will have after this commit; nil if the memory will not exist or
+// cannot be read.
 func (j *Joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
 		return c.Vector, nil

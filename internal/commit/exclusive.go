@@ -5,12 +5,13 @@ import (
 	"github.com/varve-db/varve/internal/state"
 )
 
-// interest watches the log for entries that a transaction excludes. It lasts for all runs of the transaction's
-// function: if each run began its own, then among many writers every run would find entries that were already
-// being read before.
+// interest watches the log for entries that a transaction excludes. One interest serves all runs of the
+// transaction's function. If each run began its own, then with many writers each run would find entries that were
+// already being read before it began.
 type interest struct {
 	*state.Interest
-	from uint64 // position in the log: entries before it that are read later may be missed
+	// log position up to which entries may already have been read when the watch began; the watch may miss those
+	from uint64
 }
 
 // Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by

@@ -25,15 +25,15 @@ import (
 // with 4 processes of 16 goroutines that update four memories: 3,700 to 4,000/s when each waited, 6,700 to 8,400/s
 // since.
 
-// follow is the version of a memory that a transaction has read while it has the memory's turn (see turns),
-// and on which its put is based.
+// follow is a memory version that a transaction has read during its turn for that memory (see turns), and that its
+// put replaces.
 type follow struct {
 	key   string
 	hint  uint64 // state.Hint of before the memory was read
 	base  engine.Version
 	err   error   // errs.ErrNotFound if the memory does not exist
-	ahead wal.LSN // the version that was read, if it may not be durable yet; else 0
-	left  func()  // passes the turn of the memory on
+	ahead wal.LSN // the version that was read, if it may not be durable yet; otherwise 0
+	left  func()  // gives the turn of the memory to the next writer
 }
 
 // Latest returns a memory for a transaction that reads and writes only this memory. If the transaction has the

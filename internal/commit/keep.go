@@ -167,7 +167,7 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 // oversized returns the error for a version whose file is too large to be copied in a commit of this log. Such
 // a file was not put into this log: it was restored, or adopted.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
-	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and another copy would exceed the %d bytes "+
+	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and a copy would exceed the %d bytes "+
 		"that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }

@@ -94,11 +94,11 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums are the counts and sizes, per demand, that look has read. They are as of a moment between the log
-// positions at and to.
+// sums are the numbers and sizes of memories, one for each demand, that look has read. They are the state at some
+// moment between the log positions at and to.
 type sums struct {
 	at, to wal.LSN
-	before []counts.Sum // for each demand, the totals of puts in its session, read before the tally
+	before []counts.Sum // for each demand, the number of puts in its session so far, read before the numbers
 }
 
 // look returns the current number and size of the memories that each demand concerns.
@@ -121,9 +121,9 @@ func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, e
 	return s, err
 }
 
-// inTurn calls look. If evicts is set and memories must be evicted, it first waits until no other commit
-// evicts, and keeps others from evicting until this commit ends; then it looks again: so it sees what other
-// commits have done while it waited.
+// inTurn calls look. If evicts is set and memories must be evicted, it first waits until no other commit evicts,
+// and keeps others from evicting until this commit ends. Then it calls look again, to see what other commits have
+// changed meanwhile.
 func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand, evicts bool) (sums, error) {
 	for {
 		s, err := cm.look(ctx, list)

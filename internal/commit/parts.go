@@ -21,7 +21,7 @@ type Part struct {
 	ID           string
 	Entry        wal.Entry
 	Precondition wal.Precondition
-	// condition on the embedding model of the vectors; without a key: the part does not depend on the model
+	// precondition on the store's embedding model; without a key, the part does not depend on the model
 	Model  wal.Precondition
 	Places *Places // not nil: the document is created, on the condition of these Places
 	Change MemoryChange
@@ -108,8 +108,8 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 	return left
 }
 
-// rests reports whether a conflict is about the path of the document that the part creates (Places): another
-// document excludes it.
+// rests reports whether a conflict is about the path of a document that the part creates: another document makes
+// the path impossible (see Places).
 func (p *Part) rests(c *wal.ConflictError) bool {
 	return p.Places != nil && p.Places.demand == c.Precondition
 }

@@ -26,7 +26,7 @@ type Restored struct {
 	ID       string
 	Was      engine.Version // the version that is replaced or deleted; LSN 0: there is none
 	Restores wal.LSN        // the version that is restored, or the deletion that is repeated; 0: there was neither
-	Delete   bool           // the document is deleted; otherwise Doc and Line are restored
+	Delete   bool           // delete the document; otherwise restore Doc and Line
 	Doc      []byte         // the exact bytes of the version that is restored
 	Line     index.Entry    // index line of the version that is restored
 	// Since is the position of the first change that is undone. It matters for assemblies: from there on other
@@ -391,7 +391,7 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	return nil
 }
 
-// putBack reports whether the version at the position at was written by an undo and restored a version older than
+// putBack reports whether the version at position at was written by an undo that restored a version older than
 // since.
 func (r *Restoration) putBack(ctx context.Context, at, since wal.LSN) bool {
 	e, err := r.cm.engine.Log().ReadAt(ctx, at)

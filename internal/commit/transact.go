@@ -31,9 +31,9 @@ type Tx struct {
 	wrote   map[string]int // index in the operations of the last write of a document, by key
 
 	follows   follow
-	turn      *turn       // the turn, shared by all runs of the function
-	interests *[]interest // the interests, shared by all runs of the function
-	among     int         // number of the interests that this run has used
+	turn      *turn       // the transaction's place in the queue of writers, shared by all runs of the function
+	interests *[]interest // the watches for excluded entries, shared by all runs of the function
+	among     int         // number of these watches that this run has used
 }
 
 // The limits up to which a transaction that excludes other entries runs alongside other writers: the number of

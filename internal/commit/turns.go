@@ -31,7 +31,7 @@ const mostTurn = 100 * time.Millisecond
 type turn struct {
 	all *turns
 	key string
-	in  *waiters // the writers of the document whose turn it has or waits for; nil: none
+	in  *waiters // queue of writers that t is in: the writers of one document; nil: none
 	has bool
 
 	alone bool // everything runs in one goroutine

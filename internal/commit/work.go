@@ -19,10 +19,10 @@ type Committer struct {
 	counts  *counts.Counts
 	pace    Pace
 	host    Host
-	works   sync.Pool // unused works, *work
+	works   sync.Pool // unused values of *work
 	turns   turns
 	embeds  bool // puts may call an embedder
-	fit     bool // cut or pad an embedding of another dimension than the store's
+	fit     bool // cut or pad an embedding whose dimension is not the store's
 }
 
 // Host is the interface through which a Committer asks the embedder, which is in a package above.
@@ -35,7 +35,7 @@ type Host interface {
 // Config has the options of New.
 type Config struct {
 	Embeds bool // puts may call an embedder
-	Fit    bool // cut or pad an embedding of another dimension than the store's
+	Fit    bool // cut or pad an embedding whose dimension is not the store's
 }
 
 // New returns a Committer. pace is the flusher: it slows down commits while the document files are far behind
@@ -47,7 +47,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, 
 
 // Pace is the flusher's interface for writers: it slows them down and is woken by them.
 type Pace interface {
-	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the log is far ahead of the files
+	Pressure(ctx context.Context, bytes func() int64) error // slows down a writer while the log is far ahead of the files
 	// records that this process is alive, in a store opened without background goroutines
 	BeatInline()
 	RoundInline(ctx context.Context)
@@ -61,8 +61,8 @@ type work struct {
 	prepared []prepared
 	along    along
 	arenas   []*arena           // arenas for the prepared values, one for each goroutine
-	taken    []counts.Candidate // the candidates that are evicted to make room
-	turn     counts.Turn        // the turn to evict memories
+	taken    []counts.Candidate // the memories that may be evicted to make room
+	turn     counts.Turn        // held while this commit may evict memories
 	kept     int                // number of copies of replaced versions, which are the first entries of the batch
 	swaps    uint64             // value of State.Swaps before the batch is appended
 }

@@ -31,17 +31,17 @@ const (
 	inodeMost  = 256
 )
 
-// Space is the space that is left for a store, in bytes and in files.
+// Space is the free space on the disk of a store, in bytes and in files.
 type Space struct {
 	Free  int64 // bytes that may still be written
 	Total int64 // size of the volume, 0 if unknown
-	Low   int64 // if less is free the store warns
+	Low   int64 // the store warns if fewer bytes are free
 
 	Inodes    int64 // files that may still be created
 	AllInodes int64 // files that the volume may hold, 0 if unknown or not limited
 
-	Unfiled int64 // files that the changes in the log still need
-	Fits    int64 // memories of the mean size in the store that fit, see Fit
+	Unfiled int64 // files that are still to be made for changes in the log
+	Fits    int64 // number of memories, of the mean size in the store, for which there is space; see Fit
 }
 
 // Short reports whether the space is low.
@@ -59,12 +59,13 @@ func (s Space) lowInodes() int64 { return min(s.AllInodes/inodeShare, inodeMost)
 const (
 	block        = 4096
 	ofIndex      = 1200 // bytes for each memory
-	ofLogPercent = 60   // of the bytes of its file
-	usualMemory  = 1100 // bytes; the size where the store has no memory yet
+	ofLogPercent = 60   // bytes, as a share of the size of the memory's file
+	usualMemory  = 1100 // bytes of a memory, assumed if the store has none yet
 	mostMemory   = 64 << 20
 )
 
-// Fit sets Fits for a store that has memories of so many bytes, which may be damaged numbers of its index.
+// Fit sets Fits for a store that has the given number of memories and bytes, which may be wrong if its index is
+// damaged.
 func (s *Space) Fit(memories, bytes int64) {
 	mean := int64(usualMemory)
 	if memories > 0 {
@@ -89,7 +90,7 @@ func (s Space) Say(dir string) string {
 		if s.Unfiled > 0 {
 			still = ", and the log has changes for " + human.Count(int(s.Unfiled), "more file", "more files")
 		}
-		return fmt.Sprintf("%s left on the file system of %s, every file takes one (df -i shows them)%s: remove files, or "+
+		return fmt.Sprintf("%s left on the file system of %s, every file needs one (df -i shows them)%s: remove files, or "+
 			"delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir, still)
 	}
 	return fmt.Sprintf("%s left for %s, but the store needs %s: make room, or delete memories", human.Bytes(s.Free), dir,

@@ -11,7 +11,7 @@ import (
 // for each path.
 type Change struct {
 	Folder *Folder
-	Name   string // file name in the folder
+	Name   string // file name of the document in the folder
 
 	// Delete removes the document. Otherwise the new content is Bytes, or the result of Data, which is called when the
 	// change is made, so that the contents of a round need not all be in memory. The content may be empty only where
@@ -40,7 +40,7 @@ type Change struct {
 	// ID and the fields below go into the note that is written if an edit is set aside.
 	ID      string
 	Version uint64
-	Known   json.RawMessage // the index line of the file that is expected at the document's path
+	Known   json.RawMessage // index line of the file that the caller expects at the document's path
 }
 
 // Before describes the file that the caller expects at a document's path. The zero value means that it expects
@@ -61,8 +61,9 @@ func (b Before) matches(info vfs.Info) bool {
 // Edit is a file at a document's path that this store did not write: another program created it or saved into
 // it. The file is in quarantine/, durably, with a note.
 type Edit struct {
-	// Change is the index of the change during which the file was found; -1: it was found in tmp/. There
-	// another program saved into it after the store had replaced it, or it was left by a process that died.
+	// Change is the index of the change during which the file was found, or -1 if it was found in tmp/. In tmp/,
+	// either another program saved into the file after the store had replaced it, or a process that died left the
+	// file.
 	Change int
 	Folder string // name of the folder of documents, "" when unknown
 	Name   string // file name of the document, "" when unknown
@@ -70,19 +71,19 @@ type Edit struct {
 	Info   vfs.Info
 }
 
-// Blocked is a change that was not made because there is something other than a file at the path: a folder, a symbolic
-// link, a special file.
+// Blocked is a change that was not made because something other than a regular file is at the path: a folder, a
+// symbolic link, a special file.
 type Blocked struct {
 	Change int
 	Err    error
 }
 
-// Result is what a round of writing files has found. If Round returns an error, Result is valid for the part
-// that was done, and the repetition of the round may report an edit again, with the same Where.
+// Result is what a round of writing files has found. If Round returns an error, Result is valid for the part of the
+// round that was done. When the round is repeated, it may report the same edit again, with the same Where.
 type Result struct {
 	Edits   []Edit
 	Blocked []Blocked
-	// Missing has the indexes of the changes for which a file was expected and there was none: another program removed
-	// the file. Puts have restored it.
+	// Missing has the indexes of the changes whose expected file did not exist, because another program removed it.
+	// Puts have restored it.
 	Missing []int
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the open file at the path of the change c was written by the store, so that it is not
-// needed once it is replaced.
+// judge reports whether the store wrote the open file at the path of the change c. Such a file is not needed once
+// it is replaced.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
@@ -40,9 +40,9 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keeps reports whether the file at a path stays: because the store did not write it, or because it already
-// has the bytes of the change. In the latter case it is made durable, since the log releases its entries with
-// these bytes.
+// keeps reports whether the file at a path stays there, because the store did not write it, or because it already
+// has the bytes of the change. In the latter case keeps makes the file durable, since the log releases its entries
+// with these bytes.
 func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -104,9 +104,8 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	return []inode{inodeOf(k.info)}, nil
 }
 
-// inspect examines the file that was replaced and is now at path, and handles it: it becomes the next temp
-// file, or is removed, parked, or moved to quarantine. If it is not a regular file, plain is false, and
-// nothing was done.
+// inspect examines the file that was replaced and that is now at path. The file becomes the next temp file, or is
+// removed, parked, or moved to quarantine. If it is not a regular file, plain is false and nothing was done.
 func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
 	f, writable, err := openDisplaced(w.f.o.FS, path)
 	if err != nil {
@@ -166,14 +165,14 @@ func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err err
 	return f, true, err
 }
 
-// leased reports whether no other process has f open. It returns false if that cannot be determined.
+// leased reports whether no other process has the file f open. It returns false if that cannot be determined.
 func leased(f vfs.File) bool {
 	granted, err := f.Lease()
 	return err == nil && granted
 }
 
-// toQuarantine moves a replaced file that the store did not write to quarantine and reports it. If that fails,
-// the file is parked with an expected size of -1, which no file has, so that a later round moves it.
+// toQuarantine moves a replaced file that the store did not write to quarantine, and reports the edit. If the move
+// fails, it parks the file with the expected size -1, which no file has, so that a later round moves it.
 func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
 	k, err := w.f.quarantine.take(f, path, c.note(), granted)
 	if err != nil {
@@ -195,7 +194,7 @@ func (w *worker) postpone(c *Change, path string, err error) error {
 
 func (c *Change) note() Note {
 	n := Note{
-		Why: "the file is not the one that was written here and matches no known version: it was created or saved by " +
+		Why: "the file is neither the one that the store wrote nor any known version: it was created or saved by " +
 			"hand, or it is damaged",
 		From:    c.Folder.rel(c.Name),
 		ID:      c.ID,

@@ -17,10 +17,9 @@ const tempDepth = 3
 // does not mark them as surplus. path is relative to the store.
 type Surplus = func(path string, info vfs.Info, data func() ([]byte, error)) bool
 
-// EmptyTemp removes the files that processes left in tmp/, of all tokens, and returns the edits by other
-// programs that it found there. The caller holds flush.lock, and has opened a store that was not closed, or
-// found that the last holder died. Processes that have the store open tolerate that their files in tmp/ are
-// gone.
+// EmptyTemp removes the files that all processes, running or not, have in tmp/, and returns the edits by other
+// programs that it found there. The caller holds flush.lock, and has opened a store that was not closed, or found
+// that the last holder died. Processes that have the store open tolerate that their files in tmp/ are gone.
 //
 // surplus is called for each file that is not marked as surplus; nil: no file is surplus then. A file that is
 // neither marked nor surplus is moved to quarantine. A file that another process has open is parked. Replaced
@@ -76,11 +75,11 @@ func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 type emptying struct {
 	f       *Flusher
 	surplus Surplus
-	all     bool                   // set for a purge: the pools of live engines are emptied too
-	of      func(name string) bool // reports whether a name in tmp/ is to be emptied; nil: all names
+	all     bool                   // true for a purge: also empty the pools of running flushers
+	of      func(name string) bool // reports whether a name in tmp/ is to be emptied; nil: all names are
 	edits   []Edit
 	fails   []error
-	placed  bool // the displacement of the files is durable; see settled
+	placed  bool // all removals of files from documents' paths are durable; see settled
 }
 
 func (e *emptying) fail(doing, path string, err error) {
@@ -155,8 +154,8 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that replaced files have left the paths of their documents, and reports whether
-// that succeeded. Otherwise a loss of power could restore an inode that was overwritten to its path.
+// settled makes it durable that replaced files have left the paths of their documents, and reports whether that
+// succeeded. Without this, a power loss could restore a file that was overwritten since to its former path.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true
@@ -178,8 +177,8 @@ func (e *emptying) settled() bool {
 	return true
 }
 
-// file handles one file in tmp/. If the caller has to overwrite and remove the file, it returns it, otherwise
-// nil.
+// file examines one file in tmp/. If the caller has to overwrite and remove the file, it returns the file,
+// otherwise nil.
 func (e *emptying) file(path string, depth int) (doomed *temp) {
 	f, writable, err := openDisplaced(e.f.o.FS, path)
 	if errors.Is(err, fs.ErrPermission) && !isDoomed(path) {

@@ -25,24 +25,26 @@ type Options struct {
 	Clock func() time.Time
 	// number of goroutines of a round; 0 and 1: the round runs in the caller's goroutine, in order
 	Workers int
-	// maximum number of files of a round that syncs each file; 0 means 64, negative: all rounds do
+	// Maximum number of files in a round in which each file is synced by itself. 0 means 64; a negative number: in
+	// every round.
 	Direct int
 	Pool   int   // maximum number of displaced files that a worker keeps between rounds; 0 means 64
-	Limit  int64 // bytes of the largest file that is read to decide whether it is ours; 0 means 64 MiB
+	Limit  int64 // maximum size in bytes of a file that is read to decide whether the store wrote it; 0 means 64 MiB
 
 	// TempFiles is the number of files that a worker creates in one folder before it continues in another; 0 means
 	// 65,536.
 	TempFiles int
-	// Keeps reports whether a purge is running in any process: then no replaced file is reused or removed,
-	// since the purge overwrites it. nil: never.
+	// Keeps reports whether a purge is running in any process. While one is, no replaced file is reused or removed,
+	// since the purge overwrites it. nil means that there are no purges.
 	Keeps func() bool
-	// Leaves reports whether a name in tmp/ must be left alone now because a purge works there. nil: never.
+	// Leaves reports whether a name in tmp/ must not be touched now, because a purge works there. nil means that there
+	// are no such names.
 	Leaves func(name string) bool
-	// Places returns the folders of documents. Replaced files that come from these are overwritten only when
-	// their removal from there is durable.
+	// Places returns the folders of documents. A replaced file from one of them is overwritten only once its removal
+	// from that folder is durable.
 	Places func() []*Folder
-	// InPlace reports whether a file in tmp/ that was never examined is also at a document's path, under a
-	// name that survived a loss of power. nil: never.
+	// InPlace reports whether a file in tmp/ that was never examined is also the file at a document's path, because a
+	// power loss kept both names. nil means that no file is.
 	InPlace func(info vfs.Info, data func() ([]byte, error)) bool
 }
 
@@ -84,10 +86,10 @@ type Flusher struct {
 	quarantine *Quarantine
 	workers    []*worker
 	parked     parkedList
-	ready      bool // the folders in tmp/ exist
+	ready      bool // the folders of this process in tmp/ exist
 	last       bool // set by Last
-	fresh      bool // no inode may be reused in this round
-	distrust   bool // a round failed: each file of the next one is synced separately
+	fresh      bool // this round must not reuse replaced files
+	distrust   bool // a round failed: the next one syncs each file by itself
 
 	spares func(c *Change) bool // set by Spare
 }
@@ -107,14 +109,14 @@ func NewFlusher(o Options) (*Flusher, error) {
 	return f, nil
 }
 
-// Distrust keeps the next round from reusing any inode of a replaced file. Call it before the first round
-// after opening a store that was not closed: the files at the documents' paths may not be those that were
-// written last. A failed round has the same effect.
+// Distrust keeps the next round from reusing replaced files. Call it before the first round after opening a store
+// that was not closed: the files at the documents' paths may not be those that were written last. A failed round
+// has the same effect.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat prepares the next round to repeat part of a failed one: the round then uses new inodes and syncs each
-// file separately. The round after a failed one does so by itself; call Repeat before each round if the
-// repetition takes several.
+// Repeat prepares the next round to repeat part of a failed one: that round uses new files and syncs each of them
+// by itself. The round after a failed one does so anyway; call Repeat before each round if the repetition takes
+// several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
 // Last tells the Flusher whether the following rounds are the last ones before Close. Then files that they

@@ -28,10 +28,10 @@ type Folder struct {
 	o    FolderOptions
 
 	recording sync.Mutex  // held while RestoringFile is written
-	vanished  atomic.Bool // see Vanished
+	vanished  atomic.Bool // a folder was missing and was created again; see Vanished
 
 	reading sync.Mutex
-	kept    []string // the result of Kept for the file with keptBy
+	kept    []string // result of FolderOptions.Kept while its file was keptBy
 	keptBy  vfs.Info
 }
 
@@ -41,10 +41,12 @@ type FolderOptions struct {
 	Tree bool
 	// Empty means that an empty file is a valid document; otherwise it is damage.
 	Empty bool
-	// Most is how many bytes a document has at most; a larger file is not read. 0: as the reader says.
+	// Most is the maximum number of bytes of a document; a larger file is not read. 0: the limit that the reader
+	// passes.
 	Most int64
-	// Kept returns the paths of folders in a tree that have to exist: they stay when the last document in them is
-	// removed, and before one that is missing is created again, that is recorded (Folder.Restore). nil: there are none.
+	// Kept returns the paths of those folders in a tree that must exist. They stay when the last document in them is
+	// removed. If one is missing, that is recorded before the folder is created again (Folder.Restore). nil: there are
+	// none.
 	Kept func(fsys vfs.FS, root string) ([]string, error)
 	// KeptBy is the path, in the store, of the file that Kept reads: as long as that is unchanged, Kept is not called
 	// again.
@@ -84,7 +86,7 @@ func (f *Folder) Path(name string) string {
 // rel returns the path of a document relative to the store.
 func (f *Folder) rel(name string) string { return f.name + "/" + name }
 
-// Stat describes the file at a document's path, or whatever else is there, without opening or following it.
+// Stat describes the file, or anything else, that is at a document's path, without opening or following it.
 func (f *Folder) Stat(name string) (vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return vfs.Info{}, err

@@ -16,7 +16,7 @@ import (
 // The names of the folders in a store that this package owns.
 const (
 	tempFolder       = "tmp"
-	parkedFolder     = "parked" // within tmp/
+	parkedFolder     = "parked" // subfolder of tmp/
 	quarantineFolder = QuarantineFolder
 )
 
@@ -110,7 +110,7 @@ func kindOf(m fs.FileMode) string {
 	return "a special file"
 }
 
-// checkName returns nil if name is a single plain element of a path, and an error otherwise.
+// checkName returns nil if name is a single plain path element, and an error otherwise.
 func checkName(name string) error { return checkElement(name, "/\\\x00") }
 
 // checkElement returns nil if name is a single element of a path without any of the refused characters, and an error

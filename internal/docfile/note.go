@@ -7,20 +7,22 @@ import (
 
 // Note explains why a file is in quarantine. It is written beside the file as JSON.
 type Note struct {
-	Why     string    `json:"why"`
-	When    time.Time `json:"when"`
-	From    string    `json:"from"` // former path of the file in the store
-	ID      string    `json:"id,omitempty"`
-	Version uint64    `json:"version,omitempty"` // newest known version of the document when the file was set aside
+	Why  string    `json:"why"`
+	When time.Time `json:"when"`
+	From string    `json:"from"` // former path of the file in the store
+	ID   string    `json:"id,omitempty"`
+	// newest version of the document that was known when the file was set aside
+	Version uint64 `json:"version,omitempty"`
 
 	// Size and the fields below describe the file that was set aside; Quarantine fills them in.
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
-	Hash  string    `json:"content_hash,omitempty"` // absent if the file was not read, or could not be read
+	// hash of the file's bytes; absent if the file was not read, or could not be read
+	Hash string `json:"content_hash,omitempty"`
 	// NotHashed is the reason why the file was not read: for example, it is larger than HashMost.
 	NotHashed string `json:"not_hashed,omitempty"`
 
-	Expected *Expected       `json:"expected,omitempty"` // the file that was expected at the path
+	Expected *Expected       `json:"expected,omitempty"` // description of the file that was expected at the path
 	Known    json.RawMessage `json:"known,omitempty"`    // the document's line in the index: session, times, score, hash
 }
 

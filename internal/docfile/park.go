@@ -14,13 +14,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// parkedFor is how long a parked file waits before it is removed, where leases are not supported.
+// parkedFor is how long a parked file is kept before it is removed, where leases are not supported.
 const parkedFor = time.Minute
 
-// believed is what was known of a replaced file when it was parked. It is part of the parked file's name.
+// believed describes a replaced file as it was known when it was parked. It is part of the parked file's name.
 type believed struct {
 	folder, name string
-	size         int64 // -1: the file is not ours, whatever its size
+	size         int64 // expected size; -1: the store did not write the file, whatever its size
 	mtime        time.Time
 }
 
@@ -54,7 +54,7 @@ type parkedList struct {
 	loaded bool
 	seq    uint64
 	dirty  bool   // the folder has entries that are not durable
-	moved  []Edit // things that were at the path of the folder and were moved away, until they are reported
+	moved  []Edit // entries that were at the path of the parking folder and were moved away, until they are reported
 }
 
 func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	noteMost = 64 << 20 // maximum number of bytes of a note: it may have a line of the index
+	noteMost = 64 << 20 // maximum size of a note in bytes: it may contain a line of the index
 
 	// Parts of the names of the undo files in quarantine/ of stores that an older version repaired. No program
 	// reads these files anymore.
@@ -30,17 +30,17 @@ func IsUndo(name string) bool {
 	return strings.HasPrefix(name, undoHead) && strings.HasSuffix(name, undoTail)
 }
 
-// Piece is one thing in quarantine/: a file, a folder or a link, with its note.
+// Piece is one entry of quarantine/: a file, a folder or a link, with its note.
 type Piece struct {
 	Name string
 	Info vfs.Info
 	Note *Note // the note about the piece; nil: there is none, or it cannot be read
 	Err  error // the reason why the note cannot be read
-	Lone bool  // the piece is a note whose subject is gone
+	Lone bool  // the piece is a note whose file no longer exists
 }
 
-// Pieces returns what is in quarantine, the oldest first, without interrupted writes and without files that
-// a purge overwrites next. Pieces that are removed meanwhile are omitted.
+// Pieces returns the entries of quarantine/, the oldest first, without interrupted writes and without files that a
+// purge will overwrite next. Pieces that are removed meanwhile are omitted.
 func (q *Quarantine) Pieces() ([]Piece, error) {
 	names, err := q.names()
 	if err != nil {
@@ -66,7 +66,8 @@ func (q *Quarantine) Pieces() ([]Piece, error) {
 	return list, nil
 }
 
-// Count returns how many things are in quarantine, and how many of these have a note. Undo files are not counted.
+// Count returns the number of entries in quarantine/, and how many of these have a note. Undo files are not
+// counted.
 func (q *Quarantine) Count() (n, noted int, err error) {
 	names, err := q.names()
 	for _, name := range names {
@@ -104,7 +105,7 @@ func (q *Quarantine) names() ([]string, error) {
 	return names, nil
 }
 
-// Piece returns one thing in quarantine by its name. If nothing has that name, the error is fs.ErrNotExist.
+// Piece returns the entry of quarantine/ with a name. If there is none, the error is fs.ErrNotExist.
 func (q *Quarantine) Piece(name string) (Piece, error) {
 	p := Piece{Name: name}
 	if err := checkPiece(name); err != nil {
@@ -229,7 +230,8 @@ func (q *Quarantine) removeAll(path string) error {
 	return q.l.FS.Remove(path)
 }
 
-// When returns the time at which a piece was set aside: the time in its note, or else of its last change.
+// When returns the time at which a piece was set aside: the time in its note, or, without a note, its modification
+// time.
 func (p *Piece) When() time.Time {
 	if p.Note != nil && !p.Note.When.IsZero() {
 		return p.Note.When

@@ -23,9 +23,9 @@ import (
 const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
-	unreadable = "unreadable" // begins the name of a file that is not hashed, instead of its hash
-	// copies is the maximum number of files with equal bytes in quarantine; there can be several because other
-	// processes had them open.
+	unreadable = "unreadable" // prefix of the name of a file that is not hashed, in place of its hash
+	// copies is the maximum number of files with the same bytes in quarantine. There can be several because other
+	// processes had the files open.
 	copies = 100
 )
 
@@ -41,7 +41,8 @@ type Quarantine struct {
 	listed  map[string][]string
 }
 
-// list starts or stops remembering the names in the quarantine folder, and forgets what was remembered.
+// list starts or stops remembering the names in the quarantine folder. It also forgets the names that were
+// remembered.
 func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,7 +172,7 @@ func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err 
 type keptState int
 
 const (
-	keptNot    keptState = iota // hard links are not supported: the file is to be renamed to where
+	keptNot    keptState = iota // hard links are not supported: the caller renames the file to where
 	keptLinked                  // the file has a second name in quarantine
 	keptEqual                   // a file with the same bytes is already in quarantine
 )
@@ -264,8 +265,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks in quarantine for the file that k describes, under any name. With equalWillDo, a file with the
-// same bytes is enough: the same file may be set aside from its path at one time and from tmp/ at another.
+// find looks in quarantine for the file that k describes, under any name. With equalWillDo, another file with the
+// same bytes is accepted: the same file may be set aside from its path at one time and from tmp/ at another.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
@@ -375,8 +376,8 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// note writes the note for the file at target in quarantine, unless it has one already: the first note knew
-// most.
+// note writes the note for the file at target in quarantine, unless there is one already: the first note was
+// written when most was known.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
 	if _, err := q.l.FS.Stat(name); err == nil {

@@ -21,18 +21,18 @@ const RestoringFile = "wal/restoring"
 
 const (
 	mostRestoring = 1 << 20  // maximum number of bytes of RestoringFile
-	longRestoring = 64 << 10 // number of bytes from which on RestoringFile is rewritten
+	longRestoring = 64 << 10 // size in bytes from which on RestoringFile is rewritten
 )
 
-// restoringLine is a line of RestoringFile.
+// restoringLine is one line of RestoringFile.
 type restoringLine struct {
-	Folder string `json:"folder"`         // relative to the store, with slashes; or the path of one document
-	Done   bool   `json:"done,omitempty"` // all of its files are back
+	Folder string `json:"folder"`         // path of a folder or of one document, relative to the store, with slashes
+	Done   bool   `json:"done,omitempty"` // all files of the folder are restored
 }
 
-// Restoring returns the paths of the folders in f whose files are being restored after the folder vanished, and those
-// of single documents of such folders; "" is f itself. A file that is missing in such a folder is not restored yet,
-// rather than deleted.
+// Restoring returns the paths of the folders in f that vanished and whose files are still being restored, and the
+// paths of single documents of such folders; "" is f itself. A file that is missing in such a folder is not
+// restored yet: it was not deleted.
 func (f *Folder) Restoring() (names []string, err error) {
 	list, _, err := f.l.restoring()
 	for _, folder := range list {
@@ -150,7 +150,7 @@ func (l Layout) Restores() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Vanished reports whether a folder that has to exist was missing, and was created again, since the previous call.
+// Vanished reports whether, since the previous call, a folder that has to exist was missing and was created again.
 func (f *Folder) Vanished() bool { return f.vanished.Swap(false) }
 
 // relFolder returns the path of a folder in f relative to the store; name is "" for f itself.

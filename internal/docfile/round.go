@@ -21,8 +21,8 @@ type Source interface {
 	Len() int
 	// Folders returns every folder that a change may be in.
 	Folders() []*Folder
-	// Change stores the i-th change in c for a worker (0 … Workers-1). A worker calls it with increasing i;
-	// what c refers to is valid until the worker's next call. It returns false if there is nothing to do. With
+	// Change stores the i-th change in c, for a worker (0 … Workers-1). A worker calls it with increasing i. The data
+	// that c refers to is valid until the worker's next call. Change returns false if the change is not needed. With
 	// several workers it is called by several goroutines.
 	Change(worker, i int, c *Change) (bool, error)
 }
@@ -152,7 +152,7 @@ type round struct {
 
 	mu    sync.Mutex
 	res   Result
-	inner map[string]bool // paths of the folders in trees that have the documents of changes
+	inner map[string]bool // paths of the folders, in trees, that contain the documents of the changes
 }
 
 func (p *Placed) run() (err error) {
@@ -181,8 +181,8 @@ func (p *Placed) run() (err error) {
 	return r.f.parked.sync()
 }
 
-// check returns an error if a folder in which the round has changed documents is not in order; it checks each
-// folder once.
+// check returns an error if a folder in which the round has changed documents is missing or is not a folder. It
+// checks each folder once.
 func (p *Placed) check() error {
 	if p.r.n == 0 {
 		return nil
@@ -232,7 +232,7 @@ func (r *round) work() error {
 	return errors.Join(fails...)
 }
 
-// share is the number of changes that a worker takes at once: adjacent ones, which the Source reads together.
+// share is the number of adjacent changes that a worker takes at once; the Source reads them together.
 const share = 32
 
 // workOne makes changes, as the worker of this number, until none is left or one fails.

@@ -23,14 +23,14 @@ type temp struct {
 	size int64
 }
 
-// newName returns a name in the worker's folder that no known file has.
+// newName returns a name that no known file in the worker's folder has.
 func (w *worker) newName() string {
 	w.seq++
 	return w.dir + strconv.FormatUint(w.seq, 10)
 }
 
-// take returns a temp file to write to: the one just replaced at a document's path, one kept for reuse, or a
-// new one. During a purge the files kept for reuse are not used.
+// take returns a temp file to write to: the file that was just replaced at a document's path, a file kept for
+// reuse, or a new one. During a purge it does not use the files kept for reuse.
 func (w *worker) take() (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
@@ -77,7 +77,7 @@ func (w *worker) reopen(path string) (*temp, error) {
 	return nil, file.Close()
 }
 
-// leadsTo reports whether path still is the name of the file that info describes.
+// leadsTo reports whether path is still a name of the file that info describes.
 func (w *worker) leadsTo(path string, info vfs.Info) bool {
 	at, err := w.f.o.FS.Stat(path)
 	return err == nil && inodeOf(at) == inodeOf(info)
@@ -229,7 +229,7 @@ func (w *worker) pool() []string {
 	return list
 }
 
-// empty removes the files kept for reuse; during a purge, it leaves them to the purge.
+// empty removes the files kept for reuse, except during a purge, which overwrites them itself.
 func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {

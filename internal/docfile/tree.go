@@ -21,8 +21,8 @@ import (
 const (
 	MostDepth   = vfs.Deepest - 4 // maximum number of elements of a path
 	MostElement = 255             // maximum number of bytes of an element
-	// maximum number of bytes of a path: of the 1,024 of a path as users see it, including characters that are escaped
-	// in file names
+	// maximum number of bytes of a path on disk: 1,024 for a path as users see it, plus the escapes of characters that
+	// file names cannot have
 	MostPath = 1280
 )
 
@@ -150,7 +150,7 @@ type blockedError struct {
 }
 
 func (e *blockedError) Error() string {
-	return e.rel + " is " + kindOf(e.mode) + " at the path of a folder; it is neither followed nor replaced, move it away"
+	return e.rel + " is " + kindOf(e.mode) + " at the path of a folder; Varve never replaces it: move it away"
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 
@@ -279,8 +279,9 @@ func (f *Folder) Rename(from, to string) error {
 	return nil
 }
 
-// InTheWay returns the path of something that makes it impossible to create a document: at its own path, or, other than
-// a folder, at the path of a folder that contains it. It returns "" if there is no such thing.
+// InTheWay returns the path of a file or folder that makes it impossible to create a document: anything at the
+// document's own path, or anything except a folder at the path of a folder that contains it. It returns "" if there
+// is none.
 func (f *Folder) InTheWay(name string) string {
 	if !f.o.Tree {
 		return name
@@ -358,7 +359,7 @@ func (f *Folder) entries(prefix string) ([]vfs.Entry, error) {
 	return list, nil
 }
 
-// parkedMost is the number of bytes up to which the name of a parked file has the name of the document unshortened.
+// parkedMost is the maximum number of bytes of a document's name that a parked file's name contains unshortened.
 const parkedMost = 120
 
 var parkedEscapes = strings.NewReplacer("%", "%25", "/", "%2F", "@", "%40")
@@ -373,7 +374,7 @@ func ParkedName(name string) string {
 	return "%~" + hex.EncodeToString(sum[:8]) + "-" + human.Tail(name, parkedMost/2)
 }
 
-// unparked returns the name of the document from the name of a parked file, as far as it is complete there.
+// unparked returns the document's name that the name of a parked file contains, possibly cut off.
 func unparked(name string) string {
 	return strings.NewReplacer("%25", "%", "%2F", "/", "%40", "@").Replace(name)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// DoomedSuffix is the end of the name of a file in tmp/ that is being overwritten. Without it, if the overwriting is
-// interrupted, half of a document would look like a user's work. The mtime may be lost in a power failure, but the name
-// is durable before the first byte is overwritten.
+// DoomedSuffix is the end of the name of a file in tmp/ that is being overwritten. Without it, a half-overwritten
+// document would look like a user's work if the overwriting is interrupted. The mtime may be lost in a power
+// failure, but the name is durable before the first byte is overwritten.
 const DoomedSuffix = ".doomed"
 
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }

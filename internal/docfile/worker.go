@@ -10,24 +10,25 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// placeTries is how often a worker tries to replace a document's file that another program keeps changing.
+// placeTries is the maximum number of attempts of a worker to replace a document's file while another program keeps
+// changing the file.
 const placeTries = 16
 
 // worker makes changes one after another, in its own temp folder, since file systems serialize operations
 // in one folder.
 type worker struct {
 	f       *Flusher
-	r       *round // the round in progress
+	r       *round // the round that is running
 	number  string
 	name    string   // name of its folder in tmp/
 	dir     string   // path of the folder, with a trailing separator
-	past    []string // names of earlier folders that exist, or may exist
-	folders int      // number of folders that it had besides the first
+	past    []string // names of earlier folders of this worker that may still exist
+	folders int      // number of folders that the worker has used, besides the first
 	seq     uint64
-	made    int      // number of files that were created in the folder
-	cur     *temp    // the file that was displaced last, still open and leased
+	made    int      // number of files that the worker has created in the folder
+	cur     *temp    // the file that was replaced last, still open and leased
 	spare   []string // the pool: names of displaced files that are closed and marked as surplus
-	// names of files that the last round replaced and that are to be overwritten: marked, and renamed for that
+	// names of files that the last round replaced and that must be overwritten: they are renamed and marked for that
 	doomed     []string
 	like       vfs.Info // the Info of a newly created file; Ino 0: not known yet
 	noExchange bool
@@ -80,8 +81,8 @@ func (w *worker) put(i int, c *Change) error {
 	return err
 }
 
-// place puts the temp file t at the path of the change c. When placed is true, t's name now belongs to the
-// file that was replaced, and that was handled unless err is set.
+// place puts the temp file t at the path of the change c. If placed is true, t has become the document's file, and
+// t's former name belongs to the file that was replaced. That file has been handled unless err is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
@@ -273,12 +274,12 @@ const (
 	emptyPlace standing = iota
 	filePlace
 	blockedPlace
-	keptPlace // a file that stays at its path, see Change.Keep
+	keptPlace // a file that stays at its path: see Change.Keep
 )
 
-// before examines a document's path ahead of the exchange. A file that the store did not write and that is
-// seen now gets its second name, in quarantine, while it still has its first, so that even half an exchange,
-// kept by a power loss, cannot lose it.
+// before examines a document's path before the exchange. If the store did not write the file there, before gives it
+// a second name in quarantine while it still has its first. So the file is not lost even if a power loss keeps only
+// half of the exchange.
 func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)

@@ -13,12 +13,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before is a function that returns, for each of some places in sessions, the id of the memory before it in
-// the same session, or "" if there is none. Memories in except are skipped.
+// Before is a function that finds preceding memories. For each of the given places in sessions, it returns the id
+// of the memory before that place in the same session, or "" if there is none. It skips the memories in except.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
-// said is the text that is embedded for a memory. own is the part of text that comes from the memory itself,
-// and not from the memory before it; as long as own is unchanged, a vector belongs to the memory.
+// said has the text that is embedded for a memory. own is the part of the text that comes from the memory itself,
+// and not from the memory before it in the session. As long as own is unchanged, the memory's vector stays valid.
 type said struct{ own, text string }
 
 // texts returns the text to embed for each of the memories. A text can include the content of the memory
@@ -75,7 +75,7 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	return before, err
 }
 
-// together finds, for each memory that ops write, the memory before it in its session among those that ops
+// together finds, for each memory that ops write, the preceding memory of its session among the memories that ops
 // write. replaced has the ids that ops write.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
@@ -101,8 +101,8 @@ func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memsto
 	return near, replaced
 }
 
-// happened returns the timestamp of a memory in microseconds since 1970, or now if it gets its timestamp when it is
-// written.
+// happened returns the timestamp of a memory in microseconds since 1970, or now for a memory that will get its
+// timestamp when it is written.
 func happened(m *memstore.Memory, now time.Time) int64 {
 	if m.Timestamp.IsZero() {
 		return now.UnixMicro()
@@ -110,8 +110,8 @@ func happened(m *memstore.Memory, now time.Time) int64 {
 	return m.Timestamp.UnixMicro()
 }
 
-// order compares two memories by their order in a session. Ids are not compared if one is still unknown because it is
-// assigned on writing.
+// order compares the places of two memories in a session. It does not compare ids if one of them is unknown because
+// it is assigned when the memory is written.
 func order(a, b *memstore.Memory, now time.Time) int {
 	c := cmp.Compare(happened(a, now), happened(b, now))
 	if c == 0 && a.ID != "" && b.ID != "" {

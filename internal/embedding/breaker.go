@@ -18,17 +18,17 @@ const (
 	breakerLast     = 5 * time.Minute
 )
 
-// waiter says which kind of caller waits for a call of the embedder.
+// waiter is the kind of caller that waits for a call of the embedder.
 type waiter int
 
 const (
-	forWrite waiter = iota // a write or a query: its failures count
+	forWrite waiter = iota // a write or a query: its failures count toward the breaker
 	forQueue               // the background queue: it has its own back-off while the breaker is closed
-	forUser                // Reembed or Pending, started by a user: never refused
+	forUser                // Reembed or Pending, which a user started: never refused
 )
 
-// standing records the last failures of an embedder, and until when it is not called. Processes share it
-// (kept.go).
+// standing is the record of an embedder's last failures, and of the time until which it is not called. Processes
+// share it (kept.go).
 type standing struct {
 	Failures int           `json:"failures"` // number of failures in a row
 	Since    time.Time     `json:"since"`    // time of the first of them
@@ -63,8 +63,8 @@ type Breaker struct {
 
 	mu      sync.Mutex
 	s       standing
-	err     error // the last failure
-	read    bool  // s has been compared with the shared file
+	err     error // the record of the last failures
+	read    bool  // s has been compared with the shared file already
 	works   bool  // the last call of this process succeeded
 	probing bool  // a probe is in progress
 }
@@ -75,7 +75,7 @@ type call struct {
 	probe bool
 }
 
-// change is how the result of a call has changed whether the embedder counts as down.
+// change describes whether the result of a call makes the embedder count as down, or as working again.
 type change int
 
 const (
@@ -84,8 +84,7 @@ const (
 	cameUp
 )
 
-// enter asks for leave to call the embedder. It returns an *errs.EmbedderError if the embedder is not to be
-// called now.
+// enter begins a call of the embedder. It returns an *errs.EmbedderError if the embedder must not be called now.
 func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,8 +126,8 @@ func (b *Breaker) refusal() error {
 	return &errs.EmbedderError{Since: b.s.Since, Failures: b.s.Failures, Next: b.s.next(), Err: b.err}
 }
 
-// leave records the result of a call: the embedder's error, or nil. ended means that the caller stopped waiting, so
-// there is no result. It returns how the state of the breaker has changed.
+// leave ends a call of the embedder and records its result err. ended means that the caller stopped waiting, so
+// there is no result. leave returns how the state of the breaker has changed.
 func (b *Breaker) leave(c call, err error, ended bool) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,7 +181,8 @@ func (b *Breaker) save() {
 	}
 }
 
-// rest returns how long the background should wait before it calls an embedder that is down; 0 if it is not down.
+// rest returns how long background work must wait before it calls an embedder that is down; 0 if the embedder is
+// not down.
 func (b *Breaker) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -236,8 +236,8 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered reports whether err is a refusal by an embedder that has answered, so that calling it again causes no long
-// wait. Errors of package vector/embed implement this.
+// answered reports whether err is a refusal by an embedder that has answered, so that the next call will not have
+// to wait long. Errors of package vector/embed say so by themselves.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

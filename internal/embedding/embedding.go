@@ -32,24 +32,24 @@ type Embedding struct {
 	commits  *commit.Committer
 	config   Config
 	breaker  Breaker
-	precedes Before // finds the memory before another in its session; nil: unavailable
+	precedes Before // finds the preceding memory in a session; nil: unavailable
 	sections Sections
 
 	open  context.Context // ends when the store closes
 	Close context.CancelFunc
-	kick  chan struct{} // wakes the background goroutine: there is work, or a reason to try at once
+	kick  chan struct{} // wakes the background goroutine, because there is work or a reason to try again at once
 
 	mu        sync.Mutex
-	Dimension int // dimension of the first vectors that the embedder returned; 0: none so far
+	Dimension int // dimension of the first vectors that the embedder returned; 0: unknown
 	err       error
-	up        bool            // the embedder was down and works again, which is not reported yet
+	up        bool            // the embedder works again after it was down, and this is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
-	queued    map[string]bool // the ids in queue
-	Scan      bool            // the index may have more memories without a vector, after the id After
+	queued    map[string]bool // the set of ids in queue
+	Scan      bool            // the index may have more memories without a vector, with ids after the field after
 	After     string
-	unseen    int64 // approximate number of these memories
-	Again     bool  // a memory found no room in the queue, and may be before After
-	held      bool  // this process computes the vectors of another model, and embeds nothing that is put
+	unseen    int64 // approximate number of memories without a vector that are not in queue
+	Again     bool  // the queue was full when a memory was added, whose id may be before the field after
+	held      bool  // this process is computing the vectors of another model, and requests none for memories that are put
 }
 
 // Config has the options of New, which tests may change.
@@ -57,7 +57,7 @@ type Config struct {
 	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: there is none
 	Batch int                                                            // maximum number of texts in one call
 	Model string                                                         // name of the model of its vectors
-	// Fit means that the embedder's vectors are cut or padded if they have another dimension than the store's.
+	// Fit cuts or pads the embedder's vectors if they have another dimension than the store's.
 	Fit     bool
 	Timeout time.Duration // maximum duration of a call that a write or a query waits for
 	Service string        // name of the service; "": failures are not shared with other processes of the user
@@ -143,7 +143,7 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 // laterLimit is the timeout of a call that no write and no query waits for.
 const laterLimit = 10 * time.Minute
 
-// ask calls the embedder for the vectors of texts, if the breaker allows the call.
+// ask calls the embedder to get the vectors of texts, if the breaker allows the call.
 func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]float32, error) {
 	limit := em.config.Timeout
 	c, err := em.breaker.enter(by, limit)
@@ -170,8 +170,8 @@ func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]fl
 	return list, err
 }
 
-// Query returns the vectors of texts to search by, after it has put each into the template for queries. It
-// stores nothing.
+// Query returns the vectors of query texts. It first inserts each text into the template for queries. It stores
+// nothing.
 func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, error) {
 	if em.config.Call == nil {
 		return nil, errNone
@@ -291,11 +291,11 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		}
 		for j, x := range v {
 			if x != x || math.IsInf(float64(x), 0) {
-				return fmt.Errorf("the embedder returned %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
+				return fmt.Errorf("the embedder returned %v as number %d of the vector for text %d of %d", x, j, i+1, texts)
 			}
 		}
 		if !em.vectors.Meaningful(v) {
-			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which is similar to nothing", i+1,
+			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which cannot be compared", i+1,
 				texts)
 		}
 	}

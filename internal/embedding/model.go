@@ -60,16 +60,15 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	return nil
 }
 
-// maker says how vectors are made: by which model, under the name that the store has for it, and with which
-// template.
+// maker describes how vectors are made: the model, the name that the store has for it, and the template.
 type maker struct {
 	name     string
 	template *template.Template
 	unsure   bool // the existing vectors, which may name the model, could not be read
 }
 
-// now returns the maker of the vectors that are stored at present. If the store has not named a model yet, it
-// decides now; session means that one of the first vectors is for a memory in a session.
+// now returns the maker of the vectors that the store has at present. If the store has not named a model yet, now
+// records the name; session means that one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
 	if model.Name != "" || em.config.Model == "" || model.Next != "" {
@@ -94,7 +93,8 @@ func (em *Embedding) now(session bool) *maker {
 	return &maker{name: name, template: template.Of(name)}
 }
 
-// first returns the template for a store's first vectors. session means that one of them is for a memory in a session.
+// first returns the template of a store's first vectors. session means that one of them is for a memory in a
+// session.
 func first(c *settings.VectorConfig, session bool) *template.Template {
 	t, err := c.Embedded()
 	if err != nil || t == nil {
@@ -115,7 +115,7 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 		return nil, err
 	case em.config.Model == "" && t != nil && t.String() != template.Content:
 		return nil, &errs.FieldError{Field: "EmbedModel",
-			Err: fmt.Errorf("%w: vectors.template is %s, and a store keeps a template with the name of the model: set a name",
+			Err: fmt.Errorf("%w: vectors.template is %s, but the model has no name to record it with: set a name",
 				errs.ErrInvalid, human.Quote(c.Template))}
 	case em.config.Model == "":
 		return &maker{template: template.Of("")}, nil

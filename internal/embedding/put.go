@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// embedded maps texts to their vectors. It is kept as long as an operation may need them again.
+// embedded maps texts to their vectors. It is kept as long as the operation may need them again.
 type embedded map[string][]float32
 
 // Commit commits operations after requesting the vectors that their memories lack. Memories whose vectors are not

@@ -14,7 +14,7 @@ import (
 
 // Options are the options of Reembed.
 type Options struct {
-	Restart  bool // discard what an earlier run with this model computed
+	Restart  bool // discard what an earlier run with this model has computed
 	Progress func(*Report)
 }
 
@@ -26,7 +26,7 @@ type Report struct {
 	Written  int64     // memories that got a new embedding
 	Changed  int64     // embeddings computed again because the content changed
 	Refused  int64     // memories whose content the embedder refuses
-	Refusals []Refusal // the first of these refusals
+	Refusals []Refusal // the first of the memories in Refused
 }
 
 var errNone = &errs.FieldError{Field: "Embed",

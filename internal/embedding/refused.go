@@ -55,7 +55,8 @@ func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
-// by returns the maker of vectors that are stored at once, or nil for vectors of the next model.
+// by returns the maker of the vectors if they are stored at once. It returns nil if they are vectors of the next
+// model, which are not stored yet.
 func (r *reembed) by(next bool) *maker {
 	if next {
 		return nil
@@ -63,7 +64,7 @@ func (r *reembed) by(next bool) *maker {
 	return r.maker
 }
 
-// passes reports whether an error of a call with several texts may be caused by one of them.
+// passes reports whether an error of a call with several texts may be caused by a single one of them.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
@@ -160,7 +161,7 @@ func (r *reembed) askAgain(ctx context.Context) error {
 	})
 }
 
-// none returns an error if memories have content and the embedder has refused that of all.
+// none returns an error if there are memories with content and the embedder has refused the content of all of them.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
 		return fmt.Errorf("the embedder refused all %d contents, first that of memory %s: %w", len(r.refused),

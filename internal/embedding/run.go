@@ -27,8 +27,8 @@ type reembed struct {
 	report Report
 
 	refused map[string]refused // memories whose content the embedder refuses
-	taken   string             // a text that the embedder has accepted
-	// dimension of the embedder's vectors, if no content has determined it; 0: not requested yet
+	taken   string             // a text that the embedder has accepted in this run
+	// dimension of the embedder's vectors, requested if no content has determined it; 0: not requested yet
 	makes int
 }
 
@@ -102,8 +102,8 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	return r.change(ctx)
 }
 
-// hold makes this process stop embedding memories that are put, while its embedder's model is not the store's;
-// with false it embeds them again.
+// hold makes this process stop embedding memories that are put, while its embedder's model is not the store's.
+// hold(false) ends this.
 func (r *reembed) hold(held bool) {
 	e := r.em
 	e.mu.Lock()
@@ -184,13 +184,13 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	return nil
 }
 
-// contented has the text of a memory with content, and the version that has it.
+// contented is the text of a memory with content, and the version of that memory.
 type contented struct {
 	said
 	version wal.LSN
 }
 
-// contented returns the texts of those memories that have content, by id.
+// contented returns the texts of the memories that have content, by id.
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
 	all, versions := map[string]contented{}, map[*memstore.Memory]wal.LSN{}
 	var list []*memstore.Memory

@@ -10,30 +10,30 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Sections are the sections of notes whose texts are embedded; package views keeps their vectors.
+// Sections gives access to the sections of notes whose texts are embedded; package views stores their vectors.
 type Sections interface {
-	// Lacking returns texts without a vector, at most as many as asked for, and without those for which skip returns
-	// true. If the files are not made yet, nothing is known of the texts until Add was called.
+	// Lacking returns texts that have no vector: at most most texts, and none for which skip returns true. If the
+	// files of the view do not exist yet, Lacking knows no texts until Add was called.
 	Lacking(ctx context.Context, most int, skip func(meanings.Hash) bool) (meanings.Lacks, error)
-	// Add stores vectors by a model, under the name that the store has for it, and returns how many it stored: not those
-	// of texts that no section has any more.
+	// Add stores vectors of a model, under the name that the store has for the model. It skips the vectors of texts
+	// that no section has any more, and returns the number of stored vectors.
 	Add(ctx context.Context, model string, list []meanings.Vector) (int, error)
 }
 
-// sectionsPause is how long RunSections waits after it has found nothing to do: a note that was written is found by
-// meaning after that. It is none of the waits after a failure, which double from embedFirstWait, so that tests can tell
-// them apart.
+// sectionsPause is how long RunSections waits when it has found nothing to do. A new note is found by meaning only
+// after that time. The value differs from the waits after a failure, which are embedFirstWait doubled repeatedly,
+// so that tests can distinguish them.
 const sectionsPause = 3 * time.Second
 
-// mostPassed is how many texts that are passed over RunSections remembers.
+// mostPassed is the maximum number of skipped texts that RunSections remembers.
 const mostPassed = 10_000
 
-// passedFor is how long RunSections passes over a text whose note could not be read, whose vector was not stored, or
-// that the embedder refuses. If the error itself says that it is a refusal, the text is passed over until the process
-// ends.
+// passedFor is how long RunSections skips a text whose note could not be read, whose vector was not stored, or that
+// the embedder refuses. If the error states that it is a refusal, the text is skipped until the process ends.
 const passedFor = 30 * time.Minute
 
-// RunSections gives vectors to the sections of notes, whichever process has written them. It returns when ctx ends.
+// RunSections computes the vectors of the sections of notes, no matter which process has written the notes. It
+// returns when ctx ends.
 func (em *Embedding) RunSections(ctx context.Context) {
 	s := newSectioner(em, forQueue)
 	for wait := embedFirstWait; ; {
@@ -59,9 +59,10 @@ func (em *Embedding) RunSections(ctx context.Context) {
 	}
 }
 
-// PendingSections gives vectors to the sections of notes that have none, and returns how many got one. It stops at the
-// first failure of the embedder, unless that accepts another text: then it goes on with fewer texts in a call, passes
-// over those that are refused alone, and returns at the end an error with their number.
+// PendingSections computes the vectors of sections of notes that have none, and returns the number of sections that
+// got one. It stops at the first failure of the embedder, unless the embedder accepts another text. In that case it
+// continues with fewer texts per call, skips each text that is refused alone, and at the end returns an error with
+// the number of refused texts.
 func (em *Embedding) PendingSections(ctx context.Context) (done int64, err error) {
 	if em.config.Call == nil {
 		return 0, errNone
@@ -82,35 +83,37 @@ func (em *Embedding) PendingSections(ctx context.Context) (done int64, err error
 	}
 }
 
-// sectioner embeds texts of sections, some at a time.
+// sectioner computes the vectors of sections, a few texts at a time.
 type sectioner struct {
 	em      *Embedding
-	by      waiter                      // forQueue or forUser
-	most    int                         // texts in the next call
-	passed  map[meanings.Hash]time.Time // texts that are passed over, and until when; always if that is zero
-	refused int                         // how many texts the embedder has refused
-	why     error                       // its error for the first of them
+	by      waiter                      // kind of caller: forQueue or forUser
+	most    int                         // number of texts in the next call
+	passed  map[meanings.Hash]time.Time // texts to skip, each with the time until which it is skipped; zero: always
+	refused int                         // number of texts that the embedder has refused
+	why     error                       // error of the embedder for the first refused text
 }
 
 func newSectioner(em *Embedding, by waiter) *sectioner {
 	return &sectioner{em: em, by: by, most: em.config.Batch, passed: map[meanings.Hash]time.Time{}}
 }
 
-// skips reports whether a text is passed over.
+// skips reports whether a text is to be skipped.
 func (s *sectioner) skips(h meanings.Hash) bool {
 	until, ok := s.passed[h]
 	return ok && (until.IsZero() || s.em.engine.Env().Clock().Before(until))
 }
 
-// pass passes over a text: in the background for a while, for a user until all others are done.
+// pass marks a text as one to skip: in the background for a while, in a call by a user until all other texts are
+// done.
 func (s *sectioner) pass(h meanings.Hash) {
 	if s.passed[h] = (time.Time{}); s.by == forQueue {
 		s.passed[h] = s.em.engine.Env().Clock().Add(passedFor)
 	}
 }
 
-// some embeds texts of sections without a vector, and returns how many got one. more reports that there may be others,
-// and that calling some again at once brings it on: also after an error that only some of the texts have caused.
+// some computes the vectors of some sections, and returns how many sections got one. more reports that others may
+// remain, and that the caller should call some again at once: also after an error that only some of the texts have
+// caused.
 func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	em := s.em
 	if em.sections == nil || em.config.Model == "" || !em.engine.HasHad(em.engine.Kinds().Notes) {
@@ -164,9 +167,9 @@ func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	return n, true, nil
 }
 
-// failed decides what to do after the embedder has failed for some texts. A refused text must not hold up the others:
-// the next call has fewer texts, and one that is refused alone is passed over. Only an embedder that accepts another
-// text refuses one; otherwise its key is wrong, or it is down.
+// failed decides how to continue after the embedder has failed for some texts. A refused text must not delay the
+// others: the next call has fewer texts, and a text that is refused alone is skipped. A text counts as refused only
+// if the embedder accepts another text; otherwise the embedder's key is wrong, or the embedder is down.
 func (s *sectioner) failed(ctx context.Context, list []meanings.Text, how *maker,
 	why error) (n int, more bool, err error) {
 	if cerr := ctx.Err(); cerr != nil {
@@ -197,7 +200,8 @@ func (s *sectioner) failed(ctx context.Context, list []meanings.Text, how *maker
 // errUnnamed is the error for a model that another process is naming.
 var errUnnamed = errors.New("the model of the store's vectors is not recorded yet")
 
-// named makes sure that the store's vectors have a named model, by which the vectors of sections are recognized.
+// named ensures that the model of the store's vectors has a recorded name, by which the vectors of sections are
+// recognized.
 func (s *sectioner) named(ctx context.Context, how *maker) error {
 	em := s.em
 	if em.vectors.Model().Name != "" {

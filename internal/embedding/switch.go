@@ -20,13 +20,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchTries is how often a re-embedding tries to find a moment for the switch in which nothing was committed
-// since the last check for changes. After that the switch is made regardless: memories changed by then are
-// processed later, and have no vector until then.
+// switchTries is the maximum number of times that a re-embedding tries to find a moment for the switch in which
+// nothing was committed since it last checked for changes. After that it switches regardless: memories that were
+// changed by then are processed later, and have no vector until then.
 const switchTries = 16
 
-// change makes the computed vectors the store's, with one log entry. The entry is valid only if the memories are
-// unchanged since their vectors were computed.
+// change makes the computed vectors the store's vectors, with one log entry. The entry is valid only if the
+// memories are unchanged since their vectors were computed.
 func (r *reembed) change(ctx context.Context) error {
 	em := r.em
 	have, err := r.have()
@@ -145,8 +145,8 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 // errPurged means that a purge removed the file of computed vectors, because it included a purged memory.
 var errPurged = errors.New("a purge removed the computed vectors")
 
-// standing calls f under flush.lock, if the open file of computed vectors is still the one at its path. A
-// purge replaces the file under the same lock; then standing returns errPurged and does not call f.
+// standing calls f under flush.lock if the file at the path is still the open file of computed vectors. A purge
+// replaces the file under the same lock; then standing returns errPurged and does not call f.
 func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
 	held, err := em.engine.Log().LockFlush(ctx)
@@ -168,7 +168,7 @@ func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) erro
 	return f(held.In(ctx))
 }
 
-// have returns the hashes of the texts whose vectors are computed, by the memory's id.
+// have returns the hashes of the texts whose vectors are already computed, by the id of the memory.
 func (r *reembed) have() (map[string][32]byte, error) {
 	have := make(map[string][32]byte, r.file.Count)
 	_, err := r.file.Records(math.MaxInt64, func(p []byte) error {

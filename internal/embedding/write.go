@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// goOn continues an earlier re-embedding that was interrupted after it had switched the model. done means that
-// this run has the same model and is complete. Otherwise this run also embeds the memories that are left,
-// which only the other embedder could embed.
+// goOn continues an earlier re-embedding that was interrupted after it had switched the model. done means that the
+// earlier run had the same model and is complete now. Otherwise the present run also embeds the remaining memories,
+// for which only the earlier embedder could have made vectors.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
 	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {

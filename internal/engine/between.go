@@ -9,7 +9,7 @@ import (
 )
 
 // errAhead reports that a view has the state at a position that the mapped index does not cover yet.
-var errAhead = errors.New("the view covers more of the log than the index")
+var errAhead = errors.New("the view includes more of the log than the index does")
 
 // Between calls apply for the entries of the log between two positions. It reads log and archive, because the
 // overlay has dropped the entries that the index covers.

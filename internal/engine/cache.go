@@ -15,7 +15,7 @@ import (
 // Cache holds the documents that were read or written recently, up to a total size in bytes.
 type Cache struct {
 	*otter.Cache[string, *cached]
-	most int64 // size in bytes from which a document is not cached
+	most int64 // size in bytes from which on a document is not cached
 }
 
 // cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has
@@ -39,7 +39,7 @@ type cached struct {
 	session string
 
 	swaps  atomic.Uint64 // value of State.Swaps, read before this version was known to be the newest
-	looked atomic.Bool   // the file of the document was compared since
+	looked atomic.Bool   // the document's file was compared with the index since then
 }
 
 // cachedBytes is the number of bytes of memory that a cached document needs besides its bytes, its key and its

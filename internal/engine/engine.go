@@ -45,7 +45,7 @@ type Config struct {
 	Limits     func() (memstore.Limits, assembly.Limits)
 	CacheBytes int64          // size of the cache of documents; not positive: no cache
 	Writer     *writer.Writer // writer of this handle; nil: unknown
-	Unfinished bool           // the store is a copy that a migration is still making
+	Unfinished bool           // the store is a copy that an unfinished migration is writing
 }
 
 // Tuning has the parameters that tests change while nothing uses the store.
@@ -82,10 +82,10 @@ type Engine struct {
 
 	remade     atomic.Uint64 // value of the log's Notes.IndexRebuilds when the index was last mapped
 	refreshing sync.Mutex
-	damaged    atomic.Bool // a read found damage in the index, which the next flush rebuilds
+	damaged    atomic.Bool // set when a read finds damage in the index; the next flush then rebuilds the index
 
-	lacking    []*kind.Kind      // kinds with a Feature that had no folder when the store was entered
-	vanished   []string          // folders of other kinds that were missing then: see makeVanished
+	lacking    []*kind.Kind      // kinds with a Feature whose folder did not exist when the store was opened
+	vanished   []string          // folders of other kinds that did not exist when the store was opened: see makeVanished
 	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
 	unfinished bool              // value of Config.Unfinished
 	moved      moved
@@ -184,7 +184,7 @@ func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 // Token returns the prefix that all names of this process's files in tmp/ have.
 func (eng *Engine) Token() string { return eng.token }
 
-// Opened returns the record of what was found and done when the store was opened.
+// Opened returns the record of what Open found and did.
 func (eng *Engine) Opened() *opened { return &eng.opened }
 
 // Health returns the record of what went wrong in the background since the store was opened.
@@ -205,7 +205,7 @@ func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 // SetOrders sets the views that answer filters without reading the index. It is called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns the number of index rebuilds (Notes.IndexRebuilds of the log) when the index was last mapped.
+// Remade returns how often the index had been rebuilt (the log's Notes.IndexRebuilds) when it was last mapped.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
 // Damaged returns the flag that a read sets when it finds damage in the index; the next flush then rebuilds

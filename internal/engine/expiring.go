@@ -14,15 +14,15 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Expiring tracks the memories that have a time to live. Of the memories that changed since the index was
-// written, it knows which have one, and which had one in the index. So counting takes time only for memories
-// that have expired and are not deleted yet, whatever the size of the store. All its answers are as of one
-// position of the log. It is a view.Fold.
+// Expiring tracks the memories that have a time to live. For each memory that changed since the index was written,
+// it knows whether the memory has a time to live now, and whether it had one in the index. So the time for counting
+// depends only on the number of memories that have expired and are not deleted yet, whatever the size of the store.
+// All its answers are as of one position of the log. It is a view.Fold.
 type Expiring struct {
 	eng    *Engine
 	follow Follower
 	list   map[string]time.Time // expiry times of the changed memories, by id
-	over   map[string]bool      // changed memories whose row in by_expiry of the index is out of date
+	over   map[string]bool      // changed memories whose line in the index still has an expiry time that is out of date
 	buf    []byte
 }
 

@@ -21,7 +21,7 @@ type Filters struct {
 	Key      *string
 	Where    []*filter.Cond
 	Expired  bool     // expired memories pass too
-	Writers  []string // writers of whose versions one passes; Resolve sets By from it
+	Writers  []string // writers, one of whom must have written the version; Resolve sets By from this list
 	// By reports whether a version was written by a wanted writer, given the number of the writer in its
 	// entry, 0 for none. If By is nil, all versions pass.
 	By   func(number uint32, version uint64) bool

@@ -152,7 +152,7 @@ func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
 
 // Errors of a read that finds something other than the expected version of a document.
 var (
-	ErrMismatch = errors.New("the file is not the version that the index names")
+	ErrMismatch = errors.New("the file does not have the version that the index names")
 	ErrMoved    = errors.New("the log has another key at this position")
 )
 

@@ -25,16 +25,16 @@ import (
 // number of rebuilds is set after the index is mapped, so each call reads that number before the index.
 type Follower struct {
 	Fold view.Fold
-	// Passes reports whether entries without a time to live leave the fold unchanged.
+	// Passes reports whether an entry without a time to live leaves the fold unchanged.
 	Passes func(set *index.Set) bool
 	// Stale reports whether the source of the fold has changed although no index was written; nil: never.
 	Stale func() bool
 
 	mu    sync.Mutex
-	of    Tables  // the tables of the index that the fold is based on
+	of    Tables  // index tables on which the fold is based
 	from  wal.LSN // position up to which that index covers the log
 	at    wal.LSN // position below which the fold has all entries of the log
-	built uint64  // number of index rebuilds when the fold was last updated
+	built uint64  // number of index rebuilds at the last update of the fold
 	valid bool
 }
 

@@ -85,8 +85,7 @@ func (eng *Engine) HasHad(k *Kind) bool {
 	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
 }
 
-// lacks reports whether the folder for documents of a kind was missing when the store was opened, as far as
-// that was checked.
+// lacks reports whether the folder of a kind was known to be missing when the store was opened.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
 // Filed returns the kinds of documents that may have files. The folders of other kinds were missing when the
@@ -107,8 +106,8 @@ func (k *Kind) Misplaced(id string) error {
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder's kind. That is why, or, if the
-// file is a document of another kind, an error that names the place where it belongs.
+// Elsewhere returns the error for a file that is not a document of its folder's kind: the error why, or, if the
+// file is a document of another kind, an error that names its correct folder.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {

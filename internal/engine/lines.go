@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields the values of each, as an operation that Close waits for. The values have the state that the
-// store has at its beginning or later. See Whole.
+// Reading yields the values of each, as an operation that Close waits for. The values show the store at the moment
+// at which the iteration begins, or later. See Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T

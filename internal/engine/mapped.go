@@ -133,7 +133,7 @@ func (eng *Engine) KeepUp(_ *wal.Held) error {
 	return eng.remap(true)
 }
 
-// stands reports whether the files of the mapped index are still those in the folder.
+// stands reports whether the mapped index files are still the files of the index in the folder.
 func (eng *Engine) stands() bool {
 	set := eng.state.Set()
 	if set == nil {

@@ -50,8 +50,8 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described returns w with its empty fields filled from base, and with the host and the process of this
-// handle.
+// described returns a copy of w whose empty fields are filled from base, and which names the host and process of
+// this handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)

@@ -34,8 +34,8 @@ func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration
 	return rest
 }
 
-// shortRest is the longest rest of a flusher that does not end early when writers are slowed: another process
-// is flushing.
+// shortRest is the longest rest while another process is flushing: such a rest does not end early when writers are
+// slowed down.
 const shortRest = RestFactor * 2 * time.Millisecond
 
 // Resting returns the remaining time of a rest that a process has announced to all. A rest longer than FlushEvery is
@@ -187,7 +187,7 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 	return rest, true
 }
 
-// yielded records for which purge the background rounds last left flush.lock free, and since when.
+// yielded records the purge for which the background rounds last left flush.lock free, and since when.
 type yielded struct {
 	to    uint64
 	since time.Time

@@ -26,9 +26,9 @@ import (
 // written, by any process.
 
 const (
-	closingSpill = 1000 // number of entries that a clean close leaves to the next replay
-	endingSpill  = 5000 // number of entries whose words take a second to index
-	closingWords = 5000 // number of entries whose words a close does not leave to the next process
+	closingSpill = 1000 // number of log entries that a clean close may leave for the next open to replay
+	endingSpill  = 5000 // number of entries whose words take about a second to index
+	closingWords = 5000 // number of entries from which on a close indexes their words itself
 	// maximum number of files in a round of a process that must end soon, if each file is synced individually
 	endingRepeats = 64
 	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
@@ -105,9 +105,9 @@ func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 		!fl.engine.Env().System.Inline
 }
 
-// owesWords reports whether a process without a background goroutine has made, for its searches, the words that an
-// earlier process left to the next one. It closes with them in files, so that the process after it need not make them,
-// unless it must end soon.
+// owesWords reports whether this process, which has no background goroutine, has indexed words in memory that an
+// earlier process had left unwritten. At its close it writes them to files, so that the next process need not index
+// them again, unless this process must end soon.
 func (fl *Flusher) owesWords(m Merge) bool {
 	env := fl.engine.Env()
 	return m == mergeClosing && env.NoBackground && !env.System.Inline && fl.views.Loose() > closingWords

@@ -34,16 +34,16 @@ type filing struct {
 	distrusted bool     // the existing files may have any contents
 	repeats    bool     // the flush before this one failed
 	rescues    *rescued // set if a log that was removed is rescued; else nil
-	// set by a rescue if documents that are compressed more than 64-fold are too large to become files
+	// error of a rescue in which documents that are compressed more than 64-fold are too large to be written as files
 	inflates atomic.Pointer[errs.InflatedError]
-	behind   bool // files may have versions newer than those that this process knows
+	behind   bool // document files may have newer versions than those that this process knows
 	readers  []*wal.Reader
 	syncing  *syncing
-	begun    wal.LSN // position of the log: no change at or behind it was put in place
-	worked   worked  // scopes of working memory with changes among the entries
-	held     bool    // hold has removed from worked the scopes that may lag, and the others may be written to files
+	begun    wal.LSN // log position: the files of changes at or after it are not written yet
+	worked   worked  // scopes of working memory that have changes in this round
+	held     bool    // hold was called: worked has only the scopes that this round must write
 	ctx      context.Context
-	err      error // error of making an earlier round durable
+	err      error // error of syncing an earlier round of files
 }
 
 // syncing is a round of files that is being made durable.
@@ -171,7 +171,7 @@ type frames struct {
 	f    *filing
 	ctx  context.Context
 	list []index.At
-	lent []func() // functions that release the document of a worker's last change, by worker
+	lent []func() // for each worker, the function that releases the document of its last change
 }
 
 func (f *filing) frames(ctx context.Context, list []index.At) *frames {
@@ -293,8 +293,8 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing returns the version of a document that its file should now have: the newest version below the
-// position flushed, found along the chain of previous versions; zero if there is none.
+// standing returns the version of a document that its file should have now: the newest version below the position
+// flushed, found by following the chain of previous versions. The result is zero if there is none.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {

@@ -42,7 +42,7 @@ type Flusher struct {
 	slowed  slowed
 	yielded yielded
 	made    time.Time
-	// time from which on writing an index that failed is tried again, in nanoseconds since made
+	// time before which writing the index is not tried again after a failure, in nanoseconds since made
 	indexAfter atomic.Int64
 	unflushed  atomic.Int64 // changes of this process since the last round
 	// commits of this process since the last round, if rounds are counted in commits: System.Rounds
@@ -51,33 +51,35 @@ type Flusher struct {
 	lastBeat atomic.Int64
 	More     atomic.Bool          // the last round left something to do
 	Quiet    atomic.Bool          // no process wrote during the last background round
-	uptime   func() time.Duration // the clock by which processes announce rests; nil: none
+	uptime   func() time.Duration // clock in whose time processes announce rests; nil: there are no rests
 	refusals refusals
-	rescuing sync.Mutex // held by Rescue and Close
+	rescuing sync.Mutex // mutex that Rescue and Close hold
 
-	inflate   bool       // all documents become files, however highly they are compressed
+	inflate   bool       // write all documents to files, however highly they are compressed in the log
 	unpacking sync.Mutex // guards unpacksTo
-	unpacksTo wal.LSN    // position of the log: the documents of entries below it may become files
+	unpacksTo wal.LSN    // log position: the documents of all entries below it may be written to files
 
 	// Guarded by flush.lock.
-	backupAt   time.Time      // time of the newest index backup
-	leftovers  bool           // tmp/ may have files of killed processes
-	aside      []docfile.Edit // files that this round, and earlier ones that failed, have set aside
-	beside     bool           // an index may be written, and the views updated, beside further rounds
-	following  *following     // the work beside rounds; nil: none
-	wordsLeft  bool           // this close leaves the words of its changes to the next process
-	indexErr   error          // the reason why the index could not be written
-	indexFails int            // number of failures to write the index in a row
-	dooming    bool           // this round overwrites the files of the index that it replaces: see flushOverwriting
-	Unlinked   []string       // files of the index that were not overwritten since a purge failed
-	moved      uint64         // bytes of log that rounds of this process have written to files
-	earlier    atomic.Bool    // this round began while no purge was announced
-	failed     atomic.Int64   // number of failed rounds in a row
-	begun      wal.LSN        // position of the log: this round has put no change at or behind it in place
-	reached    wal.LSN        // the same position for the failed rounds, if all of them were canceled; else 0
-	suspect    wal.LSN        // position of the log: nothing behind it was written before the store became distrusted
-	trusts     bool           // all files are trusted after this round
-	Lagging    lag
+	backupAt  time.Time      // time of the newest index backup
+	leftovers bool           // tmp/ may have files of killed processes
+	aside     []docfile.Edit // files that this round, and earlier ones that failed, have set aside
+	// a round may write the index and update the views in the background, while further rounds run
+	beside     bool
+	following  *following   // the background work that is running; nil: none
+	wordsLeft  bool         // this close leaves the words of its changes to the next process
+	indexErr   error        // the reason why the index could not be written
+	indexFails int          // number of consecutive failures to write the index
+	dooming    bool         // this round overwrites the files of the index that it replaces: see flushOverwriting
+	Unlinked   []string     // files of the index that were not overwritten since a purge failed
+	moved      uint64       // bytes of log that rounds of this process have written to files
+	earlier    atomic.Bool  // no purge was announced when this round began
+	failed     atomic.Int64 // number of consecutive failed rounds
+	begun      wal.LSN      // log position: this round has written no file for a change at or after it
+	reached    wal.LSN      // the same position for the failed rounds, if all of them were canceled; otherwise 0
+	// log position: every file written before the store became distrusted is of an entry below it
+	suspect wal.LSN
+	trusts  bool // after this round, all document files are trusted
+	Lagging lag
 
 	// modification times of the folders whose names were compared with the index, by kind: see Compared
 	compared [wal.Folders]atomic.Int64
@@ -313,8 +315,7 @@ func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
 
-// tell logs and reports the error because of which files or index could not be brought up to date with the
-// log.
+// tell logs and reports an error that kept files or index from catching up with the log.
 func (fl *Flusher) tell(err error) {
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
 	diskspace.Watch(fl.engine)

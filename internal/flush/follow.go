@@ -19,13 +19,15 @@ import (
 //
 // Work beside rounds moves no mark; the flusher does that afterwards, between two rounds (then).
 
-// following is work that a flusher does beside its rounds, and the function that it calls afterwards.
+// following is background work of a flusher that runs while further rounds run, and the function that is called
+// afterwards.
 type following struct {
 	done chan struct{}
-	then func() error // called after the work, between two rounds; nil: nothing
+	then func() error // called after the work has ended, between two rounds; nil: nothing is called
 }
 
-// start starts work beside the rounds that follow. Afterwards it calls the function then, between two rounds.
+// start begins work in the background, while further rounds run. After the work, and between two rounds, it calls
+// the function then.
 func (fl *Flusher) start(work func(), then func() error) {
 	f := &following{done: make(chan struct{}), then: then}
 	fl.following = f

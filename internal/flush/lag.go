@@ -19,11 +19,10 @@ import (
 // Flush, Close, purge, a log that has exceeded its budget, and a file that is edited or deleted meanwhile (Files.Look,
 // Files.Gone) let nothing lag.
 
-// lag records which scopes of working memory have files that lag behind the log; the holder of flush.lock uses
-// it.
+// lag is the set of working-memory scopes whose files lag behind the log. The holder of flush.lock uses it.
 type lag struct {
 	Scopes map[string]bool // scopes whose files lag
-	filed  wal.LSN         // position up to which all other changes are in files
+	filed  wal.LSN         // log position below which all changes to other documents are in files
 }
 
 // hold removes the working-memory scopes that may lag from what a round writes to files, and returns the

@@ -24,7 +24,7 @@ const PurgeFolder = "tmp/purge"
 
 // Remains lists data that a purge could not overwrite.
 type Remains struct {
-	Left     []error  // places where data may remain, with the remedy
+	Left     []error  // places where data may remain, each with a remedy
 	Unlinked []string // files that were removed without being overwritten
 }
 
@@ -143,9 +143,10 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	}
 }
 
-// PurgeWasCut reports whether a purge was killed, so that the files that the next rounds replace may have
-// purged data. It looks for the folder of a purge if none is running and the shared page has no record of a
-// failed one: then the purge was killed with all processes. If that cannot be determined now, it returns true.
+// PurgeWasCut reports whether a purge was killed, so that files that the next rounds replace may have purged data.
+// If no purge is running and the shared page has no record of a failed one, it looks for the folder of a purge: if
+// the folder exists, the purge was killed together with all other processes. If the folder cannot be examined now,
+// it returns true.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
@@ -159,8 +160,8 @@ func PurgeWasCut(fl *Flusher) bool {
 	return fl.engine.Log().Purges().Displaced()
 }
 
-// endPurge overwrites what an interrupted purge would have overwritten. flushed is the position up to which the round
-// is durable.
+// endPurge overwrites what an interrupted purge has not overwritten yet. flushed is the position up to which the
+// round is durable.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	// a running purge does it itself; work beside rounds has files in tmp/
 	if !fl.engine.Log().Purges().Displaced() || fl.engine.Log().Purges().Running() || fl.following != nil {

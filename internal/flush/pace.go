@@ -15,7 +15,7 @@ import (
 
 // Files follow the log, and cost twenty times as much: writers that never pause are faster than the flushers of all
 // processes together. Writers are slowed by small delays, all of them equally, so that neither the log ahead of the
-// files, and with it the time of a recovery, grows without bound, nor a writer is blocked for long:
+// files, and with it the time of a recovery, grows without bound, nor is a writer blocked for long:
 //
 //	below slowFrom of the bound   no writer is slowed; the fuller the backlog, the less flushers rest
 //	above                         each commit takes a turn on a clock that all processes share; the
@@ -94,16 +94,16 @@ func (fl *Flusher) turns() (files, index float64) {
 	return min(slowMost, of(unfiled)) * over, of(fl.unspilled())
 }
 
-// unpaced is the key of the context of commits that are not slowed, because a flusher makes them: such a
+// unpaced is the context key that marks commits which are never slowed down because a flusher makes them: such a
 // commit would wait for itself.
 type unpaced struct{}
 
-// Unpaced returns a context whose commits are not slowed: they are made instead of flushing, or after the last
-// flush.
+// Unpaced returns a context whose commits are never slowed down. It is for commits that are made in place of a
+// flush, or after the last one.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer wait while many bytes of log are not in files yet. Only then it calls bytes, which
-// returns how many bytes of log the writer adds.
+// Pressure makes a writer wait while many bytes of log are not in files yet. Only in that case it calls bytes,
+// which returns the number of bytes of log that the writer adds.
 func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
@@ -138,8 +138,7 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is the pause between two checks whether the log that the index does not cover is below its
-// absolute limit.
+// stopPause is the interval at which stopped checks the log that the index does not cover.
 const stopPause = 10 * time.Millisecond
 
 // stopped waits until the log that the index does not cover is below its absolute limit. If the flushers fail,
@@ -198,16 +197,16 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 	return nil
 }
 
-// slowed records when the flusher slowed down writers of this process.
+// slowed records when this process's writers were slowed down to let the flusher catch up.
 type slowed struct {
 	mu    sync.Mutex
 	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is how long no writer must have been slowed before slowing is reported again.
+// slowGap is the time without a slowed writer after which slowing is logged again.
 const slowGap = 10 * time.Second
 
-// note reports that writers are slowed: once, when that begins.
+// note logs that writers are slowed down, once each time that this begins.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -220,8 +219,8 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind returns how many bytes of log are not in files, or not in the index, and a text that explains why
-// writers are slowed.
+// behind returns how many bytes of log are not in files, or not in the index, and an explanation of why writers are
+// slowed down.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {
@@ -239,7 +238,7 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
-// Slowed returns why commits of any process are slowed down for the flushers; "" if they are not.
+// Slowed returns the reason why commits of any process are slowed down; "" if they are not.
 func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""
@@ -248,8 +247,8 @@ func (fl *Flusher) Slowed() string {
 	return why
 }
 
-// timed begins to measure a round. The function that it returns is called at the end of the round and tells
-// all writers up to where the log is in files and how fast the files follow.
+// timed begins to measure a flush round. The caller calls the returned function at the end of the round: it tells
+// all writers up to which position the log is in files, and how fast the files follow the log.
 func (fl *Flusher) timed() func(held *wal.Held) error {
 	if fl.uptime == nil {
 		return func(*wal.Held) error { return nil }

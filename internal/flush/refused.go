@@ -24,7 +24,7 @@ import (
 type refusals struct {
 	mu   sync.Mutex
 	list map[wal.LSN]*refusal
-	more int // number of invalid entries that are not in the list
+	more int // number of invalid entries beyond the maximum length of the list
 }
 
 type refusal struct {
@@ -77,8 +77,8 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 }
 
 // keepRefused copies the invalid log entries below a position to quarantine, because the log may release them
-// afterwards. An entry that cannot be copied delays nothing: the log still has it for now, and verify names
-// it.
+// afterwards. If an entry cannot be copied, the round continues: the log still has the entry for now, and verify
+// names it.
 func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()

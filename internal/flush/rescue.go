@@ -18,11 +18,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Rescue writes everything that is durable and in no file yet to files, after files of the log were removed while the
-// folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and nothing that belongs to
-// the log: the next process to open the store begins a new log from the files. An *errs.UnfiledError names what could
-// not be written. again reports that a retry may succeed; documents of a forged log that cannot be written to files
-// never will.
+// Rescue writes all durable changes that are not in files yet to files. It is called after files of the log were
+// removed while the folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and
+// nothing that belongs to the log: the next process to open the store begins a new log from the files. An
+// *errs.UnfiledError names what could not be written. again reports that a retry may succeed; a retry never
+// succeeds for documents of a forged log that cannot be written to files.
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err error) {
 	n, again, err := fl.rescue(ctx)
 	if err == nil {
@@ -45,15 +45,15 @@ func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// rescued records the documents that a rescue has left out because they cannot be written to files. The others must not
-// be lost with them.
+// rescued records the documents that a rescue has omitted because they cannot be written to files, so that all
+// others can be.
 type rescued struct {
 	fl *Flusher
 
 	mu     sync.Mutex
-	at     map[wal.LSN]bool // versions of these documents
-	scopes map[string]bool  // keys of such scopes of working memory
-	err    error            // the reason for one of them
+	at     map[wal.LSN]bool // versions of omitted documents
+	scopes map[string]bool  // keys of omitted scopes of working memory
+	err    error            // reason why one of the documents was omitted
 }
 
 func (r *rescued) sparesDocument(at wal.LSN, err error) {
@@ -124,8 +124,8 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 	return list, files.end(err)
 }
 
-// unfiledError returns the error that names the documents that a rescue has left out, and those in list for
-// which missing is true: they are not in files. The ids of unreadable entries are unknown.
+// unfiledError returns the error that names the documents that are not in files: those that a rescue has omitted,
+// and those in list for which missing returns true. The ids of unreadable entries are unknown.
 func (fl *Flusher) unfiledError(
 	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
 ) error {
@@ -159,8 +159,8 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has the version of log entry e, or a newer one: the time of a
-// file is the time of its commit. For working memory the file does not show that.
+// isFiled reports whether the file of a document has the version of log entry e, or a newer one. It compares the
+// file's time with the time of the commit. For working memory the file does not show its version.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {

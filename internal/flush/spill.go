@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index: the log since the last index has exceeded its limit,
-// the index is small, or a flush or a close requests it. more is true if a round of a close leaves something
-// to the next round.
+// spillDue reports whether this round writes the index: the log since the last index has exceeded its limit, the
+// index is small, or a flush or a close requires it. more is true if a round of a close leaves work for the next
+// round.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -57,7 +57,7 @@ func small(set *index.Set) bool {
 
 // spilling is an index that is being written; it covers the log up to the position to.
 type spilling struct {
-	set    *index.Set // the index from which it is made
+	set    *index.Set // index that the new one is made from
 	list   []index.Change
 	to     wal.Mark
 	target index.Target
@@ -189,7 +189,7 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	return nil
 }
 
-// backupDue arranges that the old base is kept as a backup, if it is time for one.
+// backupDue keeps the old base as a backup if a backup is due.
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.engine.Settings().Now()
 	keep, every := c.Backups(), c.BackupEvery()

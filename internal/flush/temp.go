@@ -91,8 +91,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether a file in tmp/ is also at the path of the document that it contains: a power failure
-// may keep only one half of an exchange of two names.
+// inPlace reports whether a file in tmp/ is also the file at the path of its document: a power failure may have
+// kept only one half of an exchange of two names.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -174,8 +174,8 @@ func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string,
 	return false
 }
 
-// leadingID returns the kind and the id of the document that the bytes b begin like; a nil kind if b begins
-// otherwise.
+// leadingID returns the kind and id of the document whose beginning the bytes b are; a nil kind if b is the
+// beginning of no document.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
 		if k.Opaque {
@@ -194,8 +194,8 @@ func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	return nil, ""
 }
 
-// LeadingScope returns the key of the working-memory scope whose document the bytes b begin like; false if b
-// begins otherwise.
+// LeadingScope returns the key of the working-memory scope whose document the bytes b begin; false if b begins no
+// such document.
 func LeadingScope(b []byte) (key string, ok bool) {
 	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
 	line, _, ends := bytes.Cut(rest, []byte(",\n"))

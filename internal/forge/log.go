@@ -21,7 +21,7 @@ type Log struct {
 
 	fs   vfs.FS
 	dir  string
-	at   segment.LSN // where the next frame begins
+	at   segment.LSN // position at which the next frame begins
 	sum  uint64      // the checksum of the previous frame
 	time int64
 	from segment.LSN // position of the first byte of tail
@@ -38,7 +38,7 @@ type Frame struct {
 	Flags    uint8
 	Inflated uint32
 	Time     int64
-	Header   func(h []byte) // may change the header's bytes before they are signed
+	Header   func(h []byte) // may change the bytes of the header before its checksum is computed
 }
 
 // The kinds of entries for a put and for a deletion, as in package record.

@@ -31,10 +31,10 @@ type session struct {
 	folders map[string]*folder
 	names   []string // names of the folders, in order
 
-	sweeping chan found  // receives the files that the running sweep finds; nil while none runs
-	again    bool        // events were missed while the sweep ran, so another sweep is needed
-	due      time.Time   // when a session without notifications ends
-	stepAt   time.Time   // when pending files are checked; zero if there are none
+	sweeping chan found  // receives the files that the running scan finds; nil while no scan runs
+	again    bool        // events were missed during the scan, so another scan is needed
+	due      time.Time   // time at which a session without notifications ends
+	stepAt   time.Time   // time at which pending files are checked; zero if there are none
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
@@ -44,20 +44,20 @@ type folder struct {
 	absent  map[string]bool // names that were missing at the last check
 	gone    []string        // ids of these names at the last check
 	looked  time.Time       // time of the last check
-	removed bool            // the folder itself is gone
-	entered []string        // folders in it whose watch began a moment ago
+	removed bool            // the folder itself no longer exists
+	entered []string        // folders in it whose watch has just begun
 }
 
-// pending has the times of the first and the last event of a file that waits to be checked.
+// pending has the times of the first and the last event of a file that is waiting to be checked.
 type pending struct{ first, last time.Time }
 
-// found is a file that a scan over all files has found to be checked.
+// found is a file that a scan of all files wants checked.
 type found struct{ folder, name string }
 
 // Limits of a watch session.
 const (
-	// lookMost is how many files are checked before events are processed again: files that are checked
-	// together cost one commit and one round of writing files.
+	// lookMost is the maximum number of files that are checked before events are processed again. Files that are
+	// checked together cost one commit and one round of writing files.
 	lookMost = 1024
 	// patience is the time, as a multiple of Quiet, after which a file that is never quiet is checked
 	// nevertheless.

@@ -32,7 +32,7 @@ type source interface {
 	Close()
 }
 
-// none is the source where folders cannot be watched: it reports no events.
+// none is the source for folders that cannot be watched: it reports no events.
 type none struct{}
 
 func (none) Events() <-chan event { return nil }

@@ -56,8 +56,8 @@ type files interface {
 	Polls(why wal.PollCause)
 }
 
-// leadAgain is the pause after this process has failed to become the one that watches, for another reason than
-// that another process does.
+// leadAgain is the pause after an error has kept this process from becoming the one that watches. It does not apply
+// while another process watches.
 const leadAgain = 10 * time.Second
 
 // Watch watches the document files until ctx ends, or the store is closed.
@@ -118,7 +118,7 @@ func (w *Watcher) run(ctx context.Context, f files) {
 // limitError reports that a limit of the system prevents notifications. With inotify the system's error is EMFILE or
 // ENOSPC, although no disk is full.
 type limitError struct {
-	what  string // what was to be watched
+	what  string // description of what could not be watched
 	cause wal.PollCause
 }
 

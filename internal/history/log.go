@@ -44,14 +44,14 @@ type Changed struct {
 type LogFilter struct {
 	Since, Until time.Time // bounds of the time of a commit; the zero time sets no bound
 	By           func(number uint32, version uint64) bool
-	First        uint64 // position below which no version passes By
+	First        uint64 // position before which no version passes By
 	Session      *string
 	ID           *string
 	Deleted      bool   // deletions only
 	Before       uint64 // only commits that begin before this position; 0: all
 }
 
-// CauseOf returns the word by which the history names a cause, a constant of package wal.
+// CauseOf returns the word for a cause, which is a constant of package wal, in the history.
 func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:

@@ -30,7 +30,7 @@ func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error)
 	return rows, nil
 }
 
-// redaction returns the record that a version was redacted; is reports whether there is one.
+// redaction returns the record of the redaction of a version; is reports whether the version is redacted.
 func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, is bool, err error) {
 	rows, err := h.redactions(k, id)
 	for _, r := range rows {
@@ -48,13 +48,13 @@ func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version 
 		RedactedBy: h.engine.Writer(r.By, r.Since)}
 }
 
-// masked yields the versions of a document, with redacted ones, without content, in their places.
+// masked yields the versions of a document. In the places of redacted versions, it yields them without content.
 type masked struct {
 	h     *History
 	kind  *engine.Kind
 	id    string
 	rows  []purgefile.Row // redactions of versions that are not yielded yet
-	err   error           // error that made rows unknown
+	err   error           // error because of which rows is not complete
 	yield func(Version, error) bool
 	any   bool
 	ended bool // the caller has ended the iteration

@@ -44,7 +44,7 @@ type Filter struct {
 // FromNow is the position from which Watch yields only future changes.
 const FromNow = math.MaxUint64
 
-// Watch yields every change from a position on, and then waits for more until ctx ends.
+// Watch yields every change from a position on, and then waits for further changes until ctx ends.
 func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(Change, error) bool) {
 	w := &watcher{h: h, filters: f}
 	err := w.begin(ctx, from)
@@ -92,11 +92,12 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 // watched is a log entry that passed the filters of Watch.
 type watched struct {
 	wal.Entry
-	kind  *engine.Kind
-	id    string // id of the document; for a companion, that of the document that it belongs to
-	alone bool   // the change is of a companion, and the batch has no change of the document that it belongs to
+	kind *engine.Kind
+	id   string // id of the document; for a companion, that of the document that it belongs to
+	// the change is of a companion, and the batch has no change of the document to which the companion belongs
+	alone bool
 	next  wal.LSN
-	more  bool // another entry of the batch passed as well
+	more  bool // another entry of the batch passed the filters too
 }
 
 // watcher is one loop over changes, of Watch or Until. Between two steps, while the loop's body runs, the

@@ -5,7 +5,7 @@ import "errors"
 // Gone returns the error for a document whose file is missing. lost reports whether no copy of it is known.
 func Gone(lost bool) error {
 	if lost {
-		return errors.New("no such file, and no copy of it is known")
+		return errors.New("the file is missing, and no copy of it is known")
 	}
 	return errors.New("deleted by hand: the next read adopts the deletion, or restores the file if adopt_deletions is " +
 		"false; repair restores it")

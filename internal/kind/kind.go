@@ -30,8 +30,8 @@ type Kind struct {
 	Folder  string // name of the folder of its files
 	Noun    string
 	IDName  string // name of the member of a document that has its id
-	Vectors bool   // its documents have vectors; see VectorKind
-	Paths   Paths  // maps ids to paths of files; nil: as package jsondoc names them, in one folder
+	Vectors bool   // its documents may have vectors; see VectorKind
+	Paths   Paths  // maps ids to paths of files; nil: the names of package jsondoc, in one folder
 	// Opaque means that its documents are bytes that contain neither their id, which follows from their path, nor their
 	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts with the
 	// newest version: it replaces that.
@@ -119,7 +119,7 @@ const Reserved = string(record.Working) + string(record.Model) + string(record.W
 func Register(k *Kind) error {
 	switch {
 	case len(Kinds) == Most:
-		return fmt.Errorf("%w: kind %q is one too many: a store has at most %d", errs.ErrInvalid, k.Noun, Most)
+		return fmt.Errorf("%w: kind %q cannot be added: a store has at most %d", errs.ErrInvalid, k.Noun, Most)
 	case k.Letter <= ' ' || k.Letter > '~' || strings.IndexByte(Reserved, k.Letter) >= 0 || Lettered(k.Letter) != nil:
 		return fmt.Errorf("%w: kind %q: the letter %q is taken or not printable ASCII; choose another", errs.ErrInvalid,
 			k.Noun, k.Letter)
@@ -216,7 +216,7 @@ type Limits struct {
 type DecodeOptions struct {
 	Limits     Limits
 	Location   *time.Location // zone of times without a zone; nil: UTC
-	ID         string         // the id that the document must have; "": any
+	ID         string         // the id that the document must have; "": any id
 	IDOptional bool
 	Owned      bool // the result shares no bytes with data
 }

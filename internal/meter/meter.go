@@ -42,7 +42,7 @@ const (
 // counters are the counters of one kind, on cache lines of their own.
 type counters struct {
 	ok, failed atomic.Uint64
-	sum        atomic.Int64 // nanoseconds
+	sum        atomic.Int64 // sum of the durations in nanoseconds
 	buckets    [len(Bounds) + 1]atomic.Uint64
 	_          [64]byte
 }

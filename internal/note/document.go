@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Document is a note, or a sidecar, in the form for its line in the index.
+// Document is a note, or a sidecar, in the form from which its index line is made.
 type Document struct {
 	ID               string // id in the log
 	Created, Updated time.Time

@@ -23,8 +23,8 @@ func On(goos string) Names { return Names{goos == "windows"} }
 const (
 	ownFolder  = ".varve" // name of the folder of the sidecars, in the folder of notes
 	sidecarEnd = ".json"
-	more       = "%+" // ends a part of a long name that continues in the next part, which begins with it
-	device     = "%=" // precedes a name that Windows would treat as a device
+	more       = "%+" // suffix of a part of a long name, and prefix of the next part, in which the name continues
+	device     = "%=" // prefix of a name that Windows would otherwise treat as a device
 	mostName   = 255  // maximum number of bytes in the name of a file
 )
 

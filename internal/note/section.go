@@ -28,8 +28,8 @@ const (
 	mostHeaded = 4096
 )
 
-// CutVersion changes when Sections cuts a note otherwise, since sections are numbered, and when they get other texts
-// for search by words. Version 2 has the tags of front matter.
+// CutVersion must change whenever Sections divides a note differently, since sections are identified by their
+// numbers, and whenever their texts for search by words change. Version 2 includes the tags of front matter.
 const CutVersion = 2
 
 // Sections cuts a note into sections at its Markdown headings, and between lines where a section would have
@@ -107,8 +107,7 @@ type cutter struct {
 	border, borderLine, borderLeft int
 	borderEnd, borderTo            int // the values of end and to before that line
 
-	// the next line may be the text of an underlined heading: the line before it is blank, a heading, or
-	// missing
+	// the next line may underline a heading: the line before it is blank, a heading, or missing
 	free  bool
 	blank bool // the last line was blank
 }

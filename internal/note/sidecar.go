@@ -71,7 +71,7 @@ const MostMoves = 100
 // Move records where a note was before a rename.
 type Move struct {
 	Path    string `json:"path"`
-	Version uint64 `json:"version"` // the last version of the note at Path
+	Version uint64 `json:"version"` // last version of the note at Path
 }
 
 // Sidecar has the properties of a note that do not follow from its path. The zero value is a note without such
@@ -80,9 +80,9 @@ type Sidecar struct {
 	ID       string         // id of the note; "": the id that follows from the path
 	Moves    []Move         // renames of the note, the oldest first
 	Session  string         // session of the note; "": none
-	Expires  time.Time      // zero: never
-	Tags     []string       // sorted, each once
-	Metadata map[string]any // values as package json decodes them
+	Expires  time.Time      // time at which the note expires; zero: never
+	Tags     []string       // tags, sorted and without duplicates
+	Metadata map[string]any // metadata values, as package json decodes them
 }
 
 // sidecarJSON is the JSON form of a Sidecar in its file.

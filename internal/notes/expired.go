@@ -26,7 +26,7 @@ type expiring struct {
 // deleted an hour later.
 const lookEvery = 10 * time.Minute
 
-// Expired reports whether any note had expired at a time. It implements retention.Expirer.
+// Expired reports whether any note had expired at the given time. It implements retention.Expirer.
 func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
 	if !ns.engine.HasHad(ns.kind) {
 		return false, nil
@@ -35,7 +35,7 @@ func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
 	return len(list) > 0, err
 }
 
-// over returns the paths of the notes that had expired at a time, sorted.
+// over returns the paths of the notes that had expired at the given time, sorted.
 func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err error) {
 	x := &ns.expiring
 	x.mu.Lock()

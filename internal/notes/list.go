@@ -99,8 +99,8 @@ func negative(depth int) error {
 	return nil
 }
 
-// cut returns the first depth segments of a path after the offset from, with what is before it, and whether
-// more segments follow.
+// cut returns the first depth segments of a path after the offset from, with the part before that offset, and
+// whether more segments follow.
 func cut(path string, from, depth int) (top string, deeper bool) {
 	at := from
 	for n := 1; depth > 0; n++ {
@@ -130,7 +130,7 @@ func below(folder string) string {
 	return folder + "/"
 }
 
-// reading yields what f yields, and ensures that the store is not closed meanwhile.
+// reading yields the values of f, and ensures that the store is not closed meanwhile.
 func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bool)) iter.Seq2[Entry, error] {
 	return engine.Reading(ctx, ns.engine, f)
 }
@@ -241,8 +241,8 @@ func literal(pattern string) string {
 // Match is a line of a note that Grep found.
 type Match struct {
 	Path string
-	Line int    // from 1
-	Text string // without the line break
+	Line int    // line number; the first line is 1
+	Text string // text of the line, without the line break
 }
 
 // Grep yields the lines of the notes in a folder for which matches returns true, in the order of the paths.

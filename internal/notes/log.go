@@ -44,9 +44,9 @@ type Revision struct {
 type Log struct {
 	ns   *Notes
 	next wal.LSN // position at which to continue; 0: nothing was read yet
-	late bool    // it does not begin with the oldest version, see LogFrom
+	late bool    // the Log does not begin with the oldest version, see LogFrom
 	at   map[string]lineage
-	ids  map[string]string // ids of notes, by path, that differ from the id that follows from the path
+	ids  map[string]string // ids of notes, by path, that are not the id derived from the path
 }
 
 // lineage identifies the note that is at a path while Log reads: its id, the time at which it was created, and its
@@ -158,7 +158,7 @@ type batch struct {
 	ended  bool
 }
 
-// seen is the state of a note according to an entry of the log.
+// seen is the state of a note as a log entry shows it.
 type seen struct {
 	index.Entry
 	previous wal.LSN
@@ -310,8 +310,8 @@ func (l *Log) redact(r *Revision, row *purgefile.Row) {
 	r.RedactedAt, r.RedactedBy = time.UnixMicro(row.At).UTC(), l.ns.engine.Writer(row.By, row.Since)
 }
 
-// idAt returns the id of the note at a path. If its sidecar is older than the entries that were read, that is
-// the current id.
+// idAt returns the id of the note at a path. If the entries that were read are newer than the note's sidecar, the
+// current id is used.
 func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	if id := l.ids[path]; id != "" {
 		return id

@@ -142,8 +142,8 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	return ns.both(ctx, path)
 }
 
-// both returns a note and its sidecar as they were at one moment: a note that is moved takes its id along in its
-// sidecar, so with the sidecar of another moment it would be another note.
+// both returns a note and its sidecar as they were at the same moment: a note that is moved takes its id along in
+// its sidecar, so with a sidecar from another moment the result would be another note.
 func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 	for {
 		before := ns.engine.Log().Durable()
@@ -173,7 +173,7 @@ func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 	}
 }
 
-// mostJudged is the maximum number of files whose last examined state is remembered.
+// mostJudged is the maximum number of files whose last examined state is kept.
 const mostJudged = 1 << 12
 
 // look adopts an edit of the note's file, if the file has changed since it was last examined. This includes a
@@ -300,8 +300,8 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 	return ns.changeAt(ctx, path, time.Time{}, c, f)
 }
 
-// changeAt is like change; at is the time of the version. The zero time, and a time in the future, mean the
-// current time.
+// changeAt is like change; at is the time of the version. A zero time or a time in the future means the current
+// time.
 func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
 	f content) (Info, error) {
 	end, err := ns.using(true, path)

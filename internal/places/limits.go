@@ -2,7 +2,7 @@ package places
 
 import "math"
 
-// How many bytes of one file are read at most, unless noted otherwise.
+// The maximum number of bytes of one file that are read, unless noted otherwise.
 const (
 	ConfigMost   = 1 << 20   // config.json
 	NoteMost     = 1 << 20   // migrate.json, moved.json, .gitignore

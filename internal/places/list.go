@@ -27,10 +27,10 @@ const Views = "view_index"
 // Words is the folder of the view for word search.
 const Words = Views + "/words"
 
-// Sections is that of the view by which the words of notes are searched.
+// Sections is the folder of the view for word search in notes.
 const Sections = Views + "/sections"
 
-// Meanings is that of the view by which notes are searched by meaning.
+// Meanings is the folder of the view for search of notes by meaning.
 const Meanings = Views + "/meanings"
 
 // Working is the folder of the scopes of working memory.
@@ -42,22 +42,22 @@ const Computed = vector.Folder + "/reembed"
 // Cloned is the file that a clone of a copy elsewhere has until it takes that copy: meanwhile it is read-only.
 const Cloned = "wal/cloned"
 
-// use is what must be in a place, and its purpose.
+// use describes what must be at a place in a store, and for what purpose.
 type use uint
 
 const (
 	folder   use = 1 << iota // a folder; the other places are files
 	top                      // a part of the store: a migration copies it, with everything in a folder
-	named                    // a file that the store opens by this name, so nothing else may be there
-	machine                  // records which processes use the store on this machine: never moved, never repaired
-	sole                     // a folder whose files may be the only copy of something
-	optional                 // a folder without which opening continues
-	note                     // of a migration: opening reads it completely
+	named                    // a file that the store opens by this name, so nothing else may have this name
+	machine                  // a record of which processes use the store on this machine: never moved, never repaired
+	sole                     // a folder whose files may be the only copy of some data
+	optional                 // a folder that may be missing when a store is opened
+	note                     // a file of a migration, which opening a store reads completely
 )
 
 // place is a place in a store's folder.
 type place struct {
-	path string // with slashes
+	path string // path with slashes
 	use  use
 }
 

@@ -84,7 +84,7 @@ func Parse(b []byte) ([]Row, error) {
 		return nil, fmt.Errorf("%w: %w", errRows, err)
 	}
 	if len(l.Purged) == 0 || len(l.Purged) > MostRows {
-		return nil, fmt.Errorf("%w: impossible number of rows: %d", errRows, len(l.Purged))
+		return nil, fmt.Errorf("%w: the number of rows, %d, is impossible", errRows, len(l.Purged))
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]

@@ -27,7 +27,7 @@ const (
 	Working  = 'w'
 	Model    = 'v' // model of the vectors: the key is this byte alone, see internal/state
 	Writer   = 'u' // explanations of writers: the key is this byte alone, see internal/state
-	Purge    = 'p' // names of purged documents and versions: the key is this byte alone, see internal/state
+	Purge    = 'p' // entry that names purged documents and versions; its key is this byte alone, see internal/state
 	Kept     = 'k' // copies of older versions: the byte is followed by the document's key, see kept.go
 )
 

@@ -16,8 +16,8 @@ import (
 // The names of the files in wal/ that note when something was old enough to be deleted, which is done an hour
 // later.
 const (
-	ExpiryName = "expiry" // for memories that have expired, or are older than max_age
-	AgedName   = "aged"   // for copies of the log that are older than history_days
+	ExpiryName = "expiry" // the file for memories that have expired, or are older than max_age
+	AgedName   = "aged"   // the file for copies of the log that are older than history_days
 )
 
 // SweepNote records a time of day at which something was old enough to be deleted. Its file has two lines:
@@ -65,7 +65,7 @@ func ParseSweepNote(text string) (n SweepNote) {
 type Hour struct {
 	r    *Retention
 	name string
-	// when this process first saw the note; guarded by the caller's lock: that of the sweeper, or flush.lock
+	// when this process first saw the note; guarded by the caller's lock (of the sweeper, or flush.lock)
 	Seen sighting
 }
 

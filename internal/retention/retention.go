@@ -17,11 +17,11 @@ type Retention struct {
 	commits *commit.Committer
 	counts  *counts.Counts
 	orders  *words.Orders
-	uptime  *scopes.Scopes // has the clock of the machine that cannot be set
-	others  Expirer        // other documents that expire; nil: only memories expire
+	uptime  *scopes.Scopes // has a clock of the machine that cannot be set
+	others  Expirer        // further documents that expire; nil: only memories expire
 
-	Expiry  Hour // the hour of memories
-	aged    Hour // the hour of the history
+	Expiry  Hour // hour of waiting before memories are deleted
+	aged    Hour // hour of waiting before history is removed
 	sweeper Sweeper
 	touched touched
 }

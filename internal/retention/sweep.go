@@ -37,8 +37,8 @@ const (
 // of them deletes.
 type Sweeper struct {
 	mu   sync.Mutex
-	aged time.Time // when this process last searched for memories older than max_age, and found no more
-	from string    // place in the order of ages up to which it has searched
+	aged time.Time // when this process last searched for memories older than max_age and found no more
+	from string    // place, in the order by age, up to which it has searched
 }
 
 // SweepExpired deletes some of the memories and other documents that expired long enough ago. It is cheap if there is

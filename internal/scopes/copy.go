@@ -71,11 +71,11 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 	return 0, nil
 }
 
-// wholeAt has the position of the scope's newest log entry that depends neither on earlier entries nor on the
-// file: log and archive can reproduce the scope if they have all entries from that position on.
+// wholeAt has the position of the scope's newest log entry that depends neither on earlier entries nor on the file.
+// Log and archive can reproduce the scope if they have all entries from that position on.
 type wholeAt struct {
-	at   wal.LSN // the position; 0: unknown, or, if file is set, no entry was written since the copy
-	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy
+	at   wal.LSN // the position; 0: unknown, or, if file is set, no entry was written since the copy was made
+	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy was made
 }
 
 // copyFirst writes a log entry with the scope's whole document, which changes nothing. A document that is too

@@ -69,7 +69,7 @@ type scopeFiles struct {
 	ctx        context.Context
 	keys       []string
 	distrusted bool
-	// decides whether the other scopes are written if one cannot be, see flush.Host; may be nil
+	// called if a scope cannot be written; decides whether the others are written, see flush.Host; may be nil
 	spares func(key string, err error) bool
 
 	mu    sync.Mutex
@@ -137,8 +137,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// believe records size and time of the files that were written. A file that later differs from these was
-// edited.
+// believe records the size and time of the files that were written. A file that later differs from them was edited.
 func (s *scopeFiles) believe() {
 	w := s.ws
 	for key, is := range s.wrote {

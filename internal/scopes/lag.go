@@ -9,18 +9,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lacks describes the log entries that a scope's file does not include yet, as far as this process knows.
+// lacks describes the log entries that a scope's file does not include yet.
 type lacks struct {
-	from  wal.LSN // position of the first of these entries
+	from  wal.LSN // position of the first such entry
 	since time.Time
 	bytes int64
-	over  errs.InflatedError // sums of those of the entries that are compressed more than 64-fold
+	over  errs.InflatedError // sizes of those entries that are compressed more than 64-fold
 }
 
 // LagRate is the rate in bytes per second at which a lagging file is written in the background.
 const LagRate = 1 << 20
 
-// take adds a log entry to those that the scope's file does not include yet.
+// take records a log entry that the scope's file does not include yet.
 func (l *lacks) take(e *loggedWork) {
 	if l.bytes == 0 {
 		l.from, l.since = e.lsn, e.time

@@ -100,10 +100,10 @@ func (s *scope) follow(ctx context.Context) error {
 type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
-	bytes, size   int64             // bytes that the entry takes in the log, and bytes of the decompressed document
+	bytes, size   int64             // bytes of the entry in the log, and bytes of the decompressed document
 	over          bool              // the document is compressed more than 64-fold, see package flush
 	whole         bool              // the entry depends on no earlier entry
-	entry         *working.LogEntry // the decoded entry; nil: too large to keep, read it again; see chainHeld
+	entry         *working.LogEntry // decoded entry; nil: too large to keep, so it is read again; see chainHeld
 }
 
 // chainHeld is the maximum number of bytes of decompressed documents that chain keeps in memory. A
@@ -195,7 +195,7 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	return nil
 }
 
-// size detects log entries that make a scope too large.
+// size checks that log entries do not make a scope too large.
 type size struct{ since int64 }
 
 // stateMost is the maximum size in bytes of a scope's state in memory. Store operations refuse changes long

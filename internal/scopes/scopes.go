@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// openScopes is how many scopes that no operation uses stay in memory. Other scopes are read from their files
+// openScopes is the maximum number of unused scopes that stay in memory. Other scopes are read from their files
 // again.
 const openScopes = 1000
 
-// openBytes is how many bytes the scopes that no operation uses may take in memory, without the one used last.
+// openBytes is the maximum number of bytes that unused scopes may occupy in memory, without the one used last.
 const openBytes = 64 << 20
 
 // Scopes has the scopes of working memory of a store. Those that this process uses are in memory.
@@ -31,7 +31,7 @@ type Scopes struct {
 	open   map[string]*scope // scopes in memory, by key
 	idle   list.List         // unused scopes, *scope, the least recently used first
 	unused int64             // bytes of the scopes in idle
-	names  sync.Map          // keys of scopes by file name, for files whose beginning was read
+	names  sync.Map          // keys of scopes, by file name, for files whose beginning was already read
 	began  time.Time         // time at which the store was opened, by the wall clock
 	mono   func() time.Duration
 	opened time.Duration // the same time, by mono
@@ -44,7 +44,7 @@ type scope struct {
 	key    string
 	scope  working.Scope
 	newest atomic.Uint64 // position of the newest entry applied to the store's state
-	users  int           // users, at and idle are guarded by Scopes.mu
+	users  int           // guarded by Scopes.mu, as are at and idle
 	at     *list.Element
 	idle   int64        // bytes of the scope that are counted in Scopes.unused
 	size   atomic.Int64 // approximate size of the state in bytes
@@ -53,26 +53,26 @@ type scope struct {
 	state   *working.State // nil: not read yet, or must be read again
 	lsn     wal.LSN        // position of the newest entry in state
 	time    time.Time      // time of that entry
-	breaks  uint64         // number of breaks in following the log when state was read
-	edited  bool           // the file was edited by hand, and the edit is not in the log yet
+	breaks  uint64         // number of interruptions of following the log, counted when state was read
+	edited  bool           // the file was edited by hand, and the edit is not committed yet
 	file    believed
-	grown   int64 // bytes of changes that the file does not include
+	grown   int64 // bytes of changes that the scope's file does not include yet
 	lacks   lacks
 	whole   wholeAt // position from which log and archive can reproduce the scope; see copy.go
 	ahead   *working.State
-	aheadOf wal.LSN // lsn of the state from which ahead was cloned
+	aheadOf wal.LSN // value of lsn when ahead was cloned from state
 	offset  int64   // ticks added to the store's ticks, so that they never decrease
 
 	waiting sync.Mutex // guards queue and busy
 	queue   []*asked
-	busy    bool // a goroutine commits for all callers
+	busy    bool // a goroutine is committing for all callers
 }
 
-// believed is the state of a scope's file as this process last wrote or read it.
+// believed is the state of a scope's file when this process last wrote or read it.
 type believed struct {
 	size  int64
 	mtime time.Time
-	lsn   wal.LSN // position of the log whose state the file has; 0 if unknown, because the file belongs to another log
+	lsn   wal.LSN // log position whose state the file has; 0 if unknown, because the file belongs to another log
 }
 
 // Tuning has parameters that tests change while the store is not in use.

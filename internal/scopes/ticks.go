@@ -25,8 +25,8 @@ import (
 // The uptime is the machine's, even if the host program gave the store another clock, which may
 // jump like any clock. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
-// putBack is the minimum time by which the wall clock must be behind the ticks of working memory so that it
-// counts as set back.
+// putBack is the minimum time by which the wall clock must be behind the ticks of working memory to be considered
+// set back.
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {

@@ -23,7 +23,7 @@ const (
 	// sweepEach is the maximum number of expired items that one change removes: more than a change adds,
 	// so that expired items do not accumulate.
 	sweepEach = 4
-	// entryBytes is the size in bytes from which a log entry takes no further operations.
+	// entryBytes is the size in bytes at which a log entry takes no more operations.
 	entryBytes = 1 << 20
 	// entryOps is the maximum number of operations in one log entry.
 	entryOps = 1024
@@ -33,17 +33,18 @@ const (
 	scopeMost  = places.StoredMost / 2
 )
 
-// asked is an operation on a scope that waits until it is committed.
+// asked is an operation on a scope that waits to be committed.
 type asked struct {
 	r    *working.Request
-	bare bool           // the lost data is not copied into the log first, because it is being purged
+	bare bool           // do not copy the lost data into the log first, because it is being purged
 	by   *writer.Writer // writer from the caller's context; nil if there is none
 	res  working.Result
 	err  error
 	done chan struct{}
 }
 
-// sameWriter returns how many operations at the start of list have the same writer: a log entry has only one.
+// sameWriter returns the number of operations at the start of list that have the same writer: a log entry has only
+// one writer.
 func sameWriter(list []*asked) int {
 	for i, q := range list {
 		if first := list[0].by; q.by != first && (q.by == nil || first == nil || *q.by != *first) {
@@ -239,7 +240,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	return n, false, nil
 }
 
-// entry returns the log entry for the changes e, whose encoding is body. gone means that the scope is empty
+// entry returns the log entry for the changes e, which are encoded in body. gone means that the scope is empty
 // afterwards.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
 	value, inflated := s.ws.engine.Codec().Encode(nil,

@@ -17,13 +17,13 @@ import (
 // The windows do not depend on the number of hits asked for, so pages continue one another and a hit keeps its score.
 // Hits outside both windows follow with score 0: first those by words, then those by vector, each in their order.
 
-// window is the number of hits of each side that are ranked together.
+// window is the number of best hits of each side that are ranked together.
 const window = 200
 
 // vectorShare is the default weight of the score by vector; the weight of the score by words is 1.
 const vectorShare = 0.25
 
-// rankOffset is the number that is added to a rank in reciprocal rank fusion; 60 is the usual value.
+// rankOffset is added to each rank in reciprocal rank fusion; 60 is the usual value.
 const rankOffset = 60
 
 // both returns the n best hits by words and by a vector.
@@ -56,8 +56,8 @@ func atLeast(list []found, least float64) []found {
 	return list
 }
 
-// fused ranks the hits of two windows together. by are the hits by words, near the hits by vector, whose weight
-// is share. With ranks, it combines the ranks of the hits instead of their scores.
+// fused ranks the hits of two windows together. by has the hits by words, near the hits by vector, and share is the
+// weight of near. With ranks, it combines the ranks of the hits instead of their scores.
 func fused(by, near []found, share float64, ranks bool) []found {
 	var words, vector []float64
 	if ranks {
@@ -115,8 +115,8 @@ func behindWindows(list, by, near []found) []found {
 	return list
 }
 
-// stretched returns the scores of a list scaled so that the best is 1 and floor is 0; all are 1 if the best is not
-// above floor.
+// stretched returns the scores of a list, scaled so that the best one becomes 1 and floor becomes 0. All become 1
+// if the best is not above floor.
 func stretched(list []found, floor float64) []float64 {
 	scores := make([]float64, len(list))
 	for i, h := range list {
@@ -127,7 +127,7 @@ func stretched(list []found, floor float64) []float64 {
 	return scores
 }
 
-// places returns scores for the ranks of a list; the first is 1.
+// places returns a score for each rank of a list; that of the first rank is 1.
 func places(list []found) []float64 {
 	scores := make([]float64, len(list))
 	for i := range list {

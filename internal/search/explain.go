@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is a parsed query as it was executed on one set of the index of words.
+// asked is a parsed query, as it was executed on one version of the word index.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
@@ -16,8 +16,8 @@ type asked struct {
 	cut      cutNotes // notes whose sections were read
 }
 
-// cutNote is a version of a note, cut into sections: a phrase is looked for in one section after the other, and a note
-// has up to some thousands.
+// cutNote is a version of a note, divided into its sections. It is kept because a search for a phrase checks one
+// section after another, and a note can have thousands.
 type cutNote struct {
 	path     string
 	lsn      uint64
@@ -26,14 +26,14 @@ type cutNote struct {
 	tags     []string
 }
 
-// cutNotes are cut notes by path. A query with a phrase looks at sections in the order of their scores, which alternate
-// between notes.
+// cutNotes caches divided notes by path. A query with a phrase checks sections in the order of their scores, so
+// sections of different notes alternate.
 type cutNotes struct {
 	notes map[string]cutNote
 	bytes int
 }
 
-// cutMost is how many bytes of notes cutNotes has at most, besides one note.
+// cutMost is the maximum number of bytes of notes in a cutNotes, besides the newest note.
 const cutMost = 16 << 20
 
 func (c *cutNotes) add(n cutNote) {
@@ -43,7 +43,7 @@ func (c *cutNotes) add(n cutNote) {
 	c.notes[n.path] = n
 }
 
-// tell passes each note on how the query was understood to q.Note, unless it is in told.
+// tell calls q.Note for each remark on how the query was understood, except those in told.
 func (a *asked) tell(q *Query, told map[string]bool) {
 	if a.query == nil || q.Note == nil {
 		return
@@ -81,5 +81,5 @@ func (a *asked) explained(h *found, texts func() []query.Text) *memstore.Explana
 	return e
 }
 
-// keep stores in the hit what the search by words has computed for it.
+// keep stores in the hit the data that the search by words has computed for it.
 func (h *found) keep(hit *words.Hit, shares []words.Share) { h.parts, h.shares = hit.Parts, shares }

@@ -13,11 +13,11 @@ import (
 // MostFragment is the maximum of Query.Fragment, in bytes.
 const MostFragment = 1 << 16
 
-// mostSearched is how much of a content is searched for its best fragment, in bytes.
+// mostSearched is the number of bytes of a content that are searched for its best fragment.
 const mostSearched = 1 << 20
 
-// fragmentOf returns the first piece of at most size bytes that has the most different words of the query, or the
-// beginning of the content if it has none of them.
+// fragmentOf returns a piece of the content of at most size bytes: the first one that has the most different words
+// of the query, or the beginning of the content if no piece has any.
 func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *memstore.Fragment {
 	var marks []query.Mark
 	if q != nil {
@@ -41,7 +41,8 @@ func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int)
 	return marked(content, from, to, marks)
 }
 
-// bestWindow returns the first run of marks within size bytes that has the most different words, then the most marks.
+// bestWindow returns the first run of marks within size bytes that has the most different words; among equal ones,
+// the one with the most marks.
 func bestWindow(marks []query.Mark, size int) (first, last int) {
 	has := map[int]int{}
 	words, best := 0, 0

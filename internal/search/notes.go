@@ -21,7 +21,7 @@ import (
 // has its path as its id, the time of its last change as its timestamp, and session, expiry, tags and metadata of its
 // sidecar.
 
-// finds reports whether a query finds documents of the kind k.
+// finds reports whether a query searches documents of the kind k.
 func (q *Query) finds(k memstore.Kind) bool { return len(q.Kinds) == 0 || slices.Contains(q.Kinds, k) }
 
 func (q *Query) validateKinds() error {
@@ -34,12 +34,12 @@ func (q *Query) validateKinds() error {
 	return nil
 }
 
-// findsNotes reports whether a query may find notes in this store.
+// findsNotes reports whether a query can find notes in this store.
 func (s *Search) findsNotes(q *Query) bool {
 	return q.finds(memstore.KindNote) && s.engine.HasHad(s.engine.Kinds().Notes)
 }
 
-// aNote is a note with the properties that its sidecar file has.
+// aNote is a note with the properties that its sidecar file contains.
 type aNote struct {
 	engine.Version
 	sidecar note.Sidecar
@@ -72,7 +72,7 @@ func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc b
 	return n, nil
 }
 
-// asMemory returns a memory with those properties of a note that filters check.
+// asMemory returns a memory that has those properties of the note that filters check.
 func (n *aNote) asMemory(path string) *memstore.Memory {
 	m := &memstore.Memory{ID: path, Timestamp: n.Line.UpdatedAt, Metadata: map[string]any{}}
 	for name, v := range n.sidecar.Metadata {
@@ -93,8 +93,7 @@ func (n *aNote) asMemory(path string) *memstore.Memory {
 	return m
 }
 
-// sectionOf returns the section of the note that a hit found; false if the note was changed since it was
-// indexed.
+// sectionOf returns the section of a note that a hit refers to; false if the note was changed since it was indexed.
 func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 	list := note.Sections(n.Doc)
 	if n.LSN != h.lsn || h.section >= len(list) {
@@ -103,12 +102,11 @@ func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 	return list[h.section], true
 }
 
-// errChanged is the error for a section of a note whose newest version is another one; it matches
-// errs.ErrNotFound.
+// errChanged is the error for a section of a note that has a newer version; it matches errs.ErrNotFound.
 var errChanged = fmt.Errorf("%w: the note has changed", errs.ErrNotFound)
 
-// noteHit reads the note of a hit. If the hit is no longer valid, because the note was deleted or changed or
-// has expired, the error is errs.ErrNotFound. of is the note's session, and size the number of bytes that the
+// noteHit reads the note of a hit. If the hit is no longer valid, because the note was deleted or changed or has
+// expired, the error is errs.ErrNotFound. of is the session of the note, and size the number of bytes that the
 // returned hit holds.
 func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, of string,
 	size int64, err error) {
@@ -138,8 +136,8 @@ func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 	return v.Line.UpdatedAt, err == nil
 }
 
-// sectionTexts returns the texts of a section; nil if its note is not of that version any more, or cannot be read. had
-// keeps notes for the next sections.
+// sectionTexts returns the texts of a section; nil if its note has another version by now, or cannot be read. had
+// caches notes for the following sections.
 func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, had *cutNotes,
 	bad *unreadable) ([]query.Text, error) {
 	path, i, _ := note.SplitSectionID(id)
@@ -158,19 +156,19 @@ func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, had *c
 	return view.TextsOf(path, n.doc, &n.sections[i], n.tags), nil
 }
 
-// firstOfNotes returns a noteJudge for a search with these filters. It accepts only the first section of each
-// note, which is the best one.
+// firstOfNotes returns a noteJudge that accepts only the first section of each note, which is the best one, and
+// only notes that pass the filters.
 func (s *Search) firstOfNotes(ctx context.Context, f *engine.Filters, bad *unreadable) *noteJudge {
 	return &noteJudge{s: s, f: f, bad: bad, passes: map[string]bool{}, given: map[string]bool{}}
 }
 
-// noteJudge decides which sections of notes become hits.
+// noteJudge decides which sections of notes become hits of a search.
 type noteJudge struct {
 	s      *Search
 	f      *engine.Filters
 	bad    *unreadable
-	passes map[string]bool // by the path of each note checked so far: it passes the filters
-	given  map[string]bool // paths of the notes that have a hit already
+	passes map[string]bool // for each note checked so far, by path: whether it passes the filters
+	given  map[string]bool // paths of the notes that already have a hit
 }
 
 // judge reports whether a note passes the filters and has no hit yet.

@@ -52,13 +52,14 @@ type Query struct {
 	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
 	// score.
 	Text string
-	// Kinds are those that the search finds; none means all of them. Of notes it finds sections, not by Like.
+	// Kinds are the kinds of documents that the search finds; none means all. Notes are found as sections, and not by
+	// Like.
 	Kinds []memstore.Kind
 	// Share is the weight of Vector in a query that has Text too; the weight of Text is 1. 0 means 0.25.
 	Share float64
-	// RankFusion makes a query with both add 61/(60 + rank) of either side instead of its scores.
+	// RankFusion makes a query with both Text and Vector add 61/(60 + rank) of each side in place of the scores.
 	RankFusion bool
-	// MaxRareTerms, if above 0, takes Text as plain words without the grammar, and uses only that many of them: the
+	// MaxRareTerms, if above 0, reads Text as plain words without the grammar, and uses only that many of them: the
 	// rarest.
 	MaxRareTerms int
 
@@ -71,15 +72,15 @@ type Query struct {
 	// PerSession, if above 0, is the maximum number of hits of one session: the best ones.
 	PerSession int
 
-	Explain  bool // sets Hit.Explanation
+	Explain  bool // fill Hit.Explanation
 	Fragment int  // the maximum size of Hit.Fragment in bytes; 0: no fragment
 
 	// Note, if not nil, is called with each note on how Text was interpreted.
 	Note func(note string)
 
 	Limit    int     // the number of hits; 0 means 10
-	Offset   int     // the number of best hits to skip
-	MinScore float64 // hits with a lower score are left out; 0: no minimum
+	Offset   int     // number of best hits to skip
+	MinScore float64 // omit hits with a lower score; 0: no minimum
 
 	// Trim, if not nil, is called with each hit's memory as soon as it is read; data that it removes is not held until
 	// Search returns. A memory may be read more than once.
@@ -91,11 +92,11 @@ type Query struct {
 
 // Hit is a memory found by a search, or a note.
 type Hit struct {
-	ID     string  // of a note its path
-	Score  float64 // greater is better
+	ID     string  // for a note, its path
+	Score  float64 // a greater score is a better match
 	Memory memstore.Memory
-	Note   *memstore.NoteSection // the best section of the note; nil: the hit is a memory
-	// The scores of either side, from 0 to 1, in a search by words and a vector.
+	Note   *memstore.NoteSection // best section of the note; nil: the hit is a memory
+	// Scores of the two sides, from 0 to 1, in a search by words and a vector.
 	Words, Vector float64
 
 	Trimmed bool // Memory is incomplete, or Note has no Text: see Query.Held
@@ -165,20 +166,20 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 }
 
-// goneTries is how often a search starts again because memories expired, were deleted or ceased to pass its filters
-// while it ranked them. After that it returns fewer hits than asked for.
+// goneTries is the maximum number of times that a search starts again because memories expired, were deleted or
+// ceased to pass its filters while it ranked them. After that it returns fewer hits than requested.
 const goneTries = 2
 
 // spare returns how many more hits to rank after some hits disappeared: as many may disappear again. The parameter gone
 // is their number.
 func spare(gone int) int { return 2*gone + 8 }
 
-// pass is the result of searchOnce.
+// pass is the result of one run of searchOnce.
 type pass struct {
 	hits    []Hit
 	full    bool // there may be more hits
-	gone    int  // how many hits no longer exist
-	changed bool // some of these are sections of notes of which there is a newer version
+	gone    int  // number of hits that no longer exist
+	changed bool // some of these are sections of notes that have a newer version
 	unread  unreadable
 }
 
@@ -300,8 +301,8 @@ func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	return list[:min(n, len(list))], nil
 }
 
-// few counts a hit of a session, and reports whether it is one of the first PerSession. Memories without a session are
-// not limited.
+// few counts a hit of a session, and reports whether it is among the first PerSession hits of that session.
+// Memories without a session are not limited.
 func (q *Query) few(seen map[string]int, session string) bool {
 	if session == "" {
 		return true
@@ -409,15 +410,15 @@ func tooManyWords(n int) error {
 
 // found is a hit whose document was not read yet: a memory, or a section of a note.
 type found struct {
-	ID            string // of a note its path
+	ID            string // for a note, its path
 	note          bool
-	section       int // number of the section in the version lsn of the note
+	section       int // index of the section in the version lsn of the note
 	lsn           uint64
 	asked         *asked // the query as it was executed for this hit; nil: as for all hits
 	Score         float64
 	words, vector float64 // scores by words and by vector, in a search by both
-	similarity    float64 // similarity in a search by vector
-	recency       float64 // amounts that recency and importance added to the score
+	similarity    float64 // similarity to the query's vector
+	recency       float64 // amounts by which recency and importance raised the score
 	importance    float64
 	parts         words.Parts
 	shares        []words.Share
@@ -448,8 +449,8 @@ func (u *unreadable) add(err error) {
 	}
 }
 
-// pass returns the error with which a search must end after reading a candidate failed with err. Any other error is
-// added, unless the document was deleted.
+// pass handles the error err of reading a candidate. It returns the error if the search must end because of it. It
+// adds any other error to the list, unless the document was deleted.
 func (u *unreadable) pass(ctx context.Context, err error) error {
 	if err := ended(ctx, err); err != nil {
 		return err
@@ -460,7 +461,7 @@ func (u *unreadable) pass(ctx context.Context, err error) error {
 	return nil
 }
 
-// also adds the errors that o has collected.
+// also appends the errors that o has collected.
 func (u *unreadable) also(o *unreadable) {
 	for _, err := range o.errs {
 		u.add(err)
@@ -521,8 +522,8 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 	return list[:min(n, len(list))], err
 }
 
-// ended decides whether a search continues although a memory could not be read because of err. It returns nil if so,
-// otherwise the error with which the search ends.
+// ended returns nil if a search continues although a memory could not be read because of err; otherwise it returns
+// the error with which the search ends.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -99,7 +99,8 @@ func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filter
 	return list, err
 }
 
-// passes returns a function that reports whether a memory passes the filters. It adds errors of reading to bad.
+// passes returns a function that reports whether a memory passes the filters. The function adds errors of reading
+// to bad.
 func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) { return false, bad.pass(ctx, err) }
 	return func(id string) (bool, error) {
@@ -180,7 +181,7 @@ func (s *Search) vectorsRot(ctx context.Context, err error) error {
 	return s.vectors.Fault(err)
 }
 
-// behind reports whether id is listed after other.
+// behind reports whether id comes after other in a listing.
 func behind(id, other string) bool {
 	a, aerr := table.EncodeKey(id)
 	b, berr := table.EncodeKey(other)

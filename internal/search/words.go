@@ -61,8 +61,8 @@ func compareFound(a, b found) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.section, b.section))
 }
 
-// within is byWords for one set of an index. The set may contain the rows of memories and of notes, if both
-// have the same analyzer.
+// within does what byWords does, for one version of the index. That version may contain the rows of memories and of
+// notes, if both have the same analyzer.
 func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
 	*bad = unreadable{}
@@ -103,7 +103,8 @@ func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int
 	return list, nil
 }
 
-// accepts returns a function that checks what the words cannot decide; nil if they decide everything.
+// accepts returns a function that checks the conditions which the word index cannot decide; nil if it decides all
+// of them.
 func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engine.Filters, bad *unreadable,
 	notes bool) func(words.Hit) (bool, error) {
 	q := a.query
@@ -136,7 +137,7 @@ func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engin
 	}
 }
 
-// holds reports whether a hit has the phrases of a query.
+// holds reports whether a document contains the phrases of a query.
 func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.Set, bad *unreadable) (bool, error) {
 	q := a.query
 	if !q.Phrases() {
@@ -169,8 +170,8 @@ func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.S
 	return false, nil
 }
 
-// texts returns the texts of a memory; nil if it was deleted or cannot be read. In the latter case the error is added
-// to bad.
+// texts returns the texts of a memory; nil if the memory was deleted or cannot be read. If it cannot be read, texts
+// adds the error to bad.
 func (s *Search) texts(ctx context.Context, id string, a *asked, bad *unreadable) ([]query.Text, error) {
 	m, err := s.get(ctx, id)
 	if err != nil {

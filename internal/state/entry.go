@@ -22,8 +22,8 @@ import (
 // a chain of versions gets an error there. Whether an entry is valid depends only on its own bytes, so all processes,
 // and every replay, agree on it.
 
-// ErrEntry matches the error for a log entry whose content no valid entry has; the error matches
-// errs.ErrCorrupt, too. The error for an entry of a newer program does not match it.
+// ErrEntry matches the error for a log entry whose content is invalid; that error also matches errs.ErrCorrupt. The
+// error for an entry of a newer program does not match ErrEntry.
 var ErrEntry = errors.New("not a valid entry of the log")
 
 // Invalid returns the error that says that the log entry e is invalid because of err.
@@ -181,8 +181,8 @@ func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	return line, view, nil
 }
 
-// foreignVectors is the lowest FAISS id that is not a position of a log: ids from there on are those of an
-// import, and those of index.StrayVector.
+// foreignVectors is the lowest FAISS id that is not a log position: ids from there on come from imports, or from
+// index.StrayVector.
 const foreignVectors = 1 << 48
 
 // checkLine returns an error unless line, an index line from a log entry that is in no index file yet, belongs

@@ -74,11 +74,11 @@ func MembersKey(id string) string { return string(rune(Members)) + id }
 // membership has the members of the assemblies that changed since the index was written. It is to the index
 // sections members and by_member what the overlay is to the index lines.
 type membership struct {
-	mu sync.Mutex // held for every change
+	mu sync.Mutex // lock that is held for every change
 	// Increases after every change, also when the index is replaced: a reader that reads epoch first has then
 	// seen all changes that epoch counts.
 	epoch atomic.Uint64
-	any   atomic.Bool         // the store may have an assembly
+	any   atomic.Bool         // whether the store may have an assembly
 	of    map[string]*group   // groups by assembly, including deleted assemblies
 	in    map[string][]*group // groups by memory, including superseded groups
 }

@@ -37,7 +37,7 @@ const putSlots = 4096
 
 type puts struct {
 	on     atomic.Bool
-	counts [1 + putSlots]atomic.Uint64 // total of the store, then of each slot
+	counts [1 + putSlots]atomic.Uint64 // counter of the whole store, followed by those of the slots
 	bytes  [1 + putSlots]atomic.Uint64
 }
 

@@ -87,7 +87,7 @@ type run struct {
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has changed something, so that it must continue with the changes that are
+// begun reports whether the undo has already changed something. If so, it must continue with the changes that are
 // still possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
@@ -111,8 +111,7 @@ func (r *run) explain(err error) error {
 		len(r.plan.Changes), err)
 }
 
-// by returns the context for the commits of an undo: an undo that takes several commits has a writer of its
-// own.
+// by returns the context for the commits of an undo: an undo of several commits writes as a writer of its own.
 func (r *run) by(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx

@@ -91,12 +91,12 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// none is the number of the state of a document that has nothing to undo.
+// none is the state number for a document for which there is nothing to undo.
 const none = int32(-2)
 
-// back returns the state to which the undo takes the document back, or none, and since, the position of the
-// first of the undone changes. other is the newest state that other commits made on top of a change that is to
-// be undone, or none.
+// back returns the state to which the undo restores the document, or none. since is the position of the first
+// undone change. other is the newest state that other commits made on top of a change that is to be undone, or
+// none.
 func (d *document) back() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
@@ -149,7 +149,7 @@ func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*ch
 	return c, conflict
 }
 
-// builtUpon returns the conflict that a later version, which another commit made, is to the undo.
+// builtUpon returns the conflict between the undo and a later version that another commit made.
 func (u *Undoer) builtUpon(n *node) *Conflict {
 	if n.unknown {
 		return &Conflict{Err: fmt.Errorf("%w: by a version that the log no longer has", ErrBuiltUpon)}
@@ -208,8 +208,8 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns, as its first result, the reason why the change of a memory cannot be undone: an assembly that
-// is not undone contains it. The second result is an error of reading.
+// rests returns, as its first result, the reason why the change of a memory cannot be undone: an assembly that is
+// not restored contains the memory. The second result is an error of reading.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil

@@ -19,8 +19,8 @@ type batch struct {
 	time     time.Time // clock time of the commit
 	writer   uint32
 	entries  []entry
-	expires  bool // the commit removed an expired document
-	upkeep   bool // the store has changed only derived data
+	expires  bool // the commit deleted an expired document
+	upkeep   bool // the commit changed only data that the store derives
 }
 
 // entry is an entry of the log without the document in it.
@@ -112,16 +112,16 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 	return ctx.Err()
 }
 
-// node is one state of a document, made by one entry of the log.
+// node is one state of a document, which one log entry made.
 type node struct {
 	lsn     wal.LSN
 	writer  uint32
-	parent  int32 // index of the state that it replaced; -1: the state before the first commit that is undone
+	parent  int32 // index of the state before it; -1: the state before the first commit that is undone
 	cause   uint8
-	chosen  bool // the state was made by a commit that is undone
+	chosen  bool // a commit that is undone made the state
 	upkeep  bool
 	deleted bool
-	unknown bool // stands for states whose entries are not in the log
+	unknown bool // in place of the index of a state whose entries are not in the log
 }
 
 // document is the history of a document in the log since the first commit that is to be undone.

@@ -19,16 +19,15 @@ import (
 // selection specifies which commits are to be undone.
 type selection struct {
 	Options
-	from      wal.LSN // position before which none of the commits is
+	from      wal.LSN // position at which the oldest of the commits begins, or an earlier one
 	has       func(b *batch) bool
 	continues bool  // the selection continues an undo that was interrupted
 	released  error // set if commits of the run are no longer kept; nil: none as far as is known
-	// left has, by key, the documents for which a conflict was found when they were about to be restored.
+	// left has the documents, by key, for which a conflict was found when they were about to be restored.
 	left map[string]Conflict
 }
 
-// described is the JSON object by which an undo that takes several commits is identified; see the package
-// comment.
+// described is the JSON object that identifies an undo of several commits; see the package comment.
 type described struct {
 	Position wal.LSN   `json:"position,omitempty"`
 	Run      string    `json:"run,omitempty"`
@@ -63,7 +62,7 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 		return nil, fmt.Errorf("%w: name either a position or a run, not both", errs.ErrInvalid)
 	}
 	if o.Run == "" && !o.Since.IsZero() {
-		return nil, fmt.Errorf("%w: a time also requires the run whose commits are to be taken back", errs.ErrInvalid)
+		return nil, fmt.Errorf("%w: a time also requires the run whose commits are to be undone", errs.ErrInvalid)
 	}
 	if err := u.engine.CatchUp(ctx); err != nil {
 		return nil, err
@@ -241,16 +240,16 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 	return "", nil
 }
 
-// made is a commit by a writer, as found in the log.
+// made is a commit that a writer made, as found in the log.
 type made struct {
 	at      wal.LSN
-	undo    string // the undo of several commits that it belongs to
+	undo    string // JSON object of the undo, of several commits, to which the commit belongs
 	undoing bool   // the commit belongs to that undo and is not its last
 	purge   bool   // the commit names purged or redacted documents
 }
 
-// newestBy returns the newest commit in a part of the log by writers for which is returns true. It considers
-// commits that changed documents or name a purge, and were not made by the store itself.
+// newestBy returns the newest commit, in a part of the log, of a writer for which is returns true. It considers
+// commits that changed documents or that name a purge, except those that the store made by itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)

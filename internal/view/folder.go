@@ -14,8 +14,8 @@ import (
 // Folder is the folder of a view's files. It contains regular files only, no folders.
 type Folder struct {
 	FS         vfs.FS
-	Path       string // of the folder
-	Temp       string // a file name in tmp/ that only this process uses
+	Path       string // permissions of the folder and its files
+	Temp       string // name for a temporary file in tmp/ that only this process uses
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 	// Ready is called before the folder is created, and before a file takes its place: an error prevents that. nil: always
@@ -64,7 +64,7 @@ func (f *Folder) Write(name string, data []byte) error {
 	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
 }
 
-// pieceBytes is how many bytes WriteBy writes at a time.
+// pieceBytes is the number of bytes that WriteBy writes at a time.
 const pieceBytes = 1 << 20
 
 // WriteBy is like Write, but the function write produces the contents, by calling give with one piece after

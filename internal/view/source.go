@@ -15,8 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Source is an open store, in the form in which this package uses it. The package that opens the store fills
-// its fields.
+// Source gives package view access to an open store. The package that opens the store sets its fields.
 type Source struct {
 	FS    vfs.FS
 	Dir   string
@@ -37,16 +36,16 @@ type Source struct {
 	// FileLimit is the maximum size of a document in bytes; Limits bound its contents.
 	FileLimit int
 	Limits    kind.Limits
-	Location  *time.Location // for times without a zone
-	// Fits returns why a document of a kind violates the current limits, or nil.
+	Location  *time.Location // zone of times without a zone
+	// Fits returns an error if a document of a kind violates the current limits.
 	Fits func(kind byte, id string, doc []byte) error
-	// Creates returns why a document of a kind may not be created beside the existing ones, because their
-	// paths exclude it, or nil.
+	// Creates returns an error if a document of a kind cannot be created because the paths of existing documents
+	// exclude its path.
 	Creates func(kind byte, id string) error
-	// Ignores reports whether a file at a path in the folder of a kind, which is no document, must not become
-	// one; nil: none is ignored.
+	// Ignores reports whether a file in the folder of a kind must not become a document, because a setting excludes
+	// its path; nil: no file is excluded.
 	Ignores func(kind byte, path string) bool
-	// Explain adds advice to a system error; it returns nil if it has none.
+	// Explain adds advice to a system error; it returns nil if it has no advice.
 	Explain func(error) error
 }
 

@@ -10,15 +10,16 @@ import (
 	"github.com/varve-db/varve/internal/view/meanings"
 )
 
-// ErrNoIndex is the error for vectors that cannot be added before the first index is written.
-var ErrNoIndex = errors.New("the store has no index yet")
+// ErrNoIndex is the error of AddMeanings before the first index is written.
+var ErrNoIndex = errors.New("the first index of the store is not written yet")
 
-// errBusy is the error for vectors that cannot be added now.
+// errBusy is the error of AddMeanings when vectors cannot be added now.
 var errBusy = errors.New("a purge is rewriting the files of views")
 
-// AddMeanings makes the files of the view of meanings, if there are none yet, and adds vectors of sections to them. It
-// takes flush.lock. model is the name of the model in this store; vectors of texts that no section has any more, and
-// those of another model than the store's, are not added. n is how many were added.
+// AddMeanings adds vectors of sections to the files of the view of meanings, and creates the files if there are
+// none yet. It takes flush.lock. model is the name that the model has in this store. AddMeanings skips vectors of
+// texts that no section has any more, and all vectors if the store has another model by now. n is the number of
+// vectors that it added.
 func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.Vector) (n int, err error) {
 	held, err := vs.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.
 	return n, v.Save(f, at)
 }
 
-// meanings returns the view of meanings that writes files, nil if the store has none.
+// meanings returns the view of meanings that writes files; nil if the store has none.
 func (vs *Views) meanings() *meanings.Meanings {
 	for _, v := range vs.list {
 		if m, ok := v.(*meanings.Meanings); ok {

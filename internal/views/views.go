@@ -32,12 +32,12 @@ type Views struct {
 	engine *engine.Engine
 
 	makers []Maker
-	list   []view.View // the views that write files
+	list   []view.View // the views for which this process writes files
 	words  *words.Query
-	places *words.Query // of sections
+	places *words.Query // view of the sections of notes
 	near   *meanings.Query
 	orders *words.Orders
-	due    atomic.Bool // files may be missing or behind, even if no index is written
+	due    atomic.Bool // files may be missing or behind, so that a round is necessary even if no index is written
 	retry  atomic.Int64
 	as     atomic.Pointer[string] // the settings of the words in the last round
 	rotten atomic.Bool            // a search found damage in the files
@@ -104,7 +104,7 @@ func (vs *Views) Due() bool {
 	return vs.due.Load() && vs.engine.Env().Clock().UnixNano() >= vs.retry.Load()
 }
 
-// Loose returns the number of rows that searches of this process had only in memory, because the files of the views
+// Loose returns the number of rows that searches of this process had only in memory because the files of the views
 // were behind.
 func (vs *Views) Loose() int {
 	if vs.words == nil {
@@ -362,7 +362,7 @@ func (vs *Views) release() error {
 	return err
 }
 
-// purgers returns the names of the views that implement view.Purger, whose files a purge need not remove.
+// purgers returns the names of the views that implement view.Purger: a purge need not remove their files.
 func (vs *Views) purgers() (names []string) {
 	for _, v := range vs.list {
 		if _, ok := v.(view.Purger); ok && !absent(v) { // no round writes the files of an absent one

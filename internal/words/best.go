@@ -214,7 +214,7 @@ func (s *search) sessions() error {
 	})
 }
 
-// of returns the amount that the session of row r adds to the score of r.
+// of returns the amount that a row's session adds to the score of the row.
 func (s *scratch) of(r uint32) float64 {
 	n := s.session(r)
 	if n == 0 && s.nameless {
@@ -227,7 +227,7 @@ func compareHits(a, b *Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 }
 
-// worst is a heap of hits with the worst one on top.
+// worst is a heap of hits with the worst hit on top.
 type worst []Hit
 
 func (w worst) Len() int           { return len(w) }

@@ -52,7 +52,7 @@ func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
 	return p.having(e, func(o one) bool { take(o); return true })
 }
 
-// searches reports whether a row is searched.
+// searches reports whether a row is among the searched rows.
 func (c *scratch) searches(row uint32) bool { return !c.some || c.in.has(row) }
 
 // several collects the rows that have a term beginning with the word. The tally counts a row that has several

@@ -11,7 +11,7 @@ import (
 // Which rows have a member of an OR group is known only after all words were counted. Until then the rows of each word
 // of a group are kept. Then each group counts as one more condition that a row must meet.
 
-// keepRows records the rows that have the current word, for the groups that the word belongs to.
+// keepRows records the rows that have the current word, for each group that contains the word.
 func (s *search) keepRows() {
 	for _, c := range s.scratch {
 		var rows bitset.Set
@@ -81,7 +81,7 @@ func both(a, b bitset.Set) bitset.Set {
 	return out
 }
 
-// has records that a row meets one more of the conditions that it must meet to be found.
+// has records that a row meets one more of the conditions that a document must meet.
 func (c *scratch) has(row uint32) {
 	if c.must == nil {
 		c.must = make([]uint16, len(c.score))

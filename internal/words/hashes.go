@@ -59,7 +59,7 @@ type wanted struct {
 	i    int // index of the id in the list of ids
 }
 
-// foundAt is the place of an id; it is valid if ok.
+// foundAt is the place of an id, if ok is set.
 type foundAt struct {
 	place
 	ok bool

@@ -46,7 +46,7 @@ type tally struct {
 	df, names int
 	longest   uint32
 	elsewhere bool
-	times     times // of Part.tally only
+	times     times // set only in the result of Part.tally
 }
 
 // count adds a row to the tally.

@@ -14,8 +14,8 @@ type postings struct {
 	at   int
 	end  int
 	row  int64
-	left int   // number of postings still to come
-	from int64 // row before which groups are skipped if they end there
+	left int   // number of postings that were not read yet
+	from int64 // groups that end before this row are skipped
 
 	groupLeft int
 	groupEnd  int

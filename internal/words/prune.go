@@ -14,7 +14,7 @@ import (
 // these sessions only. It makes the same sums in the same order as a pass over all rows, so the scores are the same to
 // the bit. This is MaxScore (Turtle and Flood, 1995) for sessions in the place of documents.
 
-// pruning has the limits of pruned.
+// pruning has the limits that pruned works with.
 type pruning struct {
 	least int // the number of postings of optional words from which on it is tried
 	share int // the first pass may read 1 in share of these postings
@@ -32,7 +32,7 @@ var usual = pruning{least: 1 << 13, share: 3, odds: 64, rows: 4}
 // sums that are made in another order.
 const slack = 1 + 1e-9
 
-// plan is the order in which pruned looks for the words of a query.
+// plan is the order in which pruned searches for the words of a query.
 type plan struct {
 	first     []int     // words that are always looked for: excluded ones and conditions
 	later     []int     // the others, the rarest first
@@ -95,7 +95,7 @@ func (s *search) plan(limits pruning) (p plan) {
 // df returns the number of documents that have word i of the query, which must be counted.
 func (s *search) df(i int) int { return cmp.Or(s.named[i], s.counts[i]) }
 
-// mostWeight returns a bound of w of the package comment for a word.
+// mostWeight returns an upper bound of the weight w (see the package comment) of a word.
 func (s *search) mostWeight(t *times) float64 {
 	c := 0.0
 	for i, l := range t.shortest {
@@ -223,13 +223,13 @@ func (s *search) reaching(rest float64, most int, least float64, requires bool, 
 	return in, s.ctx.Err()
 }
 
-// times bounds how often rows have a word.
+// times has upper bounds of how often rows have a word.
 type times struct {
 	// shortest[k] is the length of the shortest content, plus 1, that has the word k+1 times, or, for the last one, as
 	// often or more often; 0: there is none.
 	shortest [4]uint32
-	content  int32 // the most often that a content has the word
-	other    int32 // the greatest weight of the word in other fields, in multiples of 1/unit
+	content  int32 // maximum number of times that a content has the word
+	other    int32 // maximum weight of the word in other fields, in multiples of 1/unit
 }
 
 // add adds a row that has the word.

@@ -15,7 +15,7 @@ import (
 // The constants of the score; see the package comment.
 const (
 	k1           = 1.2
-	lengthShare  = 0.4 // b of the package comment
+	lengthShare  = 0.4 // the constant b of the package comment
 	shareBefore  = 0.5
 	shareBehind  = 0.2
 	sessionShare = 0.3
@@ -34,8 +34,8 @@ type Hit struct {
 // Parts are the summands of a score.
 type Parts struct {
 	Own     float64 // part of the score that comes from the words of the document and of its neighbours
-	Session float64 // part of the score that comes from the document's session
-	Self    bool    // the document itself has a word of the query
+	Session float64 // part of the score that comes from other documents of the session
+	Self    bool    // the document itself, not only a neighbour, has a word of the query
 }
 
 // Filter selects rows. It does not change scores: statistics always cover all documents.
@@ -43,12 +43,12 @@ type Filter struct {
 	Session *string // only rows of this session; nil: of all sessions
 	// From and Before bound the time in microseconds since 1970: From ≤ time < Before. nil: no bound.
 	From, Before *int64
-	Prefix       string // beginning of the id
-	Rarest       int    // number of words of the query to use, the rarest ones; 0: all
+	Prefix       string // prefix that ids must have
+	Rarest       int    // number of words of the query to use: the rarest ones; 0: all
 	// Only has the allowed rows by part; in a part without a set, all rows are allowed.
 	Only map[uint64]bitset.Set
-	// Judged reports whether Session, From, Before and Prefix do not hold for the rows of a part: accept decides about
-	// these. nil: of no part.
+	// Judged reports whether Session, From, Before and Prefix do not apply to the rows of a part, because accept
+	// decides about these rows. nil: they apply to every part.
 	Judged func(part uint64) bool
 
 	// Each calls do for 0 to n-1, possibly in parallel. If it is nil, the calls are made one after the other.
@@ -69,10 +69,10 @@ func inTurn(n int, do func(i int) error) error {
 // scratch is the working memory of a search for one part. It is pooled.
 type scratch struct {
 	*layout
-	some bool  // only the rows in are searched; otherwise all
-	in   spans // whole sessions, and rows without a session
+	some bool  // only these rows are searched; nil: all
+	in   spans // whole sessions, and rows without a session, that are searched
 
-	narrowed bool       // only the rows in only can be hits; otherwise all
+	narrowed bool       // only these rows can be hits; nil: all
 	only     bitset.Set // as in Filter
 
 	// Per row: the count of the current term in the content, and its weight in other fields. They are filled only if a
@@ -168,14 +168,14 @@ type search struct {
 	// Per word that counts as a name: number of documents that have it in the name field; otherwise 0.
 	named []int
 
-	// The fields below belong to one pass over the words of the query.
+	// The following fields belong to one pass over the words of the query.
 	scratch  []*scratch
 	mustHave uint16
 	odd      bool    // some part has odd rows
 	at       int     // index of the current word
 	looked   int     // number of words that some document has
-	nearby   float64 // result of nearbyOf for the last of these words
-	partial  bool    // not all words were looked for
+	nearby   float64 // result of nearbyOf for the last word that was found
+	partial  bool    // not all words were searched for yet
 	watch    *watch
 }
 
@@ -279,8 +279,8 @@ func (s *search) score() error {
 // uses reports whether word i of the query is searched.
 func (s *search) uses(i int) bool { return s.used == nil || s.used[i] }
 
-// names decides which words of the query count as names: those that documents have in the name field. If all words that
-// some document has are names, none counts as a name. Required words may be in any field.
+// names decides which words of the query count as names: words that documents have in the name field. If all words
+// that were found are names, none counts as a name. Required words may be in any field.
 func (s *search) names() error {
 	q := s.query
 	s.named, s.counts, s.tallies = make([]int, len(q.All)), make([]int, len(q.All)), make([][]tally, len(q.All))
@@ -318,8 +318,8 @@ func (s *search) names() error {
 	return nil
 }
 
-// rarest returns the indexes of the n rarest words of the query; nil means all. It puts words that only one
-// document has last: if the query was made from that document, these words tell nothing about others.
+// rarest returns the indexes of the n rarest words of the query; nil means all words. Words that only one document
+// has come last: if the query was made from that document, they would only find it again.
 func (s *search) rarest(n int) map[int]bool {
 	if n == 0 {
 		return nil

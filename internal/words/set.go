@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// Ref identifies a row: a part and a row number.
+// Ref identifies a row by its part and its row number.
 type Ref struct {
 	Part uint64
 	Row  uint32
@@ -28,15 +28,15 @@ func (l *link) empty() bool { return !l.hasBefore && !l.hasBehind }
 type Part struct {
 	ID   uint64
 	Seg  *Segment
-	Name string // name of the segment's file; "" if it is not written
-	Live string // name of the file with this state; "" if it is not written
+	Name string // name of the segment's file; "" if it is not written to a file
+	Live string // name of the file with the current state of the rows; "" if there is none
 
 	dead    bitset.Set
 	deaths  int
 	lost    uint64 // sum of the lengths of dead rows in words
 	links   map[uint32]link
-	special bitset.Set // rows that have links
-	own     bool       // dead, links and special are not shared with another set
+	special bitset.Set // rows that have a link
+	own     bool       // dead, links and special belong to this set only, so they may be changed
 	laid    *layoutOnce
 }
 
@@ -188,7 +188,7 @@ func (p *Part) nameless(session uint32) (bool, error) {
 	return len(name) == 0, err
 }
 
-// kill marks a row as dead and links its neighbours.
+// kill marks a row as dead and makes its neighbours neighbours of each other.
 func (e *edit) kill(at place) error {
 	before, hasBefore, err := e.next(at, true)
 	if err != nil {
@@ -213,8 +213,8 @@ func (e *edit) kill(at place) error {
 	return e.join(before, hasBefore, behind, hasBehind)
 }
 
-// join makes rows a and b neighbours. If hasA is false, b becomes the first of its session; if hasB is false, a the
-// last.
+// join makes rows a and b neighbours. If hasA is false, b becomes the first row of its session; if hasB is false, a
+// the last.
 func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	if hasA {
 		if err := e.point(a, false, b, hasB); err != nil {

@@ -248,7 +248,7 @@ func notOpen(fsys vfs.FS, part string, perm fs.FileMode) error {
 	ok, err := l.TryLock(vfs.ModeExclusive)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: part,
-			Err: errors.New("a process has this folder open as a store; the folder was not removed")}
+			Err: errors.New("a process has this folder open as a store, so the folder was not removed")}
 	}
 	return errors.Join(err, l.Close())
 }

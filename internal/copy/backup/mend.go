@@ -108,7 +108,7 @@ func (r *restore) passed(err error) bool {
 	}
 	r.cause = nil
 	r.noteDamage(damagedLog(err), reason(err),
-		missing+": the versions in it; a document last written there has the content of its file in the backup")
+		missing+": its versions; a document last written there gets the content of its file in the backup")
 	return true
 }
 
@@ -124,7 +124,7 @@ func (r *restore) isLater(err error) bool {
 // there are in the files.
 func (r *restore) unmet() {
 	if r.cause != nil {
-		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the files have the data that were written there")
+		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the document files have the data of this part")
 	}
 }
 

@@ -266,7 +266,7 @@ type Restored struct {
 	Model index.Model
 	// Settled reports that config.json is as of this model. Otherwise it may name a later model.
 	Settled bool
-	Later   index.Model // the newest model in the backup
+	Later   index.Model // the newest embedding model that the backup records
 	older   []uint64    // hashes of the names of files with vectors of the previous model, ascending
 
 	Purges  []purgefile.Row   // purges that the backup or the living store had recorded

@@ -65,7 +65,7 @@ func newPacked(s *Source, t target, o repair.BackupOptions) (form, error) {
 	f := &packedForm{s: s, o: o, sum: sha256.New()}
 	if o.Output != nil {
 		if t.dir != "" {
-			return nil, fmt.Errorf("backing up: a folder and a writer are given: %w → give one", errs.ErrInvalid)
+			return nil, fmt.Errorf("backing up: both a folder and a writer are given: %w → give one", errs.ErrInvalid)
 		}
 		f.buffer = bufio.NewWriterSize(o.Output, outputPiece)
 		return f, nil

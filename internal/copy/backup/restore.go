@@ -84,7 +84,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 		if s.Strict {
 			return report, err
 		}
-		r.noteDamage(damagedLog(err), reason(err), "everything that the rest names was read")
+		r.noteDamage(damagedLog(err), reason(err), "all files in the rest of the list were read")
 	}
 	if err := r.readInfo(ctx); err != nil {
 		return report, err

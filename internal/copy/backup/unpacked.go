@@ -96,7 +96,7 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Uns
 	p.file = f
 	h := p.p.Header()
 	if i, err := ReadInfo(p, at); err == nil && h != (pack.Header{}) && (h.Store != i.Store || h.LSN != i.From.LSN) {
-		return nil, damagedBackup(filepath.Base(at), errors.New("the header is that of another backup"))
+		return nil, damagedBackup(filepath.Base(at), errors.New("the header belongs to another backup"))
 	}
 	return p, nil
 }
@@ -133,7 +133,7 @@ func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
 		return n, failed.err
 	}
 	return n, &errs.CorruptionError{Path: u.name, Offset: -1,
-		Err: fmt.Errorf("the seal does not open at byte %d of what is sealed: %w", off, err)}
+		Err: fmt.Errorf("the encrypted backup cannot be decrypted at byte %d: %w", off, err)}
 }
 
 func isSealed(head []byte) bool { return strings.HasPrefix(string(head), sealedMagic) }
@@ -177,7 +177,7 @@ func validName(name string) error {
 	if _, ok := segment.ParseName(base); ok && dir == backupWAL+"/" || isListed(name) {
 		return nil
 	}
-	return errors.New("a backup does not use this name")
+	return errors.New("a backup has no file of this name")
 }
 
 // packedFS is a file system in which the path of a packed backup is a folder that cannot be changed. Other paths are

@@ -23,10 +23,10 @@ import (
 // with equal size and time are treated as equal, unless compare is set: then all bytes are
 // compared.
 func (m *migrate) mirror(ctx context.Context, compare bool) error {
-	c := &mirror{m: m, ctx: ctx, compare: compare, step: "copying the rest"}
+	c := &mirror{m: m, ctx: ctx, compare: compare, step: "copying the remaining files"}
 	m.sums = nil
 	if compare {
-		c.step = "comparing all"
+		c.step = "comparing all files"
 	}
 	m.report.Left = nil
 	names, err := places.Names(m.fs, m.s.From)

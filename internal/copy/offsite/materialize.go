@@ -280,7 +280,7 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 }
 
 // errBefore reports that a moment is before those that an epoch has.
-var errBefore = errors.New("the moment is before the snapshots of the epoch")
+var errBefore = errors.New("the moment is earlier than all snapshots of the epoch")
 
 // filling fills the folder.
 type filling struct {

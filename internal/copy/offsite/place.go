@@ -129,7 +129,7 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 func (p *Places) inode() (uint64, error) {
 	st, err := p.FS.Stat(filepath.Join(p.Dir, "wal"))
 	if err != nil {
-		return 0, fmt.Errorf("looking at the log: %w", err)
+		return 0, fmt.Errorf("examining the log: %w", err)
 	}
 	return st.Ino, nil
 }

@@ -90,7 +90,7 @@ func parseHeader(b []byte) (h Header, err error) {
 	case v > Format:
 		return h, &errs.NewerError{Format: uint64(v), Reads: Format}
 	case v == 0 || le.Uint32(b[12:]) != 0 || le.Uint64(b[48:]) != 0:
-		return h, damaged(8, errors.New("impossible header"))
+		return h, damaged(8, errors.New("the header has impossible values"))
 	}
 	copy(h.Store[:], b[16:])
 	h.LSN, h.Chain = le.Uint64(b[32:]), le.Uint64(b[40:])
@@ -127,7 +127,7 @@ func parseTrailer(b []byte, size int64) (t trailer, err error) {
 	}
 	for i, n := range []*int64{&t.list, &t.table, &t.blocks, &t.files, &t.bytes, &t.size} {
 		if *n = int64(le.Uint64(b[8*i:])); *n < 0 {
-			return t, damaged(at, errors.New("impossible trailer"))
+			return t, damaged(at, errors.New("the trailer has impossible values"))
 		}
 	}
 	t.header = le.Uint64(b[48:])
@@ -172,10 +172,10 @@ func parseHead(b []byte, kind string, at int64) (packed, plain int, err error) {
 	}
 	packed, plain = int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
 	if packed == 0 || packed > packedMost || plain == 0 || plain > BlockSize {
-		return 0, 0, damaged(at, errors.New("impossible size of a block"))
+		return 0, 0, damaged(at, errors.New("a block has an impossible size"))
 	}
 	if kind != bodyBlock && plain > listRatio*packed+listFree {
-		return 0, 0, damaged(at, errors.New("a list claims to decompress to more than a list can"))
+		return 0, 0, damaged(at, errors.New("a list would be larger, decompressed, than any list can be"))
 	}
 	return packed, plain, nil
 }

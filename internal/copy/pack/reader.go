@@ -101,7 +101,7 @@ func Open(r io.ReaderAt, size int64, name string, valid func(name string) error)
 		terr = err
 	}
 	if terr == nil && herr == nil && t.header != xxhash.Sum64(head) {
-		terr = damaged(size-trailerSize, errors.New("the trailer is that of another packed copy"))
+		terr = damaged(size-trailerSize, errors.New("the trailer belongs to another packed copy"))
 	}
 	if herr != nil && terr != nil {
 		return nil, p.named(herr)
@@ -181,7 +181,7 @@ func (p *Reader) block(at int64, kind string, dst []byte) (raw, plain []byte, ne
 	}
 	dec, ok := p.decoders.Get().(*zstd.Decoder)
 	if !ok {
-		return raw, nil, next, errors.New("no decoder")
+		return raw, nil, next, errors.New("the decompressor cannot be created")
 	}
 	defer p.decoders.Put(dec)
 	plain, err = unpack(dec, raw[:blockHead], raw[blockHead:], dst, at)
@@ -241,18 +241,18 @@ func (p *Reader) byTable(t *trailer) error {
 			packed, n := binary.Uvarint(b)
 			plain, m := binary.Uvarint(b[max(n, 0):])
 			if n <= 0 || m <= 0 || packed == 0 || packed > packedMost || plain == 0 || plain > BlockSize {
-				return p.named(damaged(off, errors.New("impossible table")))
+				return p.named(damaged(off, errors.New("the table of blocks has impossible values")))
 			}
 			b = b[n+m:]
 			if at += int64(blockHead + packed); at > t.list {
-				return p.named(damaged(off, errors.New("the table names blocks behind the last one")))
+				return p.named(damaged(off, errors.New("the table lists blocks after the last one")))
 			}
 			p.starts, p.plain = append(p.starts, at), append(p.plain, int(plain))
 		}
 		off = next
 	}
 	if at != t.list || int64(len(p.plain)) != t.blocks {
-		return p.named(damaged(t.table, errors.New("the table does not name all blocks")))
+		return p.named(damaged(t.table, errors.New("the table does not list all blocks")))
 	}
 	return nil
 }
@@ -341,14 +341,14 @@ func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
 		var f File
 		n := parseEntry(b[pos:], &f)
 		if n == 0 {
-			return damaged(at, errors.New("impossible entry of the list"))
+			return damaged(at, errors.New("an entry of the list of files is invalid"))
 		}
 		if err := valid(f.Name); err != nil {
 			return damaged(at, fmt.Errorf("a copy has no file of this name: %.200q: %w", f.Name, err))
 		}
 		block, offset, ok := p.holds(&f)
 		if !ok || f.Size > 0 && (f.block < p.last.block || f.block == p.last.block && f.offset < p.last.offset) {
-			return damaged(at, fmt.Errorf("impossible place of %.200q", f.Name))
+			return damaged(at, fmt.Errorf("the position of %.200q in the packed copy is impossible", f.Name))
 		}
 		if f.Size > 0 {
 			p.last.block, p.last.offset = block, offset
@@ -357,12 +357,12 @@ func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
 		if before, ok := p.seen[hash]; ok {
 			var same File
 			if parseEntry(b[before:], &same); same.Name == f.Name {
-				return damaged(at, fmt.Errorf("the list has %.200q twice", f.Name))
+				return damaged(at, fmt.Errorf("the list of files has %.200q twice", f.Name))
 			}
 		}
 		p.seen[hash] = pos
 		if int64(len(p.refs)) >= p.most {
-			return damaged(at, fmt.Errorf("the list has more than %d files", p.most))
+			return damaged(at, fmt.Errorf("the list has more than %d files, the limit", p.most))
 		}
 		p.refs = append(p.refs, ref{hash, int32(len(p.lists) - 1), int32(pos)})
 		p.bytes += f.Size
@@ -382,7 +382,7 @@ func (p *Reader) distinct() error {
 			return err
 		}
 		if a.Name == b.Name {
-			return p.named(damaged(-1, fmt.Errorf("the list has %.200q twice", b.Name)))
+			return p.named(damaged(-1, fmt.Errorf("the list of files has %.200q twice", b.Name)))
 		}
 	}
 	return nil

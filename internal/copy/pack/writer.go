@@ -363,7 +363,7 @@ func wholePairs(b []byte, most int) int {
 // Abort ends a copy that is given up: it waits for the goroutines that compress.
 func (w *Writer) Abort() {
 	if w.err == nil {
-		w.err = errors.New("the copy was given up")
+		w.err = errors.New("writing the packed copy was abandoned")
 	}
 	_ = w.Close()
 }

@@ -8,15 +8,15 @@ import (
 // contents are the byte sequences, of at least pieceSize bytes each, for which files are searched. One pass
 // finds all of them, however many there are: a hundred versions of a memory have 800.
 type contents struct {
-	pieces map[[pieceSize]byte][][]byte // sequences by their first pieceSize bytes
+	pieces map[[pieceSize]byte][][]byte // the sequences, by their first pieceSize bytes
 	// A bit for the first 8 bytes of each sequence, so that most places are skipped without the map.
 	may [1 << 10]uint64
 }
 
 func (c *contents) none() bool { return len(c.pieces) == 0 }
 
-// bitOf returns which bit in the field may stands for a sequence that begins like b: the index of its word and
-// the mask.
+// bitOf returns which bit in the field may represents a sequence that begins like b: the index of its word and the
+// mask.
 func bitOf(b []byte) (word, bit uint64) {
 	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)

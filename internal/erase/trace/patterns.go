@@ -24,7 +24,7 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns which bit in the field may stands for two bytes: the index of its word and the mask.
+// bitOfTwo returns which bit in the field may represents two bytes: the index of its word and the mask.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)
@@ -52,7 +52,7 @@ func (p *patterns) in(b []byte) bool {
 	return false
 }
 
-// names are file names that are looked for at the beginning of a text.
+// names are file names that are searched for at the beginning of a text.
 type names struct {
 	all  map[string]bool
 	lens []int // lengths of the names, ascending

@@ -171,7 +171,8 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// calledByPath is like called, for a kind whose documents are in subfolders.
+// calledByPath does what called does, for a kind whose documents are in subfolders: it compares paths in place of
+// names.
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
 		parked, _, _ := strings.Cut(rest, "@")
@@ -180,7 +181,7 @@ func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	return t.from(whence(fsys, folder, name))
 }
 
-// from reports whether a path in the store belongs to one of the documents of the set.
+// from reports whether a path in the store is that of a document of the set.
 func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }

@@ -94,7 +94,7 @@ func (t *Set) ask(folder, name, why string) {
 	t.unread = append(t.unread, Unread{in + name, why})
 }
 
-// rare is the length in bytes from which an id identifies its document even without its surroundings.
+// rare is the length in bytes from which on an id is assumed to identify its document, wherever it occurs.
 const rare = 6
 
 // Of returns the set of some documents of a kind; the ids of scopes of working memory are their keys.
@@ -151,14 +151,14 @@ func (t *Set) Named(name string) (is bool) {
 	return false
 }
 
-// outline has the JSON members of a document that identify it.
+// outline has those JSON members of a document that identify it.
 type outline struct {
 	ID       *string         `json:"id"`
 	Assembly *string         `json:"assembly_id"`
 	Members  json.RawMessage `json:"memory_ids"`
 	Content  *string         `json:"content"`
 	Scope    *string         `json:"scope"`
-	From     string          `json:"from"` // identifies a note
+	From     string          `json:"from"` // member of a note's sidecar that identifies the note
 }
 
 // about reports whether a document with an id is in the set. An id alone is not enough: a memory from package
@@ -178,8 +178,8 @@ func (t *Set) about(doc *outline) bool {
 	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
-// Holds reports whether a document, complete or broken, is in the set. What a document contains about other
-// documents is its own.
+// Holds reports whether a document, complete or damaged, is in the set. Anything that a document contains about
+// other documents is part of the document.
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {

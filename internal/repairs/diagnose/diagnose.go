@@ -28,7 +28,7 @@ import (
 // Options are the parameters of Look besides the store's folder.
 type Options struct {
 	Open func(ctx context.Context) (Store, error) // opens the store read-only: nothing on disk changes
-	// returns an error that describes what is wrong with the text of a config.json; nil: it is valid
+	// returns an error that describes what is wrong in the text of a config.json, or nil if it is valid
 	Config func(text []byte) error
 	FS     vfs.FS
 	Verify repair.VerifyOptions

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// rounds is how often Apply verifies the store again: each step can uncover faults that another one hid (a
-// rebuilt index shows the files that belong to no document).
+// rounds is the maximum number of times that Apply verifies the store again: a repair can reveal faults that
+// another fault hid (a rebuilt index shows the files that belong to no document).
 const rounds = 6
 
 // repairer is one run of Apply.
@@ -26,7 +26,7 @@ type repairer struct {
 	o      Options
 	report *repair.RepairReport
 	tried  map[string]bool
-	bare   bool // an object was moved from the place of a folder; it may have held the only copy of documents
+	bare   bool // an object was moved away from the path of a folder; it may have held the only copy of documents
 }
 
 // apply carries out a plan of repairs.
@@ -169,7 +169,7 @@ func (r *repairer) alone(list []repair.Action) error {
 		case repair.SetAside:
 			err = r.asideOfLog(&d)
 		case repair.Reopen:
-			d.Result = "done by opening the store"
+			d.Result = "repaired when the store was opened"
 			if a.Path == index.BaseName {
 				err = errors.Join(r.keepFor(&d, index.BaseName), r.keepFor(&d, index.DeltaName))
 			}

@@ -30,7 +30,7 @@ func (h *healer) archived(held *wal.Held, d *repair.Done) error {
 	if err := h.r.keepFor(d, d.Path); err != nil {
 		return err
 	}
-	d.Result = "the sound part was kept"
+	d.Result = "the undamaged part was kept"
 	if n := len(m.Lost); n > 0 {
 		d.Result += fmt.Sprintf(", with %s", human.Count(n, "gap", "gaps"))
 	}

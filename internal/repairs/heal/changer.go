@@ -14,7 +14,7 @@ import (
 )
 
 // errNothing is the result of a repair action that is no longer necessary.
-var errNothing = errors.New("nothing left to do")
+var errNothing = errors.New("the repair is not necessary any more")
 
 // changer replaces and removes files of a store. Before a file is replaced or removed, it gets a
 // second name in quarantine/, with a note, and that name is synced.
@@ -22,7 +22,7 @@ type changer struct {
 	fs     vfs.FS
 	dir    string
 	layout docfile.Layout
-	mode   fs.FileMode // mode of the files that it creates
+	mode   fs.FileMode // mode of the files that the changer creates
 	clock  func() time.Time
 	aside  *docfile.Quarantine
 }
@@ -127,8 +127,8 @@ func (c *changer) remove(rel string) error {
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// clear moves something that is not an ordinary file out of the place of a file that is about to be replaced:
-// it cannot be kept by giving it a second name.
+// clear moves away anything at a path that is not an ordinary file, because the path is needed for a new file: such
+// an object cannot be kept by giving it a second name.
 func (c *changer) clear(d *repair.Done, rel string) error {
 	special, err := c.special(rel)
 	if errors.Is(err, errNothing) || err == nil && !special {

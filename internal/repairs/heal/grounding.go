@@ -122,7 +122,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	if err := r.keepFor(d, "checkpoint"); err != nil {
 		return err
 	}
-	d.Result = "written again from the valid slot"
+	d.Result = "rewritten from the valid slot"
 	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 

@@ -25,8 +25,8 @@ type healer struct {
 	r *repairer
 	s Store
 	v *verify.Run
-	// names of the files whose versions recall has read from archive and log
-	names [kind.Most]map[string]bool           // names, by kind
+	// names of the files whose versions recall has searched for in archive and log
+	names [kind.Most]map[string]bool           // names of files, by kind
 	known [kind.Most]map[string][]past.Version // the versions that recall found, by file name
 }
 

@@ -34,7 +34,7 @@ func (h *healer) purges(_ *wal.Held, d *repair.Done) error {
 	if err := h.r.ctx.Err(); err != nil {
 		return err
 	}
-	d.Result = fmt.Sprintf("written again with %s, %d of them from log and archive",
+	d.Result = fmt.Sprintf("rewritten with %s, %d of them recovered from log and archive",
 		human.Count(len(c.Rows.All()), "line", "lines"), len(c.Rows.All())-before)
 	return f.Write(c.Rows.Sorted(), nil, h.r.path("tmp", purgefile.Name+".repair"), h.r.o.fileMode())
 }
@@ -53,6 +53,6 @@ func (h *healer) purgedTexts(d *repair.Done) error {
 		d.Result = "removed: its key is damaged"
 		return h.r.o.FS.Remove(f.Path())
 	}
-	d.Result = fmt.Sprintf("written again with %s", human.Count(t.Len(), "text", "texts"))
+	d.Result = fmt.Sprintf("rewritten with %s", human.Count(t.Len(), "text", "texts"))
 	return f.Write(t, h.r.path("tmp", purgefile.TextsName+".repair"), h.r.o.fileMode()&^0o007)
 }

@@ -21,7 +21,7 @@ func (r *repairer) retire(d *repair.Done) error {
 	defer func() { _ = s.Close() }()
 	log := s.Source().Log
 	below, _ := log.Past().Place(log.Spilled() - 1)
-	d.Result = "the log does not need it"
+	d.Result = "the log does not need this segment"
 	return r.retireBelow(d, log, below, log.Durable())
 }
 

@@ -17,11 +17,11 @@ import (
 // verdict is the decision of judge about a file that belongs to no document of the store. Plan and Apply both
 // use it.
 type verdict struct {
-	heals string // as in repair.Finding; the plan takes its action from it
+	heals string // as in repair.Finding; the action of the plan follows from it
 	why   string // the reason for moving the file to quarantine
 	id    string
-	stake string // what is at stake; "": the Stake that verify reported
-	err   error  // the problem; nil: the error that verify reported
+	stake string // data that is at stake; "": as verify reported
+	err   error  // the fault; nil: as verify reported
 	whole *recovered
 	back  *returned
 	add   *newcomer
@@ -31,7 +31,7 @@ type verdict struct {
 type recovered struct {
 	content kind.Content
 	doc     []byte
-	from    string // the log or the archive if it has the whole document; "": only the file has it
+	from    string // name of the source, log or archive, that has the whole document; "": only the file has it
 }
 
 // returned is a document whose only copy is in a file with another name than the one that belongs to its id.
@@ -39,7 +39,7 @@ type returned struct {
 	kind   *kind.Kind
 	file   verify.File
 	newest verify.Standing
-	as     bool // the file has the newest version; false: the document is adopted as a new version
+	as     bool // the file has the newest version; if false, the document is adopted as a new version
 }
 
 // changedError means that the decision about a file is no longer the one in the plan.
@@ -50,7 +50,7 @@ func (changedError) Error() string {
 }
 func (changedError) Unwrap() error { return errNothing }
 
-// twiceError means that a file has the same id as another file that is to be adopted as a new document.
+// twiceError means that a file has the same id as another file, which is going to be adopted as a new document.
 type twiceError struct{ other string } // path of the other file in the folder of the kind
 
 func (e *twiceError) Error() string {

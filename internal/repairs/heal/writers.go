@@ -32,7 +32,7 @@ func (h *healer) writers(d *repair.Done) error {
 	if err := state.PastWriters(h.r.ctx, log.Past(), log.Spilled(), t.Add); err != nil {
 		return err
 	}
-	d.Result = fmt.Sprintf("written again with %s, %d of them from log and archive",
+	d.Result = fmt.Sprintf("rewritten with %s, %d of them recovered from log and archive",
 		human.Count(len(t.All()), "line", "lines"), len(t.All())-known)
 	return f.Write(t.All(), h.r.path("tmp", writerfile.Name+".repair"), h.r.o.fileMode())
 }

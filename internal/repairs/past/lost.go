@@ -24,7 +24,7 @@ import (
 
 // Loss describes the data of which only the damaged parts of a log had a copy.
 type Loss struct {
-	Versions, Documents int       // the number of versions known to be lost, and of their documents
+	Versions, Documents int       // the number of versions that are known to be lost, and the number of their documents
 	Bytes               int64     // size of damaged parts with unknown content
 	After, Before       time.Time // the times between which the lost versions were written; zero if unknown
 }
@@ -98,7 +98,7 @@ func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 // damage collects what reading a damaged log finds: the holes, and what is known about them.
 type damage struct {
 	current func(key string) (wal.LSN, error)
-	named   map[wal.LSN]string // position → key, of versions that a later version refers to as its predecessor
+	named   map[wal.LSN]string // keys, by position, of versions that a later version names as its predecessor
 	gaps    []hole
 	newest  time.Time
 }

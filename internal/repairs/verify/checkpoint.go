@@ -25,7 +25,7 @@ func (v *Run) checkpoint() error {
 		Stake: "the start of recovery; the other slot is valid", Heals: repair.ByCheckpoint, Next: repair.NextRepair,
 	}
 	if err != nil {
-		f.Stake, f.Heals, f.Next = "the start of recovery", repair.ByLog, repair.NextRepair
+		f.Stake, f.Heals, f.Next = "the position at which recovery begins", repair.ByLog, repair.NextRepair
 		return v.report(f)
 	}
 	best := -1
@@ -40,7 +40,7 @@ func (v *Run) checkpoint() error {
 		}
 		f.Offset, f.Err = int64(i)*wal.SlotSize, s.Err
 		if best < 0 {
-			f.Stake, f.Heals, f.Next = "the start of recovery", repair.ByLog, repair.NextRepair
+			f.Stake, f.Heals, f.Next = "the position at which recovery begins", repair.ByLog, repair.NextRepair
 		}
 		if err := v.report(f); err != nil {
 			return err

@@ -28,7 +28,7 @@ type entryJob struct {
 	line []byte // the document's line in the index; nil if it has none
 }
 
-// listing has the names of the files in a folder, and for which of them the index has a document.
+// listing has the names of the files in a folder, and records for which of them the index has a document.
 type listing struct {
 	kind  *kind.Kind
 	names []string

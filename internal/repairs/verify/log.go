@@ -101,7 +101,7 @@ func (r *row) within(list []wal.SegmentFile) error {
 	}
 	f := repair.Finding{
 		Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
-		Stake: "the start of recovery, and what recovery reports as damage", Heals: repair.ByLog, Next: repair.NextRepair,
+		Stake: "the start of recovery, and its detection of damage", Heals: repair.ByLog, Next: repair.NextRepair,
 		Err: fmt.Errorf("the checkpoint says that the log was durable up to %d, in %s; the newest segment is %s",
 			r.durable,
 			segment.Name(number), segment.Name(newest)),
@@ -290,7 +290,7 @@ func (r *row) unmet() error {
 		}
 		err := r.v.report(repair.Finding{
 			Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: m.LSN,
-			Stake: "the start of recovery, and what recovery reports as damage", Heals: repair.ByLog, Next: repair.NextRepair,
+			Stake: "the start of recovery, and its detection of damage", Heals: repair.ByLog, Next: repair.NextRepair,
 			Err: fmt.Errorf("position %d of the checkpoint is not the end of a frame: no frame ends at byte %d of %s",
 				m.LSN, offset+1,
 				segment.Name(n)),

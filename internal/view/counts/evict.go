@@ -31,7 +31,7 @@ type Evictions struct {
 
 type queue struct {
 	list []Candidate
-	most int // the wanted length of the list; it may grow to twice that
+	most int // wanted length of the list, which may grow to twice that
 }
 
 // Candidate is a memory that may be evicted, that is, deleted to make room.
@@ -58,9 +58,9 @@ const (
 	mostQueues = 64
 )
 
-// Next claims the first candidate of a session ("" for the store) for which spared returns false; it belongs
-// to the caller until Release. c is nil if there is none; busy then reports whether another commit of this
-// process has claimed a suitable candidate.
+// Next claims the first candidate of a session ("" for the store) for which spared returns false. The candidate
+// belongs to the caller until Release. c is nil if there is none; in that case, busy reports whether another commit
+// of this process has claimed a suitable candidate.
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()

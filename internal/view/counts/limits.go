@@ -22,7 +22,7 @@ import (
 
 // Limits are the limits currently set in config.json.
 type Limits struct {
-	All, Session Sum // maximum number and bytes of memories of the store, and of each session; 0: none
+	All, Session Sum // maximum number and bytes of memories, of the store and of each session; 0: no limit
 	At           string
 }
 
@@ -86,7 +86,7 @@ func (d *Demand) Grows() bool {
 	return d.Limit.N > 0 && d.Add.N > 0 || d.Limit.Bytes > 0 && d.Add.Bytes > 0
 }
 
-// Watch starts the counting of puts into the store and its sessions.
+// Watch begins to count the puts into the store and its sessions.
 func (cs *Counts) Watch() {
 	cs.watching.Do(func() {
 		cs.engine.State().WatchPuts()

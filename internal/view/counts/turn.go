@@ -12,7 +12,7 @@ import (
 // processes the preconditions on the evicted versions have the same effect, since all processes evict in the same
 // order.
 
-// Turn is the permission of a commit to evict memories: not at all, beside other commits, or alone.
+// Turn is the permission of a commit to evict memories: none, together with other commits, or alone.
 type Turn int64
 
 // The turns: no eviction, eviction beside commits of this process that also evict, eviction alone.

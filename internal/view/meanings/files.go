@@ -26,12 +26,13 @@ import (
 
 // The names and limits of the files; see the package comment.
 const (
-	manifestName  = "manifest.json"
-	manifestMost  = 16 << 20
-	rowsMost      = 512 << 20 // 4 million notes of one section with paths of 90 bytes, or 16 million sections
-	dimensionMost = 1 << 20   // what max_embedding_dims may allow
+	manifestName = "manifest.json"
+	manifestMost = 16 << 20
+	// room for 4 million notes of one section each, with paths of 90 bytes, or for 16 million sections
+	rowsMost      = 512 << 20
+	dimensionMost = 1 << 20 // the largest value that max_embedding_dims allows
 	formatVersion = 1
-	loadTries     = 8 // attempts while other processes replace the files
+	loadTries     = 8 // maximum number of attempts while other processes replace the files
 	segmentMagic  = "VARVEMEA"
 	rowsMagic     = "VARVEMEB"
 	headerBytes   = 16
@@ -93,10 +94,10 @@ func parseManifest(b []byte) (*manifest, error) {
 		}
 	}
 	if m.Dimension < 0 || m.Dimension > dimensionMost || m.Next > 1<<62 {
-		return nil, fmt.Errorf("%w: dimension %d, next %d", errs.ErrCorrupt, m.Dimension, m.Next)
+		return nil, fmt.Errorf("%w: impossible dimension %d or file number %d", errs.ErrCorrupt, m.Dimension, m.Next)
 	}
 	if m.Rows.Bytes < len(rowsMagic) || m.Rows.Bytes > rowsMost {
-		return nil, fmt.Errorf("%w: rows of %d bytes", errs.ErrCorrupt, m.Rows.Bytes)
+		return nil, fmt.Errorf("%w: the manifest lists rows of %d bytes, which is impossible", errs.ErrCorrupt, m.Rows.Bytes)
 	}
 	for _, l := range m.Segments {
 		if !l.holds(m.Dimension) {
@@ -111,8 +112,8 @@ func parseManifest(b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// holds reports whether a segment of so many vectors of a dimension has so many bytes. No number of a manifest makes it
-// overflow.
+// holds reports whether a segment with this number of vectors and this dimension has this size in bytes. No number
+// in a manifest makes it overflow.
 func (l *listing) holds(dim int) bool {
 	if dim < 1 || l.Vectors < 1 || l.Bytes < headerBytes {
 		return false
@@ -140,7 +141,7 @@ func (m *Meanings) names() ([]string, error) {
 	return names, err
 }
 
-// segment is a file of vectors, mapped.
+// segment is a mapped file of vectors.
 type segment struct {
 	listing
 	m      vfs.Mapping
@@ -179,7 +180,7 @@ func openSegment(f *view.Folder, l listing, dim int) (*segment, error) {
 func (s *segment) hash(i int) []byte { return s.hashes[i*hashBytes : (i+1)*hashBytes] }
 func (s *segment) row(i int) []byte  { return s.rows[i*4*s.dim : (i+1)*4*s.dim] }
 
-// find returns the number of the vector of a text.
+// find returns the index of the vector of a text.
 func (s *segment) find(h Hash) (i int, ok bool) {
 	lo, hi := 0, s.Vectors
 	for lo < hi {
@@ -242,7 +243,7 @@ func (m *Meanings) Load(f *view.Folder) (wal.Mark, error) {
 func (m *Meanings) load(f *view.Folder, b []byte) error {
 	has, err := parseManifest(b)
 	if err == nil && has.Cut != note.CutVersion {
-		err = fmt.Errorf("%w: made by rules of version %d for cutting notes", errs.ErrCorrupt, has.Cut)
+		err = fmt.Errorf("%w: the sections were made by version %d of the rules for dividing notes", errs.ErrCorrupt, has.Cut)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
@@ -393,14 +394,14 @@ func (m *Meanings) save(f *view.Folder, at wal.Mark) error {
 	return m.load(f, b) // what was written is read from the files from now on
 }
 
-// group is what becomes a segment: segments of the files, and added vectors.
+// group lists what becomes one segment: existing segments, and added vectors.
 type group struct {
 	segs  []*segment
 	added []Vector
-	n     int // vectors
+	n     int // number of vectors
 }
 
-// saveVectors writes the segments that are new or merged, and returns those of the manifest.
+// saveVectors writes the new and the merged segments, and returns the list of all segments for the manifest.
 func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err error) {
 	var groups []group
 	dead, all := 0, 0
@@ -436,13 +437,13 @@ func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err e
 	return list, nil
 }
 
-// keeps reports whether a vector stays: a section has its text, or it was added behind the position of the rows, so
-// that the note may be newer. A purge drops the latter too.
+// keeps reports whether a vector is kept. It is kept if a section has its text, or if it was added after the
+// position of the rows, because the note may be newer than the rows. A purge drops the latter vectors too.
 func (m *Meanings) keeps(h Hash, seen, at uint64) bool {
 	return m.used[h] > 0 || seen > at && !m.purges
 }
 
-// dead returns how many vectors of a segment a merge would drop.
+// dead returns the number of vectors that a merge would drop from a segment.
 func (m *Meanings) dead(s *segment, at uint64) (n int) {
 	if s.Seen > at && !m.purges {
 		return 0
@@ -455,7 +456,7 @@ func (m *Meanings) dead(s *segment, at uint64) (n int) {
 	return n
 }
 
-// write writes a segment.
+// write writes a segment file.
 func (m *Meanings) write(f *view.Folder, g group, at uint64) (l listing, err error) {
 	type vec struct {
 		hash Hash

@@ -28,39 +28,40 @@ const Name = "meanings"
 // Hash is the SHA-256 of the text of a section.
 type Hash [sha256.Size]byte
 
-// sections are the sections of a version of a note.
+// sections lists the sections of one version of a note.
 type sections struct {
 	lsn    uint64
 	hashes []Hash
 }
 
-// section is the place of a section.
+// section is the place of one section.
 type section struct {
 	path string
-	i    int // in note.Sections
+	i    int // index of the section in the result of note.Sections
 }
 
 // Meanings is the view of the vectors of sections.
 type Meanings struct {
 	eng *engine.Engine
 
-	notes map[string]sections // by path
-	used  map[Hash]int        // how many sections have a text
-	lacks map[Hash]section    // texts without a vector, and a section that has each
-	queue []Hash              // lacks in the order in which they came, and texts that are no longer in it
+	notes map[string]sections // sections of each note, by path
+	used  map[Hash]int        // number of sections that have a text, by the hash of the text
+	lacks map[Hash]section    // texts without a vector, each with one section that has the text
+	// keys of lacks in the order in which they were added; it may contain texts that lacks no longer has
+	queue []Hash
 
-	model string // of the vectors
+	model string // dimension of the vectors
 	by    vector.Metric
 	dim   int // 0: there are no vectors
 	segs  []*segment
-	added []Vector // vectors that are in no segment yet
-	seen  uint64   // the log position up to which the adding process had read
-	next  uint64   // the number of the next file
+	added []Vector // vectors that are not in a segment yet
+	seen  uint64   // log position up to which the process that added the vector had read the log
+	next  uint64   // number of the next file
 
-	rows   listing // the file of notes, if changed is false
-	change bool    // notes differ from that file
+	rows   listing // name of the file that has the current notes, unless changed is set
+	change bool    // notes differ from the content of that file
 	purges bool    // the next Save removes all other files
-	loaded []byte  // the manifest that was loaded
+	loaded []byte  // manifest as it was loaded
 	at     wal.Mark
 }
 
@@ -365,7 +366,7 @@ func (m *Meanings) Verify(ctx context.Context, f *view.Folder, set *index.Set) e
 		}
 	}
 	if n != len(m.notes) {
-		return wrong(fmt.Errorf("%w: the view has %d notes, the index %d", errs.ErrCorrupt, len(m.notes), n))
+		return wrong(fmt.Errorf("%w: the view has %d notes, but the index has %d", errs.ErrCorrupt, len(m.notes), n))
 	}
 	return nil
 }

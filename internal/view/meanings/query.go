@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Query answers searches by meaning in an open store, as of each call or later. One search runs at a time.
+// Query answers searches by meaning in an open store. Each answer is as of the call or later. One search runs at a
+// time.
 type Query struct {
 	eng     *engine.Engine
 	files   files
@@ -37,18 +38,18 @@ func (q *Query) Close() error { return q.files.Close() }
 // Forget releases the mapped files, unless a call is just reading them.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Absent reports that the view has nothing to find: see Meanings.Absent.
+// Absent reports whether the view has nothing to find: see Meanings.Absent.
 func (q *Query) Absent() bool { return q.files.Absent() }
 
-// files is the view as a query follows it. Its methods are called by one goroutine at a time.
+// files is the view as a query keeps it up to date. Its methods are called by one goroutine at a time.
 type files struct {
 	*Meanings
-	there bool   // the files exist, by the store's model; without them the view has no rows
-	newer bool   // the files were replaced, or are by another model now
-	seen  string // the manifest at the last Reset
+	there bool   // the files exist, and are by the store's model; otherwise the view has no rows
+	newer bool   // the files were replaced, or are by another model by now
+	seen  string // the manifest when Reset last ran
 }
 
-// stale reports whether a process has added vectors, or the files were made, although no index was written.
+// stale reports whether a process has added vectors or created the files since, although no index was written.
 func (f *files) stale() bool {
 	if f.Absent() {
 		return false
@@ -61,7 +62,8 @@ func (f *files) stale() bool {
 // Covered implements view.Fold.
 func (f *files) Covered(*index.Set) bool { return !f.newer && f.there }
 
-// Reset implements view.Fold. It never reads all notes: the holder of flush.lock makes the files.
+// Reset implements view.Fold. It never reads all notes: the holder of flush.lock does that when it creates the
+// files.
 func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	f.there, f.newer = false, false
 	to, ok := view.MarkOf(set)
@@ -97,10 +99,10 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	return nil
 }
 
-// damagedTries is how often a search starts again after the files were found damaged.
+// damagedTries is the maximum number of times that a search starts again after it found the files damaged.
 const damagedTries = 2
 
-// with calls use with the view as of now or later.
+// with calls use with the view in its state as of now or later.
 func (q *Query) with(ctx context.Context, use func() error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -110,7 +112,7 @@ func (q *Query) with(ctx context.Context, use func() error) error {
 		if !errors.Is(err, errs.ErrCorrupt) || try == damagedTries {
 			return q.eng.DamageOf(err)
 		}
-		q.eng.Env().Logger.Warn("the vectors of sections are damaged; a later flush makes them again", "path",
+		q.eng.Env().Logger.Warn("the vectors of the sections of notes are damaged; a later flush rebuilds them", "path",
 			q.eng.ViewFolder(Name).Path, "err", err)
 		q.damaged()
 	}
@@ -122,15 +124,14 @@ type Text struct {
 	Text string
 }
 
-// Lacks has texts of sections without a vector.
+// Lacks lists texts of sections that have no vector.
 type Lacks struct {
-	Made   bool // the files of the view exist; without them nothing is known to lack a vector
+	Made   bool // the files of the view exist; without them, it is unknown which texts lack a vector
 	Texts  []Text
-	Unread []Hash // of texts whose notes could not be read, or have another text by now
+	Unread []Hash // hashes of texts whose notes could not be read, or have another text by now
 }
 
-// Lacking returns texts of sections without a vector, at most as many as asked for, and without those for which skip
-// returns true.
+// Lacking returns texts of sections that have no vector: at most most texts, and none for which skip returns true.
 func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l Lacks, err error) {
 	type wanted struct {
 		Hash
@@ -181,7 +182,7 @@ func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l 
 	return l, err
 }
 
-// textIn returns the text of section i of a note, if it has that hash.
+// textIn returns the text of the i-th section of a note, if the text has the given hash.
 func textIn(doc []byte, i int, want Hash) (text string, ok bool) {
 	sections := note.Sections(doc)
 	if i >= len(sections) {
@@ -204,7 +205,7 @@ func (m *Meanings) one(h Hash) (first section) {
 	return first
 }
 
-// Waiting returns how many texts of sections have no vector.
+// Waiting returns the number of section texts that have no vector.
 func (q *Query) Waiting(ctx context.Context) (n int, err error) {
 	err = q.with(ctx, func() error {
 		n = len(q.files.lacks)
@@ -213,7 +214,7 @@ func (q *Query) Waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Live returns those of some vectors whose text a section has.
+// Live returns those of the given vectors whose text belongs to a section.
 func (q *Query) Live(ctx context.Context, list []Vector) (live []Vector, err error) {
 	err = q.with(ctx, func() error {
 		live = slices.DeleteFunc(slices.Clone(list), func(v Vector) bool { return q.files.used[v.Hash] == 0 })
@@ -225,16 +226,16 @@ func (q *Query) Live(ctx context.Context, list []Vector) (live []Vector, err err
 // Hit is a section found by a search.
 type Hit struct {
 	Path    string
-	Section int    // in note.Sections
-	LSN     uint64 // the version of the note
+	Section int    // index in the result of note.Sections
+	LSN     uint64 // version of the note
 	Score   float64
 }
 
-// chunk is how many rows are compared at a time.
+// chunk is the number of rows that are compared at a time.
 const chunk = 256
 
-// Search returns the n best sections of different notes that accept accepts, best first. It returns none if the vectors
-// are by another model than the store's, or not comparable with v.
+// Search returns the n best sections that accept accepts, each of a different note, best first. It returns none if
+// the vectors are by another model than the store's, or cannot be compared with v.
 func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n int, least float64,
 	accept func(path string) (bool, error)) (hits []Hit, err error) {
 	var all []Hit

@@ -41,14 +41,14 @@ import (
 type Computed struct {
 	F      vfs.File
 	size   int64
-	Last   string // id of the last vector in the order of listings
+	Last   string // id of the last vector, in the order of listings
 	Count  int64
 	Dim    int
 	Ended  bool
 	failed error // the error of a failed append, after which the contents of the file are unknown
 }
 
-// ComputedVector is a record of the file vector_index/reembed: the vector computed for one content of a
+// ComputedVector is one record of the file vector_index/reembed: the vector that was computed for one content of a
 // memory.
 type ComputedVector struct {
 	ID      string
@@ -62,10 +62,10 @@ const (
 	ComputedName  = "reembed"
 	ComputedLock  = "reembed.lock"
 	ComputedHead  = 12
-	computedLimit = 16 << 20 // maximum bytes of a record
+	computedLimit = 16 << 20 // maximum number of bytes of a record
 )
 
-var ErrComputed = errors.New("not a record of computed vectors")
+var ErrComputed = errors.New("not a record with a computed vector")
 
 // ComputedPath returns the path of a file in the folder vector_index/.
 func (vs *Vectors) ComputedPath(name string) string {
@@ -109,8 +109,8 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a re-embedding to a model can continue the file: it was begun for that model, and its
-// vectors were not taken over yet by a switch to that model that has ended since.
+// serves reports whether a re-embedding to a model can continue the file. It can if the file was begun for that
+// model and no switch to that model has taken over its vectors and ended since.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }

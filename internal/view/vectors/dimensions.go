@@ -13,11 +13,11 @@ type dimensions map[int]dimensionSeen
 
 type dimensionSeen struct {
 	n      int
-	oldest uint64 // log position of the write that brought the oldest vector of the dimension
+	oldest uint64 // log position of the write that added the oldest vector of the dimension
 }
 
-// add counts a vector with its number and the version of its memory. A number that is a log position below the
-// version is that of the write that brought the vector; other numbers come from elsewhere.
+// add counts a vector with its number and the version of its memory. A number below the version is the log position
+// of the write that added the vector; any other number comes from elsewhere.
 func (d dimensions) add(dim int, number int64, version uint64) {
 	at := version
 	if number > 0 && number%8 == 0 && uint64(number) < at {

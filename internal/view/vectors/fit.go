@@ -14,21 +14,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked has what this process has found out about the dimension of the store's vectors.
+// looked is what this process has found out about the dimension of the store's vectors.
 type looked struct {
-	of  engine.Tables // base and delta of the index that was examined
-	at  wal.LSN       // log position below which there is no vector
+	of  engine.Tables // base and delta of the index that was searched
+	at  wal.LSN       // log position below which the store has no vector
 	dim int           // the dimension; 0: none
 	by  decider       // the document that determines it; zero if the index does
 }
 
-// decider is the document in the log whose vector determines the dimension as long as no index records one.
-// The dimension depends on this document until then.
+// decider is the document in the log whose vector determines the dimension, as long as no index records a
+// dimension.
 type decider struct {
 	key    string
 	pos    wal.LSN // newest version of the document
 	number int64   // number of its vector
-	alone  bool    // no vector of another dimension was seen
+	alone  bool    // no vector of another dimension has been seen
 }
 
 // errOtherDimension is the advice in an error about a vector of another dimension. A store keeps its dimension
@@ -87,8 +87,8 @@ func (d *decider) precondition() wal.Precondition {
 	return wal.Precondition{Key: d.key, LSN: d.pos}
 }
 
-// stillDecides reports whether the document d still determines the dimension dim. It updates d to the newest
-// version of the document.
+// stillDecides reports whether the document d still determines the dimension dim. It updates d to the document's
+// newest version.
 func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil

@@ -25,9 +25,9 @@ type vectorPlan struct {
 	idx   *index.Set
 	set   *vector.Set
 	model index.Model
-	dim   int // dimension of the vectors to write; vectors of another dimension are left out
+	dim   int // dimension of the vectors to write; vectors of another dimension are omitted
 	edits [2][]vector.Edit
-	dims  dimensions // dimensions of the vectors in the lines that were read
+	dims  dimensions // dimensions of the vectors that the index lines record
 	line  []byte
 }
 
@@ -114,8 +114,8 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	return e, nil
 }
 
-// compare adds edits for the vectors of a kind that the existing files lack, or have although the index does
-// not name them. Documents in changed are skipped.
+// compare adds edits for the vectors of a kind that the existing files lack, and for those that they have although
+// the index does not name them. It skips the documents in changed.
 func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
 	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {
@@ -207,9 +207,9 @@ func (p *vectorPlan) sample() error {
 	return nil
 }
 
-// vector appends the vector of an edit, as the source of vectors for vector.List. It returns false for a
-// memory whose vector is unavailable, has another dimension, or is not finite; such a memory gets no row, and
-// the problem is reported elsewhere.
+// vector appends the vector of an edit; vector.List calls it as the source of vectors. It returns false for a
+// memory whose vector is unavailable, has another dimension, or is not finite. Such a memory gets no row, and the
+// problem is reported elsewhere.
 func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, bool, error) {
 	if err := p.ctx.Err(); err != nil {
 		return dst, false, err

@@ -28,18 +28,18 @@ import (
 type Vectors struct {
 	engine *engine.Engine
 
-	Lock engine.CtxMutex // guards the following fields
+	Lock engine.CtxMutex // guards the fields below
 	view *vector.View
 	upTo wal.LSN       // the overlay of view has all changes below this position
-	by   uint64        // index.Model.Since of the model to which the view's vectors belong
-	of   engine.Tables // base and delta of the index that view was opened with
+	by   uint64        // value of index.Model.Since for the model of the view's vectors
+	of   engine.Tables // base and delta of the index with which view was opened
 
-	damaged atomic.Bool // a search found damage: verify the files, and rebuild them if needed
+	damaged atomic.Bool // a search found damage: verify the files, and rebuild them if necessary
 
 	Mu     sync.Mutex
 	Heal   Healed
 	looked looked
-	Known  atomic.Int64 // value of looked.dim, for callers that must not wait for Mu
+	Known  atomic.Int64 // copy of looked.dim for callers that must not wait for Mu
 
 	side computedIndex
 
@@ -72,7 +72,7 @@ func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 type Healed struct {
 	of   engine.Tables
 	view wal.LSN // position of the vector files
-	upTo wal.LSN // position up to which they were complete
+	upTo wal.LSN // position up to which the files were complete
 }
 
 // Close releases the mapped vector files.
@@ -87,7 +87,7 @@ func (vs *Vectors) Close() error {
 
 // ErrBehind means that the view's overlay cannot be updated, because a newer index replaced the one from which
 // it continues and the log between was released.
-var ErrBehind = errors.New("a newer index replaced the one in use")
+var ErrBehind = errors.New("a newer index has replaced the index of the vectors in memory")
 
 // View returns the vectors as of now. The caller must release the view.
 func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
@@ -325,8 +325,8 @@ func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	return nil, vs.engine.Env().IOError("reading", filepath.Join(vs.engine.Env().Dir, vector.Folder), err)
 }
 
-// strangeVectors returns, as an error, the reason why undamaged vector files do not belong to the current
-// store, or nil if they do.
+// strangeVectors returns an error that explains why undamaged vector files do not belong to the store in its
+// current state, or nil if they do.
 func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
-// Fact has the time of a memory, in microseconds since 1970, and its quickrecal_score.
+// Fact is the time of a memory, in microseconds since 1970, and its quickrecal_score.
 type Fact struct {
 	Time  int64
 	Score float64
 }
 
-// Facts returns the facts of some memories, by id. Memories that the view does not have are left out.
+// Facts returns the facts of some memories, by id. Memories that the view does not have are omitted.
 func (o *Orders) Facts(ctx context.Context, ids []string) (all map[string]Fact, err error) {
 	_, err = o.with(ctx, func(s *Snapshot) error {
 		all = make(map[string]Fact, len(ids))

@@ -27,9 +27,9 @@ const (
 	manifestName  = "manifest.json"
 	manifestMost  = 16 << 20
 	stateMost     = 64 << 20
-	formatFirst   = 1 // without a version of the terms
+	formatFirst   = 1 // format of manifests without a version of the terms
 	formatVersion = 2
-	loadTries     = 8 // attempts while other processes replace the files
+	loadTries     = 8 // maximum number of attempts while other processes replace the files
 )
 
 type manifest struct {
@@ -55,8 +55,8 @@ type listing struct {
 // terms returns the version of the rules by which the words in the listed segments were made.
 func (m *manifest) terms() int { return cmp.Or(m.Terms, analyzer.FirstTerms) }
 
-// of records the language and the version of the terms of an analyzer. The first version is written as format
-// 1, which has no versions.
+// of returns the recorded language and version of the terms of an analyzer. The first version is written as format
+// 1, which records no version.
 func (m *manifest) of(an *analyzer.Analyzer) {
 	m.Format, m.Language = formatFirst, an.Language()
 	if v := an.Version(); v > analyzer.FirstTerms {

@@ -7,12 +7,13 @@ import (
 )
 
 const (
-	tierFirst  = 64 // maximum rows of segments of the lowest tier
-	tierFactor = 8  // ratio between tiers
-	tierMost   = 8  // segments of a tier that are merged into one
+	tierFirst  = 64 // maximum number of rows of a segment in the lowest tier
+	tierFactor = 8  // ratio of the sizes of two successive tiers
+	tierMost   = 8  // number of segments of a tier that are merged into one
 
-	deadInFiles  = 4
-	deadInMemory = 2 // smaller in memory: that lasts until the next index, and is merged beside searches
+	deadInFiles = 4
+	// smaller for segments in memory, which exist only until the next index and are merged while searches run
+	deadInMemory = 2
 )
 
 func tierOf(rows int) (t int) {

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
-// condsOf returns those conditions of the filters that the word index can decide.
+// condsOf returns those filter conditions that the word index can decide.
 func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	if f.Category != nil {
 		list = append(list, narrow.Cond{Name: "category", Values: []string{*f.Category}})
@@ -38,7 +38,7 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 // narrowShare limits reading row by row: if more than 1 in narrowShare memories must be read, all are scanned instead.
 const narrowShare = 4
 
-// few reports whether reading the n rows in only is cheaper than a full scan.
+// few reports whether reading the n rows in the list only is cheaper than a full scan.
 func (s *Snapshot) few(only narrow.Rows, n int) bool {
 	docs, _ := s.Set.Docs()
 	return only != nil && int64(n) <= docs/narrowShare
@@ -75,8 +75,8 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	return ids, ok && few, err
 }
 
-// passing returns the ids of those rows in only (nil: all) that pass the filters as far as rows can decide. If
-// there are more than most such rows, few is false and the list is incomplete.
+// passing returns the ids of those rows in the list only (nil: all rows) that pass the filters, as far as rows can
+// decide that. If there are more than most such rows, few is false and the list is incomplete.
 func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
 	most int) (ids []string, few bool, err error) {
 	c := o.chosen(f)

@@ -33,10 +33,10 @@ type Orders struct {
 	damaged func()
 
 	mu       sync.Mutex // guards the following fields
-	set      *words.Set // the set of the cached sessions
+	set      *words.Set // the rows from which the cached sessions were computed
 	sessions []rows.Session
 	from     int64 // the sessions are valid from this time on
-	until    int64 // and before this time
+	until    int64 // the sessions are valid before this time
 }
 
 // NewOrders returns a new Orders; the caller must Close it. damaged is called when the view's files are found
@@ -54,7 +54,7 @@ func (o *Orders) Close() error { return o.files.Close() }
 // Forget releases the mapped files, unless a call is reading them at the moment.
 func (o *Orders) Forget() error { return o.follow.Forget(false, o.files.Close) }
 
-// lines is the word index without its words, as a fold that Orders keeps up to date.
+// lines is the word index without its words. It is a fold that Orders keeps up to date.
 type lines struct {
 	files
 	absent bool
@@ -156,12 +156,12 @@ func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, er
 // SessionKey returns the key by which the index sorts sessions.
 func SessionKey(id string) (string, error) { return table.EncodeKey(index.SessionPrefix(id)) }
 
-// chosen decides which rows of the word index pass filters.
+// chosen decides which rows of the word index pass the filters.
 type chosen struct {
 	f      *engine.Filters
-	only   narrow.Rows // nil: all rows
+	only   narrow.Rows // rows to consider; nil: all rows
 	now    int64
-	spans  [3]bounds // by order, from ByTime on
+	spans  [3]bounds // for each order from ByTime on, the span of keys that pass
 	walked int
 }
 
@@ -205,7 +205,7 @@ func (o *Orders) chosen(f *engine.Filters) *chosen {
 		spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
-// judge reports whether a row passes the filters, as far as rows can decide. ask means that the index line or
+// judge reports whether a row passes the filters, as far as rows can decide that. ask means that the index line or
 // the document must decide.
 func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 	if !c.f.Expired {
@@ -297,8 +297,8 @@ func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool
 	return n, true, err
 }
 
-// If a session, or the rows left by filters, are more than 1 in sessionShare of all memories and more than
-// sessionLeast, the order of all rows is walked; otherwise only these rows are read and sorted.
+// A listing of one session, or of the rows that filters leave, walks the order of all rows if it has more than 1 in
+// sessionShare of all memories and more than sessionLeast. Otherwise it reads and sorts only its own rows.
 const (
 	sessionShare = 64
 	sessionLeast = 4096

@@ -26,7 +26,7 @@ type Query struct {
 	files   files
 	follow  engine.Follower
 	damaged func()
-	loose   atomic.Int64 // see Loose
+	loose   atomic.Int64 // number of rows that are only in memory: see Loose
 }
 
 // NewQuery returns a new Query of memories; the caller must Close it. damaged is called when the files are found
@@ -53,15 +53,15 @@ func (q *Query) Loose() int { return int(q.loose.Load()) }
 // Forget releases the mapped files, unless a call is reading them at the moment.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Snapshot is what one search reads: the rows and the analyzer of words at one moment.
+// Snapshot is the data of one search: the rows and the analyzer of words at one moment.
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
-	From     *query.Sources                          // the sources of the fields
-	Each     func(n int, do func(i int) error) error // for words.Filter
+	From     *query.Sources                          // the members of a memory that each field takes its words from
+	Each     func(n int, do func(i int) error) error // rows that words.Filter needs
 	maps     []*mapped
-	lean     bool // parts without files have no words
-	sections bool // the rows are sections of notes
+	lean     bool // the parts of the set without files have no words
+	sections bool // the rows are sections of notes, not memories
 }
 
 // OfSections reports whether the rows of the snapshot are sections of notes.
@@ -75,11 +75,11 @@ func (s *Snapshot) Release() (err error) {
 	return err
 }
 
-// besideLeast is the number of documents from which on segments are searched in parallel; for fewer, it costs more than
-// it saves.
+// besideLeast is the number of documents from which on segments are searched in parallel; with fewer, starting
+// goroutines costs more than it saves.
 const besideLeast = 1 << 15
 
-// beside calls do with 0 to n-1, as many at a time as there are processors.
+// beside calls do with the numbers 0 to n-1, in as many goroutines as there are processors.
 func beside(n int, do func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -136,7 +136,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	}
 }
 
-// found reports that the snapshot turned out to be damaged: the next one is built from the documents.
+// found records that the snapshot turned out to be damaged, so that the next one is built from the documents.
 func (q *Query) found(err error) {
 	q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
 		q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
@@ -161,8 +161,8 @@ func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) 
 	}
 }
 
-// both calls use with snapshots of two queries. With errs.ErrCorrupt it returns those whose snapshot is damaged; both
-// queries if that cannot be told.
+// both calls use with snapshots of two queries. If use returns errs.ErrCorrupt, both returns the queries whose
+// snapshot is damaged, or both queries if it cannot tell which one is.
 func both(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) (damaged []*Query, err error) {
 	var snaps []*Snapshot
 	defer func() {
@@ -204,15 +204,15 @@ func (s *Snapshot) check() error {
 	return nil
 }
 
-// Place is the position in a session of a memory that exists or is about to be written.
+// Place is a position in a session: of a memory that exists, or that is about to be written.
 type Place struct {
 	Session string
-	Time    int64 // in microseconds since 1970
+	Time    int64 // time in microseconds since 1970
 	ID      string
 }
 
-// Before returns the ids of the memories before some places in their sessions, "" if there is none. Memories in except
-// are skipped.
+// Before returns the id of the memory before each of the given places in their sessions, "" if there is none.
+// Memories in except are skipped.
 func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
 	err = q.With(ctx, func(s *Snapshot) (err error) {
 		ids = make([]string, len(of))
@@ -234,14 +234,14 @@ func (q *Query) distrust() {
 	})
 }
 
-// files is the word index as a fold that a query keeps up to date. Its methods are called by one goroutine at
-// a time.
+// files is the word index as a query keeps it up to date, as a fold. Its methods are called by one goroutine at a
+// time.
 type files struct {
 	*Words
 	seen string   // the manifest that was loaded last
-	bad  string   // a manifest whose files are damaged and not to be used
+	bad  string   // a manifest that must not be used because its files are damaged
 	wait wal.Mark // position of the index whose files are expected; zero if they exist or are not needed
-	look string   // the last manifest seen while waiting
+	look string   // last manifest that was seen while waiting
 }
 
 // Covered implements view.Fold: it reports whether the content stays valid with a newer index.

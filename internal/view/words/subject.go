@@ -15,21 +15,21 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// subject is what a view has rows for: memories, or the sections of notes.
+// subject is the kind of thing that a view has rows for: memories, or sections of notes.
 type subject interface {
-	name() string   // of the view
-	folder() string // of its files, in the store
-	first() uint64  // the number of its first segment: no two views have a number in common
-	cut() int       // the version of the rules by which a document is cut into rows; 0: it has one row
+	name() string   // name of the view
+	folder() string // path of its files in the store
+	first() uint64  // number of its first segment: two views have no segment number in common
+	cut() int       // version of the rules by which a document is divided into rows; 0: a document is one row
 	kind(*engine.Engine) *engine.Kind
-	has(id string) bool // a document with this id has rows
+	has(id string) bool // has reports whether a document with this id has rows
 
 	// rows returns the rows of a document, at least one, without their lines.
 	rows(w *Words, id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc
-	// old returns the versions of the rows that documents have in a set, 0 for none, and the ids of these rows
-	// where they are not those of the documents.
+	// old returns the row versions that documents have in a set, 0 for none, and the ids of those rows whose ids
+	// differ from the ids of the documents.
 	old(set *words.Set, ids []string) (lsns []uint64, of [][]string, err error)
-	// find returns one of the live rows of a document, and how many there are.
+	// find returns one live row of a document, and the number of its live rows
 	find(set *words.Set, id string) (at words.Ref, n int, err error)
 	// ids yields the ids of all documents of an index that have rows.
 	ids(set *index.Set) iter.Seq2[string, error]
@@ -100,8 +100,8 @@ func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 	}
 }
 
-// matches returns an error if the rows that the view has for a document do not match the document's index
-// line, and otherwise how many rows there are.
+// matches returns the number of rows that the view has for a document. It returns an error if they do not match the
+// document's index line.
 func (w *Words) matches(id string, line *index.Entry) (n int, err error) {
 	k := w.of.kind(w.eng)
 	at, n, err := w.of.find(w.set, id)

@@ -58,19 +58,20 @@ type Words struct {
 	otherOf *analyzer.Analyzer
 	sources *query.Sources
 	set     *words.Set
-	next    uint64 // the number of the next segment
+	next    uint64 // number of the next segment
 
-	lean    bool                    // documents have no texts: only their sort keys are needed
-	pending map[string][]*words.Doc // rows of documents that are not in set yet; nil: deleted
-	size    int                     // of pending, in bytes
-	times   int                     // multiplies the limits of pending: filingTimes on the way to files, else 1
-	written []string                // files that the manifest does not list yet
-	untidy  bool                    // there may be files that the manifest does not list any more
+	lean    bool                    // the view has only the sort keys of documents, and no words
+	pending map[string][]*words.Doc // rows of documents that are not in set yet; nil: the document was deleted
+	size    int                     // size of pending in bytes
+	// factor for the limits of pending: filingTimes for a view that writes files, otherwise 1
+	times   int
+	written []string // files that the manifest does not list yet
+	untidy  bool     // there may be files that the manifest no longer lists
 
-	turns  yield.Turns        // yields to other goroutines while computing
-	maps   map[string]*mapped // by file name
+	turns  yield.Turns        // lets other goroutines run during long computations
+	maps   map[string]*mapped // mapped files by name
 	purged bool               // the next Save removes all other files
-	loaded []byte             // the manifest of the loaded files
+	loaded []byte             // manifest of the loaded files
 	at     wal.Mark           // log position of the loaded files
 }
 
@@ -83,7 +84,7 @@ func newWords(eng *engine.Engine, of subject, times int) *Words {
 	return w
 }
 
-// begin empties the view. Files stay mapped until Close or the next Load.
+// begin empties the view. Its files stay mapped until Close or the next Load.
 func (w *Words) begin() {
 	c := w.eng.Settings().Now()
 	w.an, w.sources, w.set, w.next = w.an.For(c.Language(), w.terms()), c.Sources(), words.NewSet(), w.of.first()
@@ -404,7 +405,7 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 // mapped is a mapped file with a reference count.
 type mapped struct {
 	m    vfs.Mapping
-	sum  string // of the segment
+	sum  string // size of the mapped file
 	refs atomic.Int32
 	once sync.Once
 }

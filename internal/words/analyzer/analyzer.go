@@ -31,7 +31,7 @@ const (
 type Analyzer struct {
 	language string
 	version  int
-	stem     func(*snowballstem.Env) bool // stemmer of the language; nil: words are not stemmed
+	stem     func(*snowballstem.Env) bool // stemmer of the language; nil: words are left unstemmed
 	env      snowballstem.Env             // input and output of stem
 	buf      []byte
 	terms    map[string][]byte // cache: the term of each word seen so far; empty for a word that is not indexed

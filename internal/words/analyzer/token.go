@@ -21,9 +21,9 @@ const (
 // Token is a word of a text, or another form of one or more words.
 type Token struct {
 	Kind     Kind
-	Term     []byte // bytes of the term, valid during the call
-	Words    int    // number of preceding words of which this is another form
-	From, To int    // byte offsets in the text; not set in FirstTerms
+	Term     []byte // bytes of the term, valid only during the call
+	Words    int    // number of preceding words of which this token is another form
+	From, To int    // byte offsets in the text; not set with FirstTerms
 }
 
 // Tokens calls visit for the words of a text and their other forms, in the order of the text, for a query that chooses

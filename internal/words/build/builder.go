@@ -63,7 +63,7 @@ type Builder struct {
 	an    *analyzer.Analyzer
 	rows  []Row
 	words vocabulary
-	used  []int32 // numbers of the terms that the added documents have
+	used  []int32 // numbers, in the vocabulary, of the terms that the added documents have
 	size  int
 	turns yield.Turns
 
@@ -85,7 +85,7 @@ func NewBuilder(an *analyzer.Analyzer) *Builder {
 	return &Builder{an: an, words: newVocabulary()}
 }
 
-// Analyzer returns the builder's analyzer.
+// Analyzer returns the analyzer of the builder.
 func (b *Builder) Analyzer() *analyzer.Analyzer { return b.an }
 
 // Rows returns the number of documents added to the current segment.

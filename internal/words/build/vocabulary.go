@@ -9,8 +9,9 @@ import (
 // probing, over terms in slabs of memory that never move. A Go map would need a string per word and two look-ups for a
 // new word, which took a third of the time to build a segment of many different words.
 type vocabulary struct {
-	seed  maphash.Seed
-	slots []uint64 // half of a hash, then 1 + the number of the word in 32 bits; 0: free. At least half are free
+	seed maphash.Seed
+	// Half of a hash, followed by 1 + the number of the word in 32 bits; 0: free. At least half of the slots are free.
+	slots []uint64
 	terms [][]term // terms by number, in slabs of slabTerms each
 	known int      // number of words
 	text  []byte   // bytes of all words
@@ -24,7 +25,7 @@ const slabTerms = 512
 // fields as in a segment.
 type term struct {
 	list    []byte
-	first   [8]byte // memory of list until it is full: most words are rare
+	first   [8]byte // first memory of list, used until it is full: most words are rare
 	from    uint32  // offset of the word's bytes in text
 	size    uint8
 	common  bool   // the word is a stop word, see analyzer.Common

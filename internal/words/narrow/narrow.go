@@ -21,12 +21,12 @@ type Cond struct {
 }
 
 const (
-	mostConds  = 16 // maximum number of conditions that are used; more narrow hardly further
+	mostConds  = 16 // maximum number of conditions that are used: further ones exclude hardly any rows
 	mostValues = 64 // maximum number of values of a condition; a condition with more does not narrow
-	mostTerms  = 16 // maximum number of words of a value that are looked up; more narrow hardly further
-	mostShare  = 2  // a word that more than 1/mostShare of the rows have does not narrow
-	mostLeast  = 16 // exception from mostShare: a word that at most mostLeast rows have narrows
-	enough     = 4  // number of remaining rows of a part at which no further word is looked up
+	mostTerms  = 16 // maximum number of words of a value that are looked up: further ones exclude hardly any rows
+	mostShare  = 2  // a word is not used to narrow if more than 1/mostShare of the rows have it
+	mostLeast  = 16 // exception to mostShare: a word that at most mostLeast rows have is used
+	enough     = 4  // no further word is looked up once only this many rows of a part remain
 )
 
 // Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.

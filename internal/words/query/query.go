@@ -19,20 +19,20 @@ const mostField = 16
 
 // Query is a parsed query.
 type Query struct {
-	All     []Word   // the words, each once, in order
+	All     []Word   // the different words, in the order of the query
 	Either  []Group  // a document must satisfy at least one member of each group
-	Notes   []string // messages about parts of the query that are not treated as written
+	Notes   []string // messages about parts of the query that are not treated as they were written
 	known   map[Word]int
 	phrases []phrase
-	common  []Word // stop words of the query, used if it has no other words
+	common  []Word // stop words of the query, which are used if it has no other words
 }
 
 // Word is a word of a query.
 type Word struct {
 	Term   string
 	Fields FieldSet // fields in which the word is searched
-	Prefix bool     // the word matches all words that begin with Term
-	Common bool     // with Prefix: the word matches stop words, too
+	Prefix bool     // the word matches every word that begins with Term
+	Common bool     // with Prefix: the word also matches stop words
 	Not    bool     // excluded: documents with the word are not found
 	Must   bool     // required: documents without the word are not found
 	Either bool     // the word belongs to a group
@@ -43,7 +43,7 @@ type Word struct {
 type phrase struct {
 	terms   []string
 	literal string
-	symbols bool // terms includes symbols; otherwise symbols in the text are skipped
+	symbols bool // the sequence includes symbols; otherwise symbols in the text are skipped
 	fields  FieldSet
 	not     bool
 }
@@ -54,7 +54,7 @@ type Group []Member
 // Member is an alternative of a group. A document satisfies it if it has all words, and, if phrase is set, has them one
 // after the other.
 type Member struct {
-	Words  []int // indexes of the member's words in Query.All, each once
+	Words  []int // indexes of the member's words in Query.All, without duplicates
 	phrase *phrase
 }
 
@@ -150,7 +150,7 @@ func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
 	return q, nil
 }
 
-// counted makes stop words count if the query has no other words.
+// counted turns stop words into ordinary words if the query has no other words.
 func (q *Query) counted() {
 	if slices.ContainsFunc(q.All, func(w Word) bool { return !w.Not && !w.Quiet }) {
 		return

@@ -85,7 +85,8 @@ func (c *cursor) step() {
 	}
 }
 
-// seek returns the number of rows of a segment that are before place p in order o; with makes it include a row at p.
+// seek returns the number of rows of a segment that come before place p in order o; with the option with, a row at
+// p is counted too.
 func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err error) {
 	n = sort.Search(s.Rows, func(i int) bool {
 		r, e := s.Ranked(o, i)
