@@ -92,7 +92,7 @@ func (ad Admin) LastBackup() (newest time.Time) {
 	return newest
 }
 
-// overwriteFirst overwrites redacted versions whose bytes a backup would copy with the log.
+// overwriteFirst overwrites the redacted versions in the log, so that a backup does not copy them.
 func (st *Store) overwriteFirst(ctx context.Context) error {
 	rows, err := st.inner.Engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {

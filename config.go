@@ -153,7 +153,7 @@ func configOf(c *settings.Config) Config {
 	}
 }
 
-// Resolved returns the configuration with every default filled in.
+// Resolved returns a copy of the configuration in which every unset member has its default.
 func (c Config) Resolved() Config {
 	d := c.in().Resolved()
 	return configOf(&d)

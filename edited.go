@@ -28,10 +28,10 @@ func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] 
 // Drift reports how the files and the index differ, by name: changes to the folder made while no
 // process had the store open.
 type Drift struct {
-	Checked  bool     // the comparison has been done
+	Checked  bool     // whether files and index were compared; if not, the other fields are empty
 	Missing  []string // ids whose file is missing
 	Stranger []string // files in the folder that belong to no document
-	Count    int      // number of both; the lists have the first of them
-	Restored []string // ids of Missing whose file was restored, by auto_repair
-	Deleted  []string // ids of Missing that were deleted by hand: adopted, by adopt_deletions
+	Count    int      // total number of files in Missing and Stranger, which list only the first ones
+	Restored []string // ids of Missing whose file was restored, because auto_repair is set
+	Deleted  []string // ids of Missing whose memory was deleted with its file, because adopt_deletions is set
 }

@@ -7,26 +7,27 @@ import (
 
 // The errors of the store; test for them with errors.Is.
 var (
-	ErrNotFound       = errs.ErrNotFound       // no such memory
-	ErrConflict       = errs.ErrConflict       // a condition did not hold: see ConflictError
-	ErrDimension      = vector.ErrDimension    // an embedding does not have the store's number of dimensions
-	ErrClosed         = errs.ErrClosed         // the store was closed
-	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged within its durable part
-	ErrDiskFull       = errs.ErrDiskFull       // deletions still work; writes work again once there is space
-	ErrPermission     = errs.ErrPermission     // the system refuses access; the message has path, mode and owner
+	ErrNotFound  = errs.ErrNotFound    // no such memory
+	ErrConflict  = errs.ErrConflict    // a condition of the write did not hold: see ConflictError
+	ErrDimension = vector.ErrDimension // an embedding does not have the store's number of dimensions
+	ErrClosed    = errs.ErrClosed      // the store was closed
+	ErrReadOnly  = errs.ErrReadOnly    // the store was opened read-only, or its durable part is damaged
+	// the disk is full: deletions still work; writes work again once there is space
+	ErrDiskFull       = errs.ErrDiskFull
+	ErrPermission     = errs.ErrPermission     // the system refuses access: the message has path, mode and owner
 	ErrLocked         = errs.ErrLocked         // see LockError
 	ErrTooLarge       = errs.ErrTooLarge       // one memory exceeds a limit
-	ErrBatchTooLarge  = errs.ErrBatchTooLarge  // a batch takes more than half a segment of the log
+	ErrBatchTooLarge  = errs.ErrBatchTooLarge  // a batch needs more than half a segment of the log
 	ErrInvalid        = errs.ErrInvalid        // see FieldError
 	ErrNoStore        = errs.ErrNoStore        // the folder is not a store
 	ErrNewerFormat    = errs.ErrNewerFormat    // written by a newer version of this library
-	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads continue
-	ErrTooManyFiles   = errs.ErrTooManyFiles   // no more files can be opened; nothing was changed
+	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads still work
+	ErrTooManyFiles   = errs.ErrTooManyFiles   // the process or the system cannot open more files; nothing was changed
 	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // it is unknown whether the write has happened
-	ErrHistoryGone    = errs.ErrHistoryGone    // the log was lost; the new log does not reach back that far
-	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
-	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks a part of the log that is no longer kept
-	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
+	ErrHistoryGone    = errs.ErrHistoryGone    // the log was lost, and the new log does not have the requested history
+	ErrTruncated      = errs.ErrTruncated      // the log no longer has the requested history
+	ErrCopyBehind     = errs.ErrCopyBehind     // a copy elsewhere lacks a part of the log that was removed here
+	ErrLimit          = errs.ErrLimit          // a limit in config.json is reached
 	ErrPurged         = errs.ErrPurged         // the document or version, or a text to be put, was purged: PurgedError
 	ErrRedacted       = errs.ErrRedacted       // the version was removed on purpose: see RedactedError
 	ErrSession        = errs.ErrSession        // the memory belongs to another session

@@ -24,20 +24,20 @@ type Space struct {
 	Low   int64 // the store warns below this
 
 	Inodes int64 // files that may still be created
-	// files that the volume may hold, 0 when unknown or not limited; the store warns below a twentieth, at most 256, and
-	// Unfiled
+	// Number of files that the volume may hold, 0 when unknown or not limited. The store warns when Inodes is below a
+	// twentieth of it (at most 256) plus Unfiled.
 	AllInodes int64
 
-	Unfiled int64 // files that changes in the log still need; counted only where inodes may be few
-	// memories that fit, of the mean size of those in the store, or of 1.1 KB in an empty one: the smaller number of what
-	// bytes and inodes allow; 0 when unknown
+	Unfiled int64 // files that are still to be made for changes in the log; counted only if inodes may be few
+	// Number of memories for which there is space and inodes, at the mean size of those in the store, or 1.1 KB in an
+	// empty store; 0 when unknown.
 	Fits int64
 }
 
-// Short reports whether the space is below the warning level.
+// Short reports whether free space or inodes are below the level at which the store warns.
 func (s Space) Short() bool { return diskspace.Space(s).Short() }
 
-// Full reports whether nothing more can be written, or no more files created.
+// Full reports whether the disk has no space for more data, or no inodes for more files.
 func (s Space) Full() bool { return diskspace.Space(s).Full() }
 
 // Health reports whether the store works as it should.
@@ -49,8 +49,8 @@ type Health struct {
 	// *LinkedError; nil otherwise
 	ReadOnly error
 	Space    Space
-	// reason why commits wait until files and index have caught up with the log, "" if they do not wait: this is not a
-	// problem, but shows the speed of this machine
+	// why commits wait until files and index have caught up with the log; "" if no commit waits. It is not a problem:
+	// it shows the speed of the machine.
 	Slowed   string
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has the reason
 	Embedder EmbedderHealth
@@ -70,12 +70,12 @@ type Health struct {
 
 // CopyHealth describes a copy of the store elsewhere that follows its log.
 type CopyHealth struct {
-	Follows bool      // there is a copy; the other fields are zero otherwise
-	Sent    uint64    // the position up to which the copy has the log
+	Follows bool      // whether there is a copy; otherwise all other fields are zero
+	Sent    uint64    // position in the log up to which the copy is complete
 	At      time.Time // when the copy last reported
 	Behind  int64     // bytes of log that are durable here and not sent to the copy
 	Place   string    // URL of the copy, if this machine sends to it: see Offsite
-	Sending bool      // a process of this machine sends
+	Sending bool      // a process of this machine is sending the log to the copy
 	// Success is the time of the last attempt that sent everything, and LastErr the error of the last attempt, "" if it
 	// succeeded; as the process that sends has recorded them.
 	Success time.Time
@@ -84,7 +84,7 @@ type CopyHealth struct {
 	// file that records its progress; nil if it can
 	Err error
 
-	stopped bool // until a user decides: see sender.ErrStopped
+	stopped bool // sending has stopped until a user decides: see sender.ErrStopped
 }
 
 // NotesHealth reports the state of the notes of a store.
@@ -112,11 +112,12 @@ type EmbedderState string
 // The states of an embedder.
 const (
 	EmbedderNone    = EmbedderState(embedding.StateNone)    // Options.Embed is nil
-	EmbedderUnknown = EmbedderState(embedding.StateUnknown) // not called yet
+	EmbedderUnknown = EmbedderState(embedding.StateUnknown) // the embedder was not called yet
 	EmbedderWorks   = EmbedderState(embedding.StateWorks)
-	EmbedderFailing = EmbedderState(embedding.StateFailing) // the last calls failed; it is still called
+	EmbedderFailing = EmbedderState(embedding.StateFailing) // the last calls failed, but writes still call the embedder
 	EmbedderDown    = EmbedderState(embedding.StateDown)    // too many calls failed: writes no longer wait for it
-	EmbedderProbing = EmbedderState(embedding.StateProbing) // it was down, and one call is trying it again
+	// the embedder was down, and one call is now trying whether it works again
+	EmbedderProbing = EmbedderState(embedding.StateProbing)
 )
 
 // Health returns the problems that keep the store from working as it should.
@@ -247,7 +248,7 @@ type Stats struct {
 
 	Operations []OperationStats // calls of this handle, not of other processes
 	Syncs      Durations        // durations of syncs of the log, by this process
-	LockWaits  Durations        // durations of waits for locks of other processes
+	LockWaits  Durations        // durations of flush rounds
 	Flushes    Durations        // durations of the rounds of the flusher
 	Slowed     Durations        // durations for which writers waited until files and index had caught up with the log
 

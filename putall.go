@@ -72,7 +72,7 @@ func (st *Store) applyChunk(ctx context.Context, b *Batch) (int, error) {
 	return 0, err
 }
 
-// sizeGuess estimates the number of bytes that a memory takes in the log.
+// sizeGuess returns an estimate of the bytes that a memory needs in the log.
 func sizeGuess(m *Memory) int64 {
 	n := int64(len(m.ID)+len(m.Content)) + 24*int64(len(m.Embedding)+len(m.HyperbolicEmbedding)) + 1024
 	for k, v := range m.Metadata {

@@ -28,14 +28,15 @@ type Quarantine struct{ st *Store }
 // Quarantine returns the contents of quarantine/.
 func (ad Admin) Quarantine() Quarantine { return Quarantine(ad) }
 
-// Quarantined is one file or other thing in quarantine/. Its name may be any that the file system accepts.
+// Quarantined is one file, folder or other entry in quarantine/. Its name may be any name that the file system
+// accepts.
 type Quarantined struct {
 	Name  string
 	What  QuarantinedKind
 	Mode  fs.FileMode // the type, if it is not a regular file, and the permissions
-	Size  int64       // present size in bytes
-	Time  time.Time   // when it was set aside; without a note, when it was last changed
-	Noted bool        // there is a note about it; the following fields are from the note
+	Size  int64       // size in bytes now
+	Time  time.Time   // time at which the file was set aside; without a note, its modification time
+	Noted bool        // a note describes the entry; the following fields come from that note
 
 	From    string // its former path in the store, with slashes
 	ID      string // id of the document, "" if it is unknown or there is none
@@ -45,13 +46,13 @@ type Quarantined struct {
 	Known   string // the document's line in the index, as JSON; "" if it had none
 }
 
-// QuarantinedKind is a kind of thing in quarantine/.
+// QuarantinedKind is the kind of an entry in quarantine/.
 type QuarantinedKind string
 
-// The kinds of things in quarantine/.
+// The kinds of entries in quarantine/.
 const (
 	QuarantinedFile    QuarantinedKind = "file"
-	QuarantinedSpecial QuarantinedKind = "special" // a folder, a link or another thing that is not a regular file
+	QuarantinedSpecial QuarantinedKind = "special" // a folder, a link, or another entry that is not a regular file
 	QuarantinedNote    QuarantinedKind = "note"    // a note whose file no longer exists
 	QuarantinedUndo    QuarantinedKind = "undo"    // the record of a repair by an older version: no program reads it
 )
@@ -88,7 +89,7 @@ func (q Quarantine) All(ctx context.Context) iter.Seq2[Quarantined, error] {
 	})
 }
 
-// Count returns how many things are in quarantine/, without the undo files of older versions.
+// Count returns the number of entries in quarantine/, without the undo files of older versions.
 func (q Quarantine) Count() (int, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -98,7 +99,8 @@ func (q Quarantine) Count() (int, error) {
 	return n, err
 }
 
-// Get returns one thing in quarantine/ by its name, which is not a path. If there is none, the error is ErrNotFound.
+// Get returns the entry of quarantine/ with a name, which is not a path. If there is none, the error is
+// ErrNotFound.
 func (q Quarantine) Get(_ context.Context, name string) (Quarantined, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return Quarantined{}, err
@@ -166,7 +168,7 @@ func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, 
 	return io.Copy(w, &untilDone{ctx, io.NewSectionReader(f, 0, info.Size)})
 }
 
-// untilDone is a reader that fails with the error of its context once that has ended.
+// untilDone is a reader that fails with the error of its context once the context has ended.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader

@@ -5,26 +5,25 @@ import "github.com/varve-db/varve/errs"
 // OpenReport reports what Open found and did.
 type OpenReport struct {
 	Created   bool  // Open created the store
-	Recovered bool  // no other process had the store open: the end of the log was read and synced
-	Clean     bool  // the store had been closed, or nothing was written after the last flush
+	Recovered bool  // no other process had the store open, so this one read the log to its end and synced it
+	Clean     bool  // the store was closed cleanly, or nothing was written after the last flush
 	Replayed  int   // entries of the log that were read
 	LogBytes  int64 // bytes of the log that were read
 
 	TornTail *TornTail             // unacknowledged bytes after the last commit were cut
-	Healed   *errs.CorruptionError // damage in the log by which no data was lost
-	// the copy in the archive from which the damaged segment was restored; "" if the files had everything in it
+	Healed   *errs.CorruptionError // damage in the log that lost no data
+	// copy in the archive from which the damaged segment was restored; "" if the document files had its entries
 	HealedFrom string
 	Damage     *errs.CorruptionError // damage in the durable part of the log: the store is read-only
 	Rebuilt    *Rebuilt              // the index was rebuilt
 
-	// differences between memories/ and the index; nil if nothing was compared: the folder is unchanged, or the
-	// comparison is still running
+	// differences between memories/ and the index; nil if the folder is unchanged or the comparison is still running
 	Drift         *Drift
-	AssemblyDrift *Drift // differences between assemblies/ and the index; nil in the same cases
+	AssemblyDrift *Drift // differences between assemblies/ and the index; nil in the same cases as Memories
 
 	HistoryGone *errs.HistoryGoneError // set if the store's log is lost, and a new one was begun
 
-	Problems     []error // the first of the other problems that Open found
+	Problems     []error // the first problems that Open found and that no other field reports
 	ProblemCount int
 }
 

@@ -39,9 +39,10 @@ type Query struct {
 	// also found by the words of the sections before and after it. A note is one hit: that of its best section. Filters
 	// select a note by its path, instead of an id, by the time of its last change, and by its session, tags (also those
 	// of its front matter) and metadata. A note that is not valid UTF-8, or contains NUL, is not found.
-	Kinds      []Kind
-	Share      float64 // the weight of Vector if Text is set too, whose weight is 1; 0 means 0.25
-	RankFusion bool    // with both: 61/(60 + the rank) instead of each side's scores (reciprocal rank fusion)
+	Kinds []Kind
+	Share float64 // weight of Vector in a query with both Vector and Text, where Text has the weight 1; 0 means 0.25
+	// with Vector and Text: use the scores 61/(60 + rank) of reciprocal rank fusion in place of each side's own scores
+	RankFusion bool
 	// MaxRareTerms, if not 0, reads Text, of any length, without the grammar, and searches for its rarest words.
 	MaxRareTerms int
 
@@ -54,11 +55,11 @@ type Query struct {
 	HalfLife   time.Duration
 	Importance float64
 
-	// PerSession is the maximum number of hits of one session; 0 means any. It considers the best 10,000, so Limit and
-	// Offset together are at most that.
+	// PerSession is the maximum number of hits from one session; 0 means unlimited. It is applied to the best 10,000
+	// hits, so Limit and Offset together are at most 10,000.
 	PerSession int
 
-	Explain  bool // Hit.Explanation; a search by words takes twice as long
+	Explain  bool // fills Hit.Explanation; a search by words takes twice as long
 	Fragment int  // maximum number of bytes of Hit.Fragment, up to 65,536, from the content's first MiB; 0 omits it
 
 	// Note, if not nil, is called once with each note on how Text was understood: for example, that no memory has the
@@ -87,10 +88,10 @@ type Hit struct {
 
 	Words, Vector float64 // of a search by both: the score of either side, from 0 to 1
 
-	Trimmed bool // Memory has only ID, Version and times, or Note no Text: see Query.Held
+	Trimmed bool // Memory has only ID, Version and times, or Note has no Text: see Query.Held
 
-	Explanation *Explanation // with Query.Explain
-	Fragment    *Fragment    // with Query.Fragment
+	Explanation *Explanation // set only with Query.Explain
+	Fragment    *Fragment    // set only with Query.Fragment
 }
 
 type (

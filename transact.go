@@ -115,9 +115,9 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 // transaction may run often.
 func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 
-// AloneAmong makes the commit conditional on this moment as Alone does, but only with regard to memories for which
-// matches returns true: if one of these is put, even unchanged, between this call and the commit, the function runs
-// again. It is for callers whose decision depends on all memories of some kind.
+// AloneAmong is like Alone, but considers only the memories for which matches returns true: if one of these is put,
+// even unchanged, between this call and the commit, the function runs again. It is for callers whose decision
+// depends on all memories of some kind.
 //
 // matches gets the id and the document, or nil if the document is not available; then it must return true if the memory
 // might match. It is called by any goroutine, several at a time, and with the log locked: it must be quick, keep

@@ -138,7 +138,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 	return last, nil
 }
 
-// earlier returns a version of a document, and a condition that holds as long as the document does not change.
+// earlier returns a version of a document, and a condition for a write: that the document is still unchanged.
 func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
 	v, err := st.versionAt(ctx, k, id, version)
 	if err == nil && v.Deleted {

@@ -125,7 +125,7 @@ func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// Embed calls Options.Embed for the vectors of texts to search by, each formatted with VectorConfig.QueryTemplate. It
+// Embed calls Options.Embed to get the vectors of query texts, each formatted with VectorConfig.QueryTemplate. It
 // waits at most Options.EmbedTimeout, and fails at once while the embedder is down (EmbedderError).
 func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
@@ -149,7 +149,7 @@ type VectorDrift struct {
 	Pending int64 // changes since the index was written; searches see them
 }
 
-// None reports whether nothing lags.
+// None reports whether the vectors match the index completely.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
 // Drift compares the numbers of the vectors with the lines of the index. It reads both, and no document.

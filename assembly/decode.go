@@ -12,8 +12,8 @@ type DecodeOptions struct {
 	Limits     Limits
 	Location   *time.Location // zone of times that have none; nil: UTC
 	ID         string         // the id that the document must have; "": any id
-	IDOptional bool           // the document may lack an id: the assembly gets one when it is stored
-	Owned      bool           // data belongs to the Assembly from now on and need not be copied
+	IDOptional bool           // accept a document without an id: the assembly gets one when it is stored
+	Owned      bool           // data belongs to the Assembly afterwards, so Decode need not copy it
 }
 
 // Decode reads one assembly in any of the forms that the package comment lists. The result shares

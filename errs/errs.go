@@ -75,8 +75,8 @@ var (
 // CorruptionError reports where damage was found. It matches ErrCorrupt.
 type CorruptionError struct {
 	Path    string // file, relative to the store
-	Segment uint64 // number of the segment, 0 when the file is not a segment
-	Offset  int64  // byte offset in the file, -1 when the whole file is meant
+	Segment uint64 // number of the segment, 0 if the file is not a segment
+	Offset  int64  // byte offset in the file, -1 if the damage is not at one place
 	LSN     uint64 // position in the log, 0 when unknown
 	Err     error  // what is wrong
 }
@@ -102,9 +102,9 @@ func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt
 // FieldError reports which member of the input was refused, and why. It matches ErrInvalid, and
 // also ErrTooLarge if Err does.
 type FieldError struct {
-	Field string // the name of the member in JSON: "id", "embedding[3]"
-	Value string // the offending value, shortened
-	Limit string // the limit that was exceeded, "" when there is none
+	Field string // name of the refused member in JSON: "id", "embedding[3]"
+	Value string // the refused value, shortened
+	Limit string // the limit that was exceeded; "" if there is none
 	Err   error  // the reason for the refusal
 }
 
@@ -241,7 +241,7 @@ func (e *LimitError) Unwrap() error { return ErrLimit }
 type InflatedError struct {
 	Documents int
 	Packed    int64 // bytes that they take in the log
-	Size      int64 // bytes that their files would have
+	Size      int64 // bytes that their files would take
 	Most      int64 // bytes of such files that are written without Options.Inflate
 }
 

@@ -163,7 +163,7 @@ func noLimits() assembly.Limits {
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }
 
-// lack is an assembly some of whose members were not yielded before the assembly.
+// lack is an assembly that was yielded before some of its members.
 type lack struct {
 	path, id string
 	members  int
@@ -174,7 +174,7 @@ func (r *run) unseen(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.seen[id]; return ok })
 }
 
-// lacks reports, for each lack, the members that were not yielded after the assembly either.
+// lacks reports, for each lack, the members that the source did not yield later either.
 func (r *run) lacks() error {
 	for _, l := range r.lacking {
 		ids := r.unseen(l.ids)

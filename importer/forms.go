@@ -93,7 +93,7 @@ func (f fields) without(names ...string) []named {
 	return rest
 }
 
-// telling has the names of members that indicate a record of another system.
+// telling lists the names of members that indicate a record of another system.
 var telling = []string{"lc", "__data__", "data", "page_content", "memory", "vector", "id_", "doc_id", "role", "type"}
 
 // recognise converts a record of another system; it returns nil for a memory or an assembly of
@@ -144,7 +144,7 @@ func (r *reading) meta(f fields, name string) {
 	}
 }
 
-// say adds a member to the metadata, unless the record has metadata of this name.
+// say adds a member to the metadata, unless the record has its own metadata of that name.
 func (r *reading) say(name, value string) {
 	if value != "" && !slices.ContainsFunc(r.metadata, func(m named) bool { return m.name == name }) {
 		r.metadata = append(r.metadata, named{name, quote(value)})
@@ -313,7 +313,7 @@ func blocks(v jsontext.Value) bool {
 	return all
 }
 
-// said sets the content of a message; it returns false if v is neither a text nor a list of blocks.
+// said sets the content of a message from v; it returns false if v is neither a text nor a list of blocks.
 func (r *reading) said(v jsontext.Value) bool {
 	switch {
 	case v.Kind() == '"':
@@ -407,7 +407,7 @@ type where struct {
 	path    string // the file, with the line or element: file, file:3 or file[2]
 	session string // name of a conversation, "" if there is none
 	nth     int    // number of the message in the conversation, from 0
-	depth   int    // number of lists around the record: see nestMost
+	depth   int    // number of lists that enclose the record: see nestMost
 }
 
 // foreign yields a record of another system.

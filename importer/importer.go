@@ -71,17 +71,17 @@ const (
 	KindCorrupt   Kind = "corrupt"        // the text is not JSON, or not an object
 	KindUnread    Kind = "unreadable"     // the file could not be read
 	KindTooLarge  Kind = "too large"      // larger than Options.MaxBytes
-	KindMended    Kind = "mended"         // the text could be read after a correction, which the reason names
+	KindMended    Kind = "mended"         // the text could be read only after a correction, which the reason names
 	KindWrongID   Kind = "wrong id"       // the file's name does not match the id
 	KindUnindexed Kind = "unindexed"      // the file has no entry in the index
 	KindMissing   Kind = "missing"        // an entry of the index that has no file
 	KindGhost     Kind = "ghost"          // an id in a vector mapping without file and entry
 	KindDuplicate Kind = "duplicate"      // an id that was already imported from another file
-	KindCopy      Kind = "copy"           // a .bak file
-	KindSetAside  Kind = "set aside"      // in backups/, corrupted_backups/, ltm/
+	KindCopy      Kind = "copy"           // a .bak file, which is a copy
+	KindSetAside  Kind = "set aside"      // a copy in backups/, corrupted_backups/ or ltm/
 	KindMember    Kind = "missing member" // an assembly has members that the source lacks
 	KindMerge     Kind = "merge"          // a contradiction between a merge log and the assemblies
-	KindNumber    Kind = "vector number"  // two vectors with one number
+	KindNumber    Kind = "vector number"  // two vectors have the same number
 	KindVector    Kind = "vector taken"   // a document without an embedding got the vector of the vector file
 	// the vector file has a different vector than the document, whose embedding is used
 	KindStale     Kind = "stale vector"
@@ -97,9 +97,9 @@ type Problem struct {
 	ID     string `json:"id,omitempty"`
 	Kind   Kind   `json:"kind"`
 	Reason string `json:"reason"`
-	Taken  bool   `json:"taken"` // the item was imported nevertheless
+	Taken  bool   `json:"taken"` // the item of the problem was imported nevertheless
 
-	LeftOut bool `json:"left_out"` // the source has data here that are in no item
+	LeftOut bool `json:"left_out"` // the source has data at this place that no item contains
 }
 
 func (p Problem) String() string {

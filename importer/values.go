@@ -247,7 +247,7 @@ type element struct {
 func (r *run) each(at where, many iter.Seq[element]) error {
 	if at.depth == nestMost {
 		return r.problem(Problem{Path: at.path, Kind: KindNotMemory,
-			Reason: fmt.Sprintf("a list in a list, more than %d deep", nestMost), LeftOut: true})
+			Reason: fmt.Sprintf("lists are nested more than %d deep", nestMost), LeftOut: true})
 	}
 	for e := range many {
 		inner := where{path: at.path + e.name, session: at.session, nth: e.nth, depth: at.depth + 1}

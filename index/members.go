@@ -81,7 +81,7 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {
-		err = fmt.Errorf("%w: the index line counts %d members, but the change lists %d",
+		err = fmt.Errorf("%w: the index line has the member count %d, but the change lists %d members",
 			errLine, e.MemberCount, len(c.Members))
 	}
 	if err != nil {

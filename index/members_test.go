@@ -54,7 +54,7 @@ func TestMembersMissing(t *testing.T) {
 	ch := m.take()
 	ch.List[0].Members = nil
 	if _, err := WriteBase(Empty(8), target(vfs.OS(), t.TempDir(), m.lsn),
-		ch); err == nil || !strings.Contains(err.Error(), "counts 2 members, but the change lists 0") {
+		ch); err == nil || !strings.Contains(err.Error(), "the member count 2, but the change lists 0 members") {
 		t.Error(err)
 	}
 }

@@ -4,13 +4,13 @@ package index
 // about it; see internal/state. The metadata of an index contain the Model as of that index's LSN, because the
 // entry may be released from the log.
 type Model struct {
-	LSN       uint64 `json:"lsn"`            // LSN of that entry; 0: there is none
+	LSN       uint64 `json:"lsn"`            // LSN of the last log entry about the model; 0: there is none
 	Name      string `json:"name,omitempty"` // name of the model, as in Options.EmbedModel
 	Dimension int    `json:"dim,omitempty"`  // dimension of the model's vectors
-	// LSN of the switch to the model: versions below it have vectors of an older model
+	// LSN of the entry that switched to this model: versions below it have vectors of an older model
 	Since uint64 `json:"since,omitempty"`
-	Done  bool   `json:"done,omitempty"` // no vectors of an older model are left
-	Next  string `json:"next,omitempty"` // name of the model of a running re-embedding, before the switch
+	Done  bool   `json:"done,omitempty"` // no document has a vector of an older model
+	Next  string `json:"next,omitempty"` // name of the model that a running re-embedding will switch to
 }
 
 // Switching reports whether the store has changed its model and some documents still have vectors of the previous

@@ -23,10 +23,10 @@ type Overlay struct {
 	mu     sync.RWMutex
 	hash   func(kind byte, id string) (uint64, uint64)
 	chunks []*overlayChunk
-	first  uint32 // sequence number of chunks[0][0]; wraps
+	first  uint32 // sequence number of chunks[0][0]; it may wrap around
 	head   int    // number of dropped entries in chunks[0]
-	n      int    // entries in the chunks, including dropped ones
-	live   int    // keys
+	n      int    // number of entries in the chunks, including dropped ones
+	live   int    // number of keys
 	last   uint64 // highest position passed to Put
 	tables [overlayTables]slotTable
 }

@@ -125,7 +125,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 	return nil
 }
 
-// whole reports whether a backup is an undamaged index file, of this or another store.
+// whole reports whether a backup is an undamaged index file, of this store or another.
 func whole(fsys vfs.FS, dir string, b Backup) bool {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
@@ -215,7 +215,7 @@ func purging(set *Set, section int, version uint64, ids []string) (ch Changes, e
 	return ch, err
 }
 
-// passing reports whether err is a temporary failure to read a file, and not damage.
+// passing reports whether err is a temporary failure to read a file, as opposed to damage.
 func passing(err error) bool {
 	var pe *fs.PathError
 	return !errors.Is(err, errs.ErrCorrupt) && errors.As(err, &pe)

@@ -49,7 +49,7 @@ func QuickLine(line []byte, folder, id string, size, dims int, vectors uint64) b
 	return q.ok && len(q.b) == 0
 }
 
-// quick consumes expected text from an index line. ok becomes false at the first difference.
+// quick consumes the expected parts of an index line. ok becomes false at the first difference.
 type quick struct {
 	b  []byte
 	ok bool

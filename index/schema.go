@@ -30,12 +30,12 @@ const (
 
 // The types of package table that are part of this package's interface.
 type (
-	Set     = table.Set     // base and delta; immutable, reference-counted
-	Current = table.Current // the set that readers use now
-	Want    = table.Want    // what Load requires of the files
-	Span    = table.Span    // a range of keys of a section
-	Item    = table.Item    // one live entry
-	Result  = table.Result  // the counts of a written file
+	Set     = table.Set     // base and delta files; immutable, reference-counted
+	Current = table.Current // the Set that readers use now
+	Want    = table.Want    // requirements that Load checks
+	Span    = table.Span    // a range of keys in a section
+	Item    = table.Item    // one existing entry
+	Result  = table.Result  // the entry counts of a written file
 )
 
 // added are the index sections that AddDocuments has added for other kinds of documents.

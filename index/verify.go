@@ -43,7 +43,7 @@ func VerifyBeside(s *Set) iter.Seq[error] {
 	}
 }
 
-// besideMost is how many errors in the agreement of the sections are kept until the files are read.
+// besideMost is the maximum number of disagreements between sections that are kept until all files are read.
 const besideMost = 1000
 
 // check reads the index files and yields their errors. sound reports whether there were none; more is false if
@@ -68,15 +68,16 @@ type verifier struct {
 	s     *Set
 	yield func(error) bool
 	buf   []byte
-	bytes int64 // sum of the sizes of memories
+	bytes int64 // sum of the sizes of all memories
 
-	// The pairs of sessions and of expiries: of the lines of memories, and of their own sections.
+	// The session pairs and expiry pairs: first as the lines of memories require them, then as their own sections have
+	// them.
 	bySession, byExpiry struct{ lines, pairs pairSum }
 }
 
-// pairSum is the number of some pairs and the sum of the hashes of their keys. Two sets of pairs with the same pairSum
-// are equal, unless two sums of 64 bits are equal by chance. So that the sections agree takes no look-up; a look-up of
-// each pair finds the fault if they do not.
+// pairSum is the number of pairs and the sum of the hashes of their keys. Two sets of pairs with the same pairSum
+// are equal, except by chance. So comparing two sections needs no look-ups; only if their sums differ, a look-up of
+// each pair finds the fault.
 type pairSum struct {
 	n   int64
 	sum uint64
@@ -87,7 +88,7 @@ func (s *pairSum) add(key []byte) {
 	s.sum += xxhash.Sum64(key)
 }
 
-// fault yields an error about the index that belongs to no offset in a file. It returns false if the caller
+// fault yields an error about the index as a whole, not about an offset in a file. It returns false if the caller
 // stopped.
 func (v *verifier) fault(format string, args ...any) bool {
 	name := BaseName
@@ -114,12 +115,12 @@ func (v *verifier) sections() {
 				return
 			}
 		}
-		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, but the metadata count %d", sec, n, v.s.Count(sec)) {
+		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, but the metadata say %d", sec, n, v.s.Count(sec)) {
 			return
 		}
 		if sum,
 			known := MemoryBytes(v.s); sec == Memories && known && sum != v.bytes &&
-			!v.fault("the memories have %d bytes, but the metadata count %d", v.bytes, sum) {
+			!v.fault("the memories have %d bytes, but %d according to the metadata", v.bytes, sum) {
 			return
 		}
 	}

@@ -12,8 +12,8 @@ type DecodeOptions struct {
 	Limits     Limits
 	Location   *time.Location // zone of times that have none; nil: UTC
 	ID         string         // the id that the document must have; "": any id
-	IDOptional bool           // the document may lack an id: the memory gets one when it is stored
-	Owned      bool           // data belongs to the Memory from now on and need not be copied
+	IDOptional bool           // accept a document without an id: the memory gets one when it is stored
+	Owned      bool           // data belongs to the Memory afterwards, so Decode need not copy it
 }
 
 // Decode reads one memory in any of the forms that the package comment lists. The result shares

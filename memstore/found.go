@@ -7,7 +7,7 @@ type Explanation struct {
 	// scores. They are also set if the query has a vector as well.
 	Own, Session float64
 	Words        []WordShare // the words that the memory or a neighbour has, in the order of the query
-	Similarity   float64     // the similarity in a search by vector: the cosine, or 1/(1+d²)
+	Similarity   float64     // similarity in a search by vector: the cosine, or 1/(1+d²)
 
 	// the amounts by which recency and importance have raised the score, if the query uses them
 	Recency, Importance float64

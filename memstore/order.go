@@ -21,10 +21,10 @@ type Order struct {
 	By   OrderKey
 	Down bool
 	At   *Place // the place after which listings begin; nil: at the beginning
-	Skip int    // number of memories that pass and are skipped, the first ones of a listing
+	Skip int    // number of memories at the beginning of a listing that are skipped
 
-	reached *Place // the place of the newest listing; nil: none has yielded
-	of      *Order // in the copy of a listing: the Order from which it was copied
+	reached *Place // place of the newest listing; nil: no listing has yielded a memory yet
+	of      *Order // in a listing's copy: the Order from which it was copied
 }
 
 // Begin returns a copy for one listing, which changes the copy. o itself is unchanged, so that it can be used for the

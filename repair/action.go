@@ -129,8 +129,8 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	return a, true
 }
 
-// forDocument returns the repair action for a document whose file matches none of the document's versions;
-// false if there is none.
+// forDocument returns the repair action for a document whose file has none of the document's known versions; false
+// if there is no such action.
 func forDocument(a Action, f Finding) (Action, bool) {
 	switch {
 	case f.Severity != Lost:

@@ -21,25 +21,27 @@ type BackupInfo struct {
 	Store       uuid.UUID `json:"store"` // UUID of the store
 	SegmentSize uint64    `json:"segment_size"`
 	Made        time.Time `json:"made"`
-	Memories    int64     `json:"memories"`             // number of files
-	Assemblies  int64     `json:"assemblies,omitempty"` // number of files
+	Memories    int64     `json:"memories"`             // number of files of memories
+	Assemblies  int64     `json:"assemblies,omitempty"` // number of files of assemblies
 	Scopes      int64     `json:"scopes,omitempty"`     // number of files of working memory
 	// Others are the numbers of files of other kinds of documents than memories and assemblies, by folder.
 	Others map[string]int64 `json:"others,omitempty"`
-	Bytes  int64            `json:"bytes"` // size of all files in bytes
+	Bytes  int64            `json:"bytes"` // total size of all files, in bytes
 	List   string           `json:"list"`  // sha256 of files.sha256
 
 	// the position at which the copied log begins; the document files include everything before it
-	From  Position `json:"from"`
-	Whole uint64   `json:"whole"` // files may include versions written below this position, and lack earlier versions
-	End   Position `json:"end"`   // the position at which the copied log ends
+	From Position `json:"from"`
+	// files may have versions written up to this position, whose earlier versions are then not in the backup
+	Whole uint64   `json:"whole"`
+	End   Position `json:"end"` // the position at which the copied log ends
 
 	First Moment    `json:"first"` // earliest moment that can be restored
 	Last  Moment    `json:"last"`  // newest commit in the backup
-	Until time.Time `json:"until"` // time up to which Last was the newest commit
+	Until time.Time `json:"until"` // time up to which no commit after Last was made
 
-	Models   *BackupModel    `json:"models,omitempty"`   // nil: no model is known
-	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
+	Models *BackupModel `json:"models,omitempty"` // embedding model; nil: unknown
+	// vectors that a running re-embedding had computed; nil: no re-embedding was running
+	Computed *BackupComputed `json:"computed,omitempty"`
 
 	// Writers is the sha256 of files.writers; "" if that file is missing, because no writer is
 	// known.
@@ -54,7 +56,8 @@ type BackupInfo struct {
 
 	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
 	Damaged []DamagedFile   `json:"damaged,omitempty"` // documents that could not be read and are not in the backup
-	Sum     string          `json:"sum"`               // sha256 of this JSON without sum and without white space
+	// sha256 of this JSON document, without the member sum and without white space
+	Sum string `json:"sum"`
 
 	// Left are unfinished backups of this store in the same folder as this backup that were not removed, each with the
 	// reason: one of their files does not belong to a backup.
@@ -83,7 +86,7 @@ type DamagedFile struct {
 // MomentError means that a store cannot be restored to the requested moment. It matches errs.ErrTruncated.
 type MomentError struct {
 	Asked       string // the moment as the caller gave it
-	First, Last Moment // a restore is possible between these moments
+	First, Last Moment // the first and the last moment to which a restore is possible
 	Why         string
 }
 
@@ -100,7 +103,8 @@ type BackupModel struct {
 	// embedding model at the start of the copied log; files with a mark in files.sha256 have vectors by this
 	// model
 	From index.Model `json:"from"`
-	End  index.Model `json:"end"` // the model when config.json was read, which may be before the log's end
+	// the model at the time when config.json was read, which may be before the end of the copied log
+	End index.Model `json:"end"`
 }
 
 // BackupComputed describes the file in a backup with vectors that a running change of the embedding model had
@@ -137,12 +141,12 @@ type RestoreReport struct {
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
-	Scopes     int64            // scopes of working memory that were restored
-	Others     map[string]int64 // documents of other kinds that were restored, by folder
-	FromLog    int64            // how many of all these documents were restored from the log
-	// Documents of the backup that were purged since, and are omitted.
+	Scopes     int64            // number of scopes of working memory that were restored
+	Others     map[string]int64 // number of documents of other kinds that were restored, by folder
+	FromLog    int64            // number of these documents that were restored from the log and not from a file
+	// number of documents in the backup that were purged later, and are omitted
 	Purged  int64
-	Damaged []DamagedFile // documents that could not be read when the backup was made
+	Damaged []DamagedFile // documents that could not be read when the backup was made, and are missing in it
 	Damage  []Damage      // damaged files of the backup itself
 	// leftovers that were not removed, as in BackupInfo, in the folder that contains the restored store
 	Left []string
@@ -153,8 +157,8 @@ type Damage struct {
 	Path    string // path of the file in the backup, such as memories/x.json
 	ID      string // id of the memory or assembly, "" for another file
 	Why     string
-	Done    string // the source from which the content was restored, or "missing"
-	Missing bool   // a part of the file's content is not in the restored store
+	Done    string // the source of the restored content, or "missing"
+	Missing bool   // part of the file's content is missing in the restored store
 }
 
 // String returns a description of the damage in one line.

@@ -13,25 +13,26 @@ type Kind string
 // The kinds of findings.
 const (
 	ConfigInvalid  Kind = "config invalid"  // config.json cannot be used
-	CheckpointSlot Kind = "checkpoint slot" // a slot does not verify
+	CheckpointSlot Kind = "checkpoint slot" // a slot of the checkpoint is invalid
 	// a position in the checkpoint at which no frame of the log ends, or at which the chain hash differs
 	CheckpointMark Kind = "checkpoint mark"
 	// below the durable end of the log, bytes that are not a frame or do not continue the chain
 	SegmentDamaged Kind = "segment damaged"
-	SegmentMissing Kind = "segment missing" // a segment is absent between others, or recovery needs it
-	SegmentForeign Kind = "segment foreign" // a segment of another store, or not a segment
-	EntryInvalid   Kind = "entry invalid"   // the frame is sound, its content is not
-	EntryUnknown   Kind = "entry unknown"   // a log entry that neither index nor overlay has
+	// a segment is missing between others, or is missing although recovery needs it
+	SegmentMissing Kind = "segment missing"
+	SegmentForeign Kind = "segment foreign" // a file in wal/ is a segment of another store, or not a segment
+	EntryInvalid   Kind = "entry invalid"   // the frame of a log entry is valid, its content is not
+	EntryUnknown   Kind = "entry unknown"   // a log entry whose change is neither in the index nor in the overlay
 	PurgesDamaged  Kind = "purges damaged"  // a line in the list of purged versions has a wrong checksum
 	WritersDamaged Kind = "writers damaged" // a line that describes a writer has a wrong checksum
 	ArchiveDamaged Kind = "archive damaged" // an archived segment with a damaged block, or cut short
 	HistoryGap     Kind = "history gap"     // an earlier repair left a gap there; the entries around it are kept
-	IndexDamaged   Kind = "index damaged"   // base or delta cannot be used or contradict themselves
+	IndexDamaged   Kind = "index damaged"   // base or delta of the index cannot be used, or they contradict each other
 	IndexLine      Kind = "index line"      // an index line that contradicts its document
 	// the overlay (in memory only) has a position for a key at which the log has no entry of the key
 	OverlayWrong  Kind = "overlay wrong"
-	BackupDamaged Kind = "backup damaged" // an older index that cannot be used as a fallback
-	MemoryMissing Kind = "memory missing" // an entry whose file does not exist
+	BackupDamaged Kind = "backup damaged" // an older index that cannot be used in place of a damaged one
+	MemoryMissing Kind = "memory missing" // the file of a memory in the index does not exist
 	MemoryEmpty   Kind = "memory empty"   // the file of the memory is empty
 	// MemoryRot: the content of the memory's file changed, but the modification time of the file did not
 	MemoryRot     Kind = "memory rot"
@@ -40,7 +41,7 @@ const (
 	MemoryWrongID Kind = "memory wrong id" // the memory's file has another id
 	MemoryStale   Kind = "memory stale"    // the memory's file has an older version
 	MemoryTime    Kind = "memory time"     // only the time of the memory's file changed
-	// the system refuses to read the memory's file, or the file is not a regular file
+	// the system refuses to read the memory's file, or something other than a regular file is there
 	MemoryUnreadable Kind = "memory unreadable"
 
 	// the assembly's file is missing; like this kind, those that follow correspond to kinds of findings about
@@ -60,35 +61,37 @@ const (
 	// the index lists other members for an assembly than the assembly's document
 	IndexMembers Kind = "index members"
 
-	VectorsDamaged Kind = "vectors damaged" // mapping or vectors cannot be used or contradict themselves
-	VectorsBehind  Kind = "vectors behind"  // vectors older than the index records, or missing
+	VectorsDamaged Kind = "vectors damaged" // mapping or vector file cannot be used, or they contradict each other
+	VectorsBehind  Kind = "vectors behind"  // the vectors are missing, or older than the index records
 	VectorsPending Kind = "vectors pending" // vectors that are not computed yet, because no search needed them
 	VectorMissing  Kind = "vector missing"  // an embedding without a vector
 	// a vector that belongs to no memory or assembly, or to one without an embedding
 	VectorGhost Kind = "vector without memory"
 	VectorStale Kind = "vector stale" // a vector that differs from the embedding
-	// memories without embeddings in a store whose other memories have embeddings by a model
+	// memories have no embedding, although other memories of the store do
 	EmbeddingsPending Kind = "embeddings pending"
 	VectorMisfit      Kind = "vector misfit" // an embedding of another dimension, for which no vector is stored
 
-	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or contradict the index
+	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or they contradict the index
 
 	// The file of a scope of working memory cannot be read, or the log does not continue from the state that
 	// it records.
 	WorkingDamaged Kind = "working memory damaged"
-	WorkingEdited  Kind = "working memory edited" // the file of a scope was saved by hand, and is valid
+	WorkingEdited  Kind = "working memory edited" // the file of a scope of working memory was saved by hand, and is valid
 
-	PurgedFile      Kind = "purged text"        // a file whose text was purged: it stays, and is not adopted
-	Stranger        Kind = "file without entry" // a memory or assembly without an entry in the store
-	Misplaced       Kind = "file misplaced"     // a document whose file name does not match its id
-	Unparsable      Kind = "file unparsable"    // a file without an entry that is not a document
-	Foreign         Kind = "foreign file"       // a file that is not the store's
-	Leftover        Kind = "leftover"           // a temporary file whose process has ended
-	Quarantined     Kind = "quarantined"        // files were set aside, to be inspected by the user
-	WrongKind       Kind = "wrong kind"         // a link, a FIFO, a folder in the place of a file of the store
-	NotFolder       Kind = "not a folder"       // a link or something else in the place of a folder of the store
-	LogMissing      Kind = "log missing"        // no segment exists: a clone, a rescued copy, a lost wal/
-	StoreUnreadable Kind = "store unreadable"   // the store cannot be opened, for a reason other than these
+	PurgedFile  Kind = "purged text"        // the text in a file was purged: the file stays, and is not adopted
+	Stranger    Kind = "file without entry" // a file of a memory or assembly that the store does not know
+	Misplaced   Kind = "file misplaced"     // a document whose file does not have the name that belongs to its id
+	Unparsable  Kind = "file unparsable"    // a file in a folder of documents that is not a document
+	Foreign     Kind = "foreign file"       // a file that does not belong to the store
+	Leftover    Kind = "leftover"           // a temporary file whose process has ended
+	Quarantined Kind = "quarantined"        // files in quarantine, to be inspected by the user
+	WrongKind   Kind = "wrong kind"         // a link, a FIFO or a folder is in the place of a file of the store
+	// a link or something else that is not a folder is in the place of a folder of the store
+	NotFolder Kind = "not a folder"
+	// the log has no segment: the folder is a clone or a rescued copy, or wal/ was lost
+	LogMissing      Kind = "log missing"
+	StoreUnreadable Kind = "store unreadable" // the store cannot be opened, for a reason that no other kind describes
 )
 
 // ofAssembly maps each kind of finding about a memory's file to the same kind for an assembly's file.
@@ -123,9 +126,9 @@ type Severity int
 
 // The severities, in rising order.
 const (
-	Info     Severity = iota // nothing is wrong with the store
+	Info     Severity = iota // no fault of the store
 	Healable                 // a second copy exists, or the damaged data can be rebuilt
-	Lost                     // no other copy is known to verify
+	Lost                     // no other valid copy of the data is known
 )
 
 func (s Severity) String() string {
@@ -167,11 +170,11 @@ type Finding struct {
 	ID       string // id of the memory or assembly, "" if the finding is not about one
 	LSN      uint64 // position in the log, 0 if the finding has none
 	Stake    string // the data or function that the fault endangers
-	Heals    string // what would repair it, "" if no way is known
-	Next     string // the command to run next
-	Err      error  // the problem
+	Heals    string // source or method of a repair, "" if no repair is known
+	Next     string // command for the user to run next
+	Err      error  // what is wrong
 
-	Remarks Remarks // more facts, on which the repair depends
+	Remarks Remarks // more facts that the repair depends on
 }
 
 // Remarks are facts about a finding on which the repair depends.

@@ -6,5 +6,5 @@ import "github.com/varve-db/varve/errs"
 // damage, and needs no repair.
 func GapIn(path string, g *errs.GapError) Finding {
 	return Finding{Kind: HistoryGap, Severity: Info, Path: path, Offset: -1, LSN: g.From, Err: g,
-		Stake: "nothing more: the old versions that were there are lost"}
+		Stake: "nothing more is at stake: the old versions in the gap are already lost"}
 }

@@ -14,26 +14,29 @@ type Verb string
 
 // The kinds of repair actions, in the order in which they are applied.
 const (
-	// Something other than a folder, in the place of a folder, is moved to quarantine/; if it is a link, its
-	// target is not touched.
+	// An object that is not a folder, but has the name of one of the store's folders, is moved to quarantine/. If it
+	// is a link, its target is not touched.
 	MakeRoom Verb = "make room for the folder"
-	// something other than a file, in the place of a file, is moved to quarantine/
+	// an object that is not a file, but has the name of one of the store's files, is moved to quarantine/
 	MoveOut   Verb = "move out of the way"
 	FixConfig Verb = "write a valid config.json" // invalid members of config.json get their defaults
 	NewMarks  Verb = "rewrite the checkpoint"
 	NewLog    Verb = "begin a new log" // the readable part of the old log is written to files and index
 	// a segment of the log that is no longer needed is moved to quarantine/: other files have its data, or it
 	// has only history
-	SetSegment    Verb = "set the segment aside"
-	SetIndexAside Verb = "set the index aside"   // base and delta are moved; opening the store rebuilds the index
-	Reopen        Verb = "rebuild log and index" // opening the store rebuilds both
+	SetSegment Verb = "set the segment aside"
+	// base and delta of the index are moved away; opening the store rebuilds the index
+	SetIndexAside Verb = "set the index aside"
+	Reopen        Verb = "rebuild log and index" // checkpoint and index are rebuilt when the store is opened
 	Rebuild       Verb = "rebuild the index"     // the index is rebuilt from log and files
 	SetAside      Verb = "set aside"             // the file is moved into quarantine/, with a note
 	Restore       Verb = "restore the file"      // the file is restored from the copy in log or archive
 	Adopt         Verb = "adopt"                 // the file's content becomes the newest version
-	Salvage       Verb = "salvage"               // the readable part becomes a version marked as partial
-	RecordLost    Verb = "record as lost"        // a note with all that is known is written; the entry is deleted
-	RebuildScope  Verb = "rebuild the scope"     // the scope is rebuilt from log and archive; its file is set aside
+	// the readable part of a document becomes a version that is marked as partial
+	Salvage    Verb = "salvage"
+	RecordLost Verb = "record as lost" // the document is deleted, and a note records what is known about it
+	// the scope of working memory is rebuilt from log and archive; its file is set aside
+	RebuildScope Verb = "rebuild the scope"
 	// Members of an assembly that do not exist are removed; see RepairPlan.TakeOutMissing.
 	TakeOut        Verb = "take out what is missing"
 	Recompute      Verb = "recompute the composite" // the composite is computed from the members' embeddings
@@ -53,8 +56,8 @@ type Action struct {
 	Do       Verb
 	Path     string // path in the store of the changed file
 	ID       string // id of the memory or assembly, "" if the action is not about one
-	From     string // the copy that is used, "" if the action uses none
-	Loses    string // the data that the action loses, "" if it loses none
+	From     string // source of the copy that the action uses, "" if it uses none
+	Loses    string // data that is lost by the action, "" if none is
 	Alone    bool   // the action requires that no other process has the store open
 	Findings []Finding
 }
@@ -79,18 +82,18 @@ func (a Action) String() string {
 	return s
 }
 
-// RepairPlan has the actions that would repair a store in the state that verify found.
+// RepairPlan lists the actions that would repair the faults that verify found in a store.
 type RepairPlan struct {
 	Dir     string
 	Actions []Action
-	Left    []Finding // findings for which no action is possible or necessary
+	Left    []Finding // findings for which no action is possible, or none is necessary
 	Summary Summary
 	Worst   Severity
 	// Processes are the ids of processes that have the store open. Actions with Alone set wait until these processes
 	// have ended.
 	Processes []int
-	Unsure    []int // the ids among Processes of processes that may have ended: this process cannot see them
-	Elsewhere []int // ids of processes in another PID namespace, such as a container, numbered as in that namespace
+	Unsure    []int // those of Processes that may have ended already, which this process cannot determine
+	Elsewhere []int // ids of processes in another PID namespace, such as a container; the ids are those of that namespace
 
 	takeOut bool
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)

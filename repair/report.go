@@ -6,8 +6,8 @@ type RepairReport struct {
 	// Waiting are actions that could not be done because other processes have the store open.
 	Waiting   []Action
 	Processes []int
-	Unsure    []int // the ids among the processes of Waiting that may have ended: this process cannot see them
-	Elsewhere []int // ids of processes in another PID namespace, such as a container, numbered as in that namespace
+	Unsure    []int // those of the processes in Waiting that may have ended already, which this process cannot determine
+	Elsewhere []int // ids of processes in another PID namespace, such as a container; the ids are those of that namespace
 	// Remaining are the findings of the verification after the repair, except those about files in quarantine.
 	Remaining []Finding
 	Summary   Summary
@@ -17,9 +17,9 @@ type RepairReport struct {
 // Done is a repair action that was applied.
 type Done struct {
 	Action
-	Result string // a description of the result
+	Result string // description of the result
 	Where  string // path in the store at which the previous file was kept; "" if there was no previous file
-	Err    error  // the reason for which the action failed; the file at Path is unchanged
+	Err    error  // error of the action; the file at Path is unchanged then
 }
 
 // PartialKey is the JSON member of metadata whose value true marks a memory that was reconstructed from the

@@ -24,11 +24,11 @@ const (
 	FlagFields             // fields are between key and value, see Fields
 )
 
-// Errors that report why there is no frame at a position.
+// Errors that explain why there is no frame at a position.
 var (
 	ErrEnd     = errors.New("end of the log")           // the header is all zeros
 	ErrHeader  = errors.New("no valid frame header")    // the header is invalid for any other reason
-	ErrPayload = errors.New("frame payload is damaged") // the header is valid, the payload is not
+	ErrPayload = errors.New("frame payload is damaged") // the header is valid, but the payload is damaged
 )
 
 // Header is the header of a frame.

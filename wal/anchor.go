@@ -30,7 +30,7 @@ func (c Clock) Settle(a Anchor) {
 	}
 }
 
-// Cast replaces the anchor was by the anchor is. It reports false if another process has replaced was first.
+// Cast replaces the anchor was by the anchor is. It returns false if another process has replaced was first.
 func (c Clock) Cast(was, is Anchor) bool {
 	if c.l.o.ReadOnly || !c.l.shared.Mapped() {
 		return false

@@ -25,7 +25,7 @@ const groupEnough = 16
 // request is a batch that a caller of Append has handed over, until it is written or refused.
 type request struct {
 	batch   *Batch
-	size    uint64 // bytes that the batch takes in the log
+	size    uint64 // number of bytes that the batch needs in the log
 	deletes bool   // the batch only deletes: it may use the reserved space
 	since   time.Time
 

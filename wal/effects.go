@@ -21,8 +21,8 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects of an entry of the group, so that the preconditions of later requests in the
-// group see them.
+// stands records the effects of an entry that the group will write, so that the preconditions of later requests in
+// the group see them.
 func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return

@@ -21,8 +21,8 @@ import (
 // Once each of its files has one name (the home was removed, or the folder was copied with cp -a) it is an
 // independent store and records its own folder.
 
-// dwelling is what the files of a folder record about the log's home. The home is the one folder to which a
-// log belongs, even if its files have hard links in other folders.
+// dwelling is what the files in a folder record about the log's home: the one folder to which a log belongs, even
+// if other folders have hard links to its files.
 type dwelling struct {
 	own    uint64 // inode of wal/; 0 if the system has no inodes
 	home   uint64 // the recorded inode, 0 if none
@@ -30,7 +30,7 @@ type dwelling struct {
 	links  uint64
 }
 
-// astray reports whether the files are hard links of a log that belongs to another folder.
+// astray reports whether the log's files are hard links to files of a log in another folder.
 func (d *dwelling) astray() bool {
 	return d.own != 0 && d.home != 0 && d.home != d.own && d.linked != ""
 }

@@ -84,8 +84,8 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto counts a look-up in a copy that has decompressed cost bytes. After enough look-ups it notes all frames of
-// the copy.
+// lookedInto records that a look-up in a copy has decompressed cost bytes. After enough look-ups it lists all
+// frames of the copy.
 func (l *FileLog) lookedInto(number uint64, f *past.Copy, cost int64) {
 	c := &l.copies
 	c.mu.Lock()

@@ -84,8 +84,7 @@ type place struct {
 	checkpoint openedCheckpoint
 }
 
-// replacedError says why the log at the path is no longer the one that was opened. It matches
-// errs.ErrReplaced.
+// replacedError explains how the log at the path differs from the one that was opened. It matches errs.ErrReplaced.
 type replacedError struct {
 	dir, why string
 }

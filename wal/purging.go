@@ -85,7 +85,8 @@ func (g Purges) Living() uint64 {
 	return 0
 }
 
-// lifeOf returns whether the process that announced a purge is alive; Dead if it does not have the log open.
+// lifeOf reports whether the process that announced a purge is alive. It returns Dead if that process does not have
+// the log open.
 func (l *FileLog) lifeOf(purge uint64) vfs.Life {
 	for _, a := range l.Processes().All() {
 		if purge == page.NamePurger(a.PID, l.shared.Birth(a.slot)) {

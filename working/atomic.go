@@ -25,7 +25,7 @@ func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ..
 	return ok, err
 }
 
-// try writes an item, and reports whether its condition held.
+// try writes an item, and reports whether the condition for the write held.
 func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	it, err := m.one(ctx, OpPut{Items: []PutItem{p}})
 	var conflict *ConflictError

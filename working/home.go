@@ -43,7 +43,7 @@ type Request struct {
 // Limits are the limits of a scope; they count the user's keys only. 0 means no limit.
 type Limits struct {
 	Keys  int
-	Bytes int64 // maximum number of bytes of keys and values
+	Bytes int64 // maximum number of bytes of keys and values together
 	Evict bool  // evict the least recently used values at a limit; otherwise the error is a LimitError
 }
 
@@ -74,7 +74,7 @@ type (
 	// OpGet reads items. Result: Items, as many as Names, in their order.
 	OpGet struct {
 		Names []string
-		Peek  bool // reading does not count as use
+		Peek  bool // do not count the read as a use of the items
 	}
 	// OpPut writes items, all or none. Result: Items, without values. If a condition does not hold,
 	// the error is a ConflictError.
@@ -84,7 +84,7 @@ type (
 		Name    string
 		Value   []byte
 		TTL     int64 // milliseconds, or Forever, or KeepTTL
-		IfNew   int64 // lifetime instead of KeepTTL if the item does not exist
+		IfNew   int64 // lifetime that replaces KeepTTL if the item does not exist
 		Cond    Condition
 		Version uint64
 	}
@@ -200,11 +200,11 @@ type Note struct {
 
 // CheckpointInfo describes a checkpoint in a list.
 type CheckpointInfo struct {
-	ID          string    `json:"id"` // a UUID
+	ID          string    `json:"id"` // id of the checkpoint, a UUID
 	Description string    `json:"description,omitempty"`
 	Created     time.Time `json:"created_at"`
-	Keys        int       `json:"keys"`    // number of the user's keys in it
-	Notes       int       `json:"entries"` // number of entries of the scratchpad in it
+	Keys        int       `json:"keys"`    // number of the user's keys in the checkpoint
+	Notes       int       `json:"entries"` // number of scratchpad entries in the checkpoint
 	// number of items stored for the checkpoint: those that differ from the previous one
 	Changed int `json:"changed"`
 	// the error because of which the checkpoint cannot be read; then only ID is valid

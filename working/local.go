@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// sweepEach is the number of expired items that each write removes: more than a write can add one by one, so that
-// expired items do not accumulate.
+// sweepEach is the number of expired items that each write removes. It is more than a write can add one at a time,
+// so that expired items do not accumulate.
 const sweepEach = 4
 
 // Local is the in-process home: its contents end with the process. It is safe for concurrent use.
 type Local struct {
 	clock Clock
-	// number of the newest change; one counter for all scopes, so that a scope that is created again repeats no
+	// number of the newest change in any scope: one counter, so that a scope that is created again never repeats a
 	// version
 	version atomic.Uint64
 	mu      sync.RWMutex
@@ -29,7 +29,7 @@ type Local struct {
 type localScope struct {
 	mu    sync.Mutex
 	state *State
-	gone  bool // the scope is no longer in the map
+	gone  bool // the scope was removed from the map
 }
 
 // NewLocal returns an empty home. A nil clock means the system's clock.
@@ -85,8 +85,8 @@ func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	return sc, nil
 }
 
-// on performs an operation on a scope. The bool is false if the scope was dropped meanwhile: the caller must look it
-// up again.
+// on performs an operation on a scope. The bool is false if the scope was dropped meanwhile: then the caller must
+// look up the scope again.
 func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

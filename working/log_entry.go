@@ -17,7 +17,7 @@ type LogEntry struct {
 	At      Moment
 	Version uint64 // version of the first change; each later change has the next version
 	Changes []*Delta
-	Fresh   bool   // the previous state is discarded before the changes
+	Fresh   bool   // discard the previous state before the changes are made
 	State   *State // the whole state, instead of Changes; nil in an entry made by Encode
 }
 

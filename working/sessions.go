@@ -59,9 +59,9 @@ type opened struct {
 	users int
 	used  time.Duration // time of the last use
 	at    *list.Element // element in idle; nil: the session is in use, or being closed
-	ready chan struct{} // closed when m or err is set
+	ready chan struct{} // closed once m or err is set
 	gone  chan struct{} // set while the session is being closed, and closed afterwards; otherwise nil
-	free  chan struct{} // made by a goroutine that waits until the session is unused, and closed then
+	free  chan struct{} // closed when the session is unused; made by a goroutine that waits for that
 }
 
 // NewSessions returns an empty set of sessions. nil options mean the defaults.

@@ -60,7 +60,7 @@ type (
 	}
 )
 
-// micros and ticks are times in Unix microseconds and milliseconds, written in RFC 3339.
+// micros and ticks are times in Unix microseconds and milliseconds; their JSON form is RFC 3339.
 type (
 	micros int64
 	ticks  int64
@@ -264,7 +264,7 @@ func (j *cellJSON) decode(version uint64) (*cell, error) {
 		return nil, errors.New("the member value is missing")
 	}
 	if j.Version > version {
-		return nil, fmt.Errorf("version %d is newer than the version of the document, %d", j.Version, version)
+		return nil, fmt.Errorf("version %d is newer than the document, which has version %d", j.Version, version)
 	}
 	value := slices.Clone(j.Value)
 	if err := value.Compact(); err != nil {

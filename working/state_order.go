@@ -49,7 +49,7 @@ func (h *expiryHeap) remove(it *item) {
 	}
 }
 
-// over calls visit for the items that have expired, without visiting many other items.
+// over calls visit for the items that have expired at a tick, and examines only few other items.
 func (h expiryHeap) over(tick int64, visit func(*item)) { h.overFrom(0, tick, visit) }
 
 func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {

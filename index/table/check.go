@@ -176,9 +176,9 @@ func (l *lineCheck) count() {
 	s := l.t.sections[l.sec]
 	name := l.t.sch.Sections[l.sec].Name
 	if l.lines != s.lines {
-		l.fault(fmt.Errorf("%q has %d lines, but the metadata count %d", name, l.lines, s.lines))
+		l.fault(fmt.Errorf("section %q has %d lines, but %d according to the metadata", name, l.lines, s.lines))
 	}
 	if l.t.name != l.t.sch.Delta() && l.live != s.live {
-		l.fault(fmt.Errorf("%q has %d entries, but the metadata count %d", name, l.live, s.live))
+		l.fault(fmt.Errorf("section %q has %d entries, but %d according to the metadata", name, l.live, s.live))
 	}
 }

@@ -4,7 +4,7 @@ package table
 // guard.
 type cursor struct {
 	t      *Table
-	at, hi int // offset of the current line, and offset of the section's end
+	at, hi int // offset of the current line, and end of the section
 	next   int // offset of the next line
 	key    []byte
 	value  []byte

@@ -124,7 +124,7 @@ func (m *merge) section(sec int, e Edits) error {
 type change struct {
 	key, value []byte
 	delta      []byte // value of the key in the delta, nil if the delta does not have the key
-	edited     bool   // the plan has changed the key; otherwise only the delta has
+	edited     bool   // the plan changes the key; otherwise only the delta has it
 }
 
 // apply writes one change and returns how many lines it adds; a negative number means that it removes lines.

@@ -29,15 +29,15 @@ type Table struct {
 	meta     Meta
 	sections []span          // position of each section of the schema; empty if the file does not have the section
 	present  int             // number of sections that the file has
-	blocks   []byte          // hashes of the blocks, hex, in the mapping
-	seen     []atomic.Uint64 // one bit for each block that was verified
+	blocks   []byte          // hex hashes of the blocks; a slice of the mapping
+	seen     []atomic.Uint64 // bit set of the blocks that were verified
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // number of newlines before each block; see ordinal.go
 	end      [endWidth]byte
 	refs     refcount.Count
 }
 
-// edge has the first and last key of a section, each without its opening quote.
+// edge has the first and the last key of a section, each without its opening quote.
 type edge struct{ first, last []byte }
 
 // Open maps a table file. It reads only the last line and the metadata. name is relative to dir. The caller
@@ -82,7 +82,7 @@ func (t *Table) readEnd() error {
 			errors.New("the file does not end like a table: cut short, or written by another program"))
 	}
 	if off >= uint64(size-endWidth) {
-		return t.damaged(int64(size-endWidth), errors.New("the last line points outside the file"))
+		return t.damaged(int64(size-endWidth), errors.New("the position in the last line is outside of the file"))
 	}
 	t.body = int(off)
 	line := t.data[t.body : size-endWidth]
@@ -99,7 +99,7 @@ func (t *Table) readEnd() error {
 		return t.damaged(int64(t.body), err)
 	}
 	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
-		return t.damaged(int64(t.body), fmt.Errorf("the metadata name log positions %d to %d, beyond the maximum",
+		return t.damaged(int64(t.body), fmt.Errorf("the metadata have log positions %d to %d, which exceed the maximum",
 			t.meta.From, t.meta.LSN))
 	}
 	t.present = len(t.sections)

@@ -87,7 +87,7 @@ func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 			at += i + 1
 		}
 		if at < int(s.start) || at >= int(s.end) {
-			return t.damaged(int64(at), fmt.Errorf("section %q has another number of lines than the metadata count",
+			return t.damaged(int64(at), fmt.Errorf("the number of lines of section %q differs from the metadata",
 				t.sch.Sections[sec].Name))
 		}
 		end, err := t.lineEnd(at, at, int(s.end))

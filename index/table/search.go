@@ -2,7 +2,7 @@ package table
 
 import "math"
 
-// found is the place of a key's line in the file, or the place where the line would be inserted.
+// found is the place of a key's line in the file, or the place at which the line would be inserted.
 type found struct {
 	start, end int // bounds of the line, with its newline; equal if the key is absent
 	probes     int // number of lines read, for benchmarks
@@ -64,9 +64,9 @@ func (t *Table) find(sec int, k []byte) (found, error) {
 	return f, nil
 }
 
-// aim returns the offset at which to look next in a range of n bytes, for an estimate frac of the key's place.
-// beyond moves it away from the nearer end by about one standard deviation of an estimate among evenly
-// distributed keys. So the next line found is probably on the other side of the key, and the range narrows
+// aim returns the offset at which to look next in a range of n bytes. frac is the estimated position of the key in
+// the range. beyond moves the offset away from the nearer end by about one standard deviation of an estimate among
+// evenly distributed keys. So the next line found is probably on the other side of the key, and the range narrows
 // from both sides.
 func aim(frac float64, n, mean int, beyond bool) int {
 	at := int(frac * float64(n))

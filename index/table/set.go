@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The errors of Load that are not damage.
+// Errors of Load other than damage.
 var (
 	// ErrForeign means that a table file belongs to another store.
 	ErrForeign = errors.New("belongs to another store")
@@ -97,8 +97,8 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	return s, nil
 }
 
-// openShared opens a table, or takes another reference to the table in the parameter had if the file still has the same
-// contents. For a missing file it returns nil without an error.
+// openShared opens a table. If the file still has the contents of the table had, it takes another reference to had
+// instead. For a missing file it returns nil without an error.
 func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
 	if had != nil && had.is(fsys, dir) && had.Retain() {
 		return had, nil
@@ -118,10 +118,10 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	return t, nil
 }
 
-// is reports whether the file that now has t's name is the file that t has mapped, and its last line is still
-// that of t. The last line has the hash of the metadata, and the metadata have the hashes of everything else.
-// A file that was rebuilt with the same contents, because the mapped file is damaged, has the same last line
-// but is another file.
+// is reports whether the file that now has t's name is the file that t has mapped, and still has the same last
+// line. The last line has the hash of the metadata, and the metadata have the hashes of everything else. A file
+// that was rebuilt with the same contents, because the mapped file is damaged, has the same last line but is
+// another file.
 func (t *Table) is(fsys vfs.FS, dir string) bool {
 	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
 	if err != nil {

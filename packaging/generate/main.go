@@ -42,8 +42,7 @@ const (
 	completionFolder = "completions"
 )
 
-// completions has the shells, each with the name of the file in which it finds the completion script of a
-// command.
+// completions lists the shells, each with the name of the file in which it looks for a command's completion script.
 var completions = [][2]string{{"bash", "memctl.bash"}, {"fish", "memctl.fish"}, {"powershell", "memctl.ps1"},
 	{"zsh", "_memctl"}}
 

@@ -16,8 +16,8 @@ type EventKind string
 
 // The kinds of events.
 const (
-	FallbackBegan EventKind = "fallback began" // Err: the reason
-	FallbackEnded EventKind = "fallback ended" // event with Written: data that are not in Redis
+	FallbackBegan EventKind = "fallback began" // a fallback begins; Err is the reason
+	FallbackEnded EventKind = "fallback ended" // a fallback has ended with data that are not in Redis; Written has them
 )
 
 // Event reports the beginning or end of a fallback. Events are delivered one at a time, in order.
@@ -35,10 +35,10 @@ type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot
 	Checkpoints []*working.Snapshot
-	Err         error // the error about content that could not be read
+	Err         error // error for content that could not be read
 }
 
-// standIn is the in-process home that replaces Redis during a fallback.
+// standIn is the in-process home that is used in place of Redis during a fallback.
 type standIn struct {
 	ping  func(context.Context) error
 	every time.Duration

@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	t.Logf("%d cases", n)
 }
 
-// Case is one test case of the suite.
+// Case is one test of the suite.
 type Case struct {
 	Name string
 	Run  func(t *T)
@@ -118,7 +118,7 @@ func (t *T) Has(m *working.Memory, key string, want any) {
 	t.Equal(key, v, want)
 }
 
-// Lacks fails the test if a key exists for any operation.
+// Lacks fails the test if any operation finds a value for a key.
 func (t *T) Lacks(m *working.Memory, key string) {
 	t.Helper()
 	v, found, err := m.Get(t.Ctx, key)
