@@ -16,7 +16,7 @@ type Index struct {
 	r    io.ReaderAt
 	shape
 	ids   []int64
-	byID  []idRow // sorted
+	byID  []idRow // the ids, sorted
 	plain []byte  // row i has id i, for all rows
 }
 

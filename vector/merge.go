@@ -10,9 +10,9 @@ import (
 // merged is one key of the files being written, with a vector or, in a new delta, with a deletion.
 type merged struct {
 	enc  []byte // encoded key, valid until the next call
-	id   int64  // 0: deleted
+	id   int64  // number of the vector; 0: the vector was deleted
 	from int    // source of the vector: base, delta or edited
-	row  int64  // row in the source
+	row  int64  // row of the vector in its source
 	edit Edit
 }
 
@@ -30,14 +30,14 @@ type merger struct {
 	key   [2][]byte
 	value [2][]byte
 	has   [2]bool
-	rows  [2]int64 // the row of the current line
+	rows  [2]int64 // row of the current line
 
 	edits Edits
 	edit  Edit
 	enc   []byte
 	hasE  bool
 
-	cur []byte // the key that next returned last
+	cur []byte // key that next has last returned
 }
 
 func (s *Set) merge(kind Kind, p Plan, asDelta bool, skip map[string]bool) (*merger, error) {

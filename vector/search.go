@@ -35,14 +35,14 @@ type Query struct {
 type Hit struct {
 	Key   string
 	ID    int64   // number of the vector
-	Score float64 // the cosine, or 1/(1+d²)
+	Score float64 // similarity: the cosine, or 1/(1+d²)
 }
 
 // found is a search candidate with its document key.
 type found struct {
 	Hit
 	val float32
-	enc string // the key in encoded form, whose order is that of the rows
+	enc string // the key in its encoded form, by which rows are ordered
 }
 
 // Search compares every vector of a kind with the query's and returns the nearest, best first, those with equal scores

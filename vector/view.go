@@ -17,7 +17,7 @@ type View struct {
 	dim    int
 
 	mu     sync.RWMutex
-	hidden [2]bitmap // rows of each level that the overlay hides
+	hidden [2]bitmap // for each level, the rows that the overlay replaces
 	over   [kinds]overlay
 	size   int // number of keys in the overlay
 }
@@ -26,8 +26,8 @@ type View struct {
 // most one row; a newer vector of the key overwrites the row.
 type overlay struct {
 	rows []byte
-	keys []string // encoded keys, by row
-	ids  []int64  // vector numbers, by row; 0: deleted
+	keys []string // encoded keys of the overlay, by row
+	ids  []int64  // vector numbers of the overlay, by row; 0: deleted
 	at   map[string]int
 }
 

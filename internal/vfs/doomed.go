@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Doomed is a file that is about to lose its last name, and whose contents must then be overwritten.
+// Doomed is a file that is about to lose its last name and must then be overwritten.
 type Doomed struct {
 	fs     FS
 	f      File

@@ -13,13 +13,13 @@ type flock struct {
 	name     string
 	perm     fs.FileMode
 	look     func(name string) error // checks the path before each open; nil: no check
-	way      opener                  // the way to open the file; nil: by path
+	way      opener                  // function that opens the file; nil: it is opened by its path
 	patience *patience
 	turn     chan struct{} // holds one token, which is taken by the caller that holds the lock or waits for it
 
 	mu      sync.Mutex
 	keep    bool     // KeepOpen was called: fd stays open between acquires
-	fd      lockable // nil until needed, and after Close
+	fd      lockable // file handle; nil until needed, and after Close
 	spare   lockable // an unlocked descriptor for the next wait, if keep; may be nil
 	held    bool
 	closed  bool
@@ -39,7 +39,7 @@ type lockable interface {
 type waiter struct {
 	fd      lockable
 	wanted  bool          // a caller waits for the lock
-	granted bool          // the lock was passed to that caller
+	granted bool          // the lock was passed to the waiting caller
 	err     error         // the error of flock
 	done    chan struct{} // replaced by each caller that starts to wait; closed on success or failure
 }

@@ -15,7 +15,7 @@ import (
 type freshLock struct {
 	name     string
 	perm     fs.FileMode
-	way      opener // the way to open the file; nil: by path
+	way      opener // function that opens the file; nil: it is opened by its path
 	patience *patience
 	f        *gofrs.Flock
 }

@@ -38,7 +38,7 @@ const (
 	// First of the words that count the releases of append.lock and sync.lock.
 	wordReleases       = wordCopyStart + 6
 	wordWaiters        = wordCopyStart + 8  // first of the words with the number of waiters for these locks
-	wordPurger         = wordCopyStart + 10 // see Purger
+	wordPurger         = wordCopyStart + 10 // number of the purger: see Purger
 	wordHome           = wordCopyStart + 11
 	wordFiled          = wordCopyStart + 12
 	wordFlushBytes     = wordCopyStart + 13

@@ -31,11 +31,11 @@ type Copy struct {
 	version uint32
 	packed  []byte
 	plain   []byte
-	held    int // index of the block in plain, -1 if none
+	held    int // index of the block that plain has, -1 if none
 
-	part     []byte // the part that was decompressed last
+	part     []byte // the part that was last decompressed
 	partAt   int64  // offset of part in the segment
-	inflated int64  // bytes that were decompressed
+	inflated int64  // number of bytes that were decompressed
 }
 
 // OpenCopy opens the copy of a segment in dir/archive. If it is missing, the error is ErrNoSegment.

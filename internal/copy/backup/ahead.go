@@ -8,7 +8,7 @@ import (
 const (
 	// workersMost is how many documents are copied or verified at the same time.
 	workersMost = 2
-	// fewDocuments is the number of documents below which one goroutine does all of it.
+	// fewDocuments is the number of documents below which a single goroutine copies all of them.
 	fewDocuments = 256
 	// aheadMost is how many results wait for those before them.
 	aheadMost = 64
@@ -24,19 +24,19 @@ func workersFor(n int64) int {
 	return min(workersMost, runtime.GOMAXPROCS(0))
 }
 
-// ahead lets workers do something with each of many values, and takes the results in the order of the values.
+// ahead lets workers process many values at the same time, and passes on the results in the order of the values.
 type ahead[K, V any] struct {
 	work    func(K) (V, error)
 	take    func(K, V, error) error
 	size    func(V) int64
-	jobs    chan *job[K, V] // nil: there are no workers
+	jobs    chan *job[K, V] // channel of values for the workers; nil: there are no workers
 	pending []*job[K, V]
 	added   int // number of values that were added
 	ended   sync.WaitGroup
 
 	mu     sync.Mutex
-	change sync.Cond // of the following
-	held   int64     // bytes of the results that wait
+	change sync.Cond // signals a change of the fields that follow
+	held   int64     // bytes of the results that are not taken yet
 	taken  int       // number of results that were taken
 	closed bool
 }
@@ -73,8 +73,8 @@ func newAhead[K, V any](workers int, size func(V) int64, work func(K) (V, error)
 	return a
 }
 
-// mayBegin waits until there is room for another result. The result that is taken next never waits for those behind it.
-// mayBegin returns false after close.
+// mayBegin waits until there is room for another result. The result that is taken next never waits for later
+// results. mayBegin returns false after close.
 func (a *ahead[K, V]) mayBegin(number int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -51,7 +51,7 @@ type Source struct {
 	// ModelAsOf returns the model of the vectors as of a log position; false if the index already includes later
 	// changes.
 	ModelAsOf func(wal.LSN) (index.Model, bool)
-	Model     func() index.Model // the current model
+	Model     func() index.Model // the current embedding model
 	// Documents has one element for each kind, in the order of kind.Kinds.
 	Documents []Documents
 	// Writer returns the writer that had this number when the version was committed.
@@ -129,8 +129,8 @@ type backup struct {
 	info  repair.BackupInfo
 	from  wal.Mark
 	whole wal.LSN
-	model index.Model // model as of from
-	done  int64       // documents copied so far
+	model index.Model // embedding model at the log position from
+	done  int64       // number of documents copied so far
 	by    *writersList
 }
 
@@ -305,9 +305,9 @@ func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 // copied is a document that a worker has read.
 type copied struct {
 	Document
-	name    string // path in the backup
+	name    string // path of the file in the backup
 	hash    [sha256.Size]byte
-	writing error // of the file in the backup
+	writing error // size of the file in the backup
 }
 
 // take enters a document that a worker has read.

@@ -29,7 +29,7 @@ type target struct {
 	fs     vfs.FS
 	dir    string // the folder to create: missing or empty
 	source string // the folder of the store or backup that is copied
-	kind   string // the type of copy, see vfs.Mark
+	kind   string // kind of copy, as the mark records it; see vfs.Mark
 	store  uuid.UUID
 	file   fs.FileMode
 	folder fs.FileMode
@@ -41,7 +41,7 @@ type target struct {
 // Until then it is marked (vfs.Mark) and locked: see the package comment.
 type newFolder struct {
 	fs      vfs.FS
-	dir     string // final name
+	dir     string // name that the folder gets at the end
 	part    string // temporary name during the copy
 	lock    vfs.Lock
 	barrier vfs.Barrier // syncs a group of files at once; nil: every file is synced
@@ -49,8 +49,8 @@ type newFolder struct {
 	folder  fs.FileMode
 	left    []string        // leftovers of killed processes that were not removed, with the reason
 	within  bool            // dir is a mount point: part is in it, and its content is moved up at the end
-	moved   []string        // names that were moved up
-	inner   map[string]bool // folders created in trees of documents
+	moved   []string        // names that were moved into the mount point
+	inner   map[string]bool // folders that were created for documents in trees
 	entered sync.Mutex      // guards inner
 	mark    vfs.Mark
 }

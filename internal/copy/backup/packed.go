@@ -42,16 +42,16 @@ const (
 type packedForm struct {
 	s      *Source
 	o      repair.BackupOptions
-	n      *newFolder // nil: the output is a writer of the caller
-	out    vfs.File   // nil: the same
+	n      *newFolder // the unfinished folder; nil: the output is a writer of the caller
+	out    vfs.File   // the file of the backup; nil: as for n
 	buffer *bufio.Writer
-	seal   io.WriteCloser // nil: it is not sealed
+	seal   io.WriteCloser // encrypts the backup; nil: it is not encrypted
 	w      *pack.Writer
-	sum    hash.Hash // of the bytes of the file
+	sum    hash.Hash // hash of the bytes of the file
 	size   int64
 	lists  []*spool
-	again  bool            // the computed vectors were copied before
-	copied []copiedSegment // nil if readBack reads the log in the file
+	again  bool            // the vectors that a re-embedding has computed are copied already
+	copied []copiedSegment // copied segments, to be compared again; nil if readBack reads the log in the file
 }
 
 // copiedSegment is a file of the log as it was written.

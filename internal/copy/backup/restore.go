@@ -54,7 +54,7 @@ type RestoreSource struct {
 	Features wal.Features // features of the living store; 0 if there is no living store
 	Known    wal.Features // features that the new store may have, besides those that package wal knows
 
-	Strict   bool // damage is an error
+	Strict   bool // damage of the backup is an error
 	Progress func(done, total int64)
 	// Files are written to the folder in addition to the documents; "config.json" only if the
 	// backup has none.
@@ -124,7 +124,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 
 type restore struct {
 	s    RestoreSource
-	from vfs.FS // the files of the backup
+	from vfs.FS // the list of files in the backup
 	info repair.BackupInfo
 	n    *newFolder
 
@@ -132,10 +132,10 @@ type restore struct {
 
 	newest map[string]changed         // the newest entry of each key in the log up to the moment
 	names  map[string]bool            // paths of the files of these keys, including the folder
-	scopes map[string]*worklog.Replay // scopes of which the log has entries, by path of the file
+	scopes map[string]*worklog.Replay // scopes of working memory that have entries in the log, by path of the file
 	past   []stretch
-	mended *past.Log        // the backup's log, if it is damaged
-	holed  bool             // mended has holes
+	mended *past.Log        // the repaired log of the backup, if it was damaged
+	holed  bool             // mended has gaps
 	cause  error            // the error of the holes, until one is reported
 	fresh  map[string]bool  // files that are newer than the entries in a log with holes
 	lost   map[string]*lost // files that must be restored from another source, by path
@@ -147,7 +147,7 @@ type restore struct {
 	deleted  map[string]bool  // keys that the living store deleted after the moment; nil: not read yet
 
 	until  wal.LSN // version that corresponds to the requested time; 0: the log has no commit that early
-	end    wal.LSN // end of the last commit that is restored
+	end    wal.LSN // position after the last commit that is restored
 	report repair.RestoreReport
 }
 

@@ -31,7 +31,7 @@ const sealedMagic = "age-encryption.org/"
 // source is the file system in which the files of a backup are read.
 type source struct {
 	vfs.FS
-	p *packedFS // nil: the backup is a folder
+	p *packedFS // packed backup; nil: the backup is a folder
 }
 
 func (s source) damage() []error {
@@ -186,7 +186,7 @@ type packedFS struct {
 	vfs.FS
 	at   string
 	p    *pack.Reader
-	file vfs.File // the packed file
+	file vfs.File // reader of the packed file
 }
 
 // below returns the path of a name in the backup, "." for the backup itself.
@@ -306,8 +306,8 @@ type packedList struct {
 	mu   sync.Mutex
 	next func() (pack.File, error, bool)
 	stop func()
-	at   int64  // offset of text in the file
-	text []byte // what was made last
+	at   int64  // offset of text in the list
+	text []byte // the part of the list that was made last
 }
 
 // ReadAt implements vfs.File. It is fast for reading from the beginning to the end.

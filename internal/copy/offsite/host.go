@@ -33,7 +33,7 @@ type HostConfig struct {
 	Source  func(ctx context.Context) (*Source, error)
 	Open    Opener
 	Sender  sender.Options
-	Every   time.Duration // pause between two looks at the place; 2 s
+	Every   time.Duration // pause between two checks of the place; 0 means 2 s
 	Logger  *slog.Logger
 	Changed func(err error) // called when sending stops, fails for the first time, or works again (nil)
 }
@@ -46,7 +46,7 @@ func NewHost(c HostConfig) *Host {
 	return &Host{c: c}
 }
 
-// Err returns why this process does not send, nil if it does or another one may.
+// Err returns the reason why this process does not send; nil if it sends, or another process may.
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,7 +30,7 @@ import (
 // Target is the folder of the store that Materialize makes.
 type Target struct {
 	FS                   vfs.FS
-	Dir                  string // missing or empty
+	Dir                  string // folder of the new store, missing or empty
 	FileMode, FolderMode fs.FileMode
 	Self                 vfs.Users    // whose folders may be filled
 	Known                wal.Features // features that the program knows besides those of package wal
@@ -44,7 +44,7 @@ const Kind = "clone"
 type Moment struct {
 	Epoch uint64
 	Store uuid.UUID
-	End   past.Mark // end of the last commit
+	End   past.Mark // time and position of the last commit
 	Time  time.Time // clock reading of that commit; zero: none since the snapshot
 	Log   uint64    // epoch of the store's own log
 	// Damage is what was found in the copy and is not needed for the moment; each error matches errs.ErrCorrupt or
@@ -55,7 +55,7 @@ type Moment struct {
 // MomentError reports that a moment cannot be restored from a copy. It matches errs.ErrNotFound.
 type MomentError struct {
 	Place string
-	At    time.Time // zero: the newest moment
+	At    time.Time // the moment to restore; zero: the newest one
 	First time.Time // the first moment that can be restored, zero: none can
 	Last  time.Time // the last one, if the newest epoch has no snapshot yet; zero otherwise
 }
@@ -301,7 +301,7 @@ type filling struct {
 
 func (f *filling) path(rel string) string { return filepath.Join(f.t.Dir, filepath.FromSlash(rel)) }
 
-// clear removes what was written, except the mark.
+// clear removes everything that was written, except the mark.
 func (f *filling) clear() error {
 	names, err := f.t.FS.ReadDir(f.t.Dir)
 	for _, name := range names {

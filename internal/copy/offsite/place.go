@@ -26,7 +26,7 @@ import (
 // connects to anything.
 type Place struct {
 	Format int       `json:"format"`
-	URL    string    `json:"url"` // without credentials
+	URL    string    `json:"url"` // URL of the place, without credentials
 	Store  uuid.UUID `json:"store"`
 	Folder string    `json:"folder"`
 	Log    uint64    `json:"log"`   // inode of the folder wal/ of the store
@@ -308,11 +308,11 @@ type Status struct {
 	Place    string     `json:"place"`
 	Epoch    uint64     `json:"epoch"`
 	Sent     uint64     `json:"sent"`
-	Success  *time.Time `json:"success"` // last round that sent everything
+	Success  *time.Time `json:"success"` // time of the last round that sent everything
 	Failure  *time.Time `json:"failure"`
-	Error    string     `json:"error,omitempty"` // of the last round
+	Error    string     `json:"error,omitempty"` // error of the last round
 	Stopped  bool       `json:"stopped,omitempty"`
-	Reason   string     `json:"reason,omitempty"` // why the epoch was begun
+	Reason   string     `json:"reason,omitempty"` // reason why the epoch was begun
 	Gap      string     `json:"gap,omitempty"`
 	Snapshot *time.Time `json:"snapshot"`
 	Snapping string     `json:"snapshot_error,omitempty"`

@@ -160,8 +160,8 @@ func (u *until) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// documents copies the documents of a kind. A damaged document, which verify reports, is left out; one that was deleted
-// meanwhile is, too: the log has its deletion.
+// documents copies the documents of a kind. It omits a damaged document, which verify reports, and one that was
+// deleted meanwhile, because the log has the deletion.
 func documents(ctx context.Context, w *pack.Writer, k *kind.Kind, ids iter.Seq2[string, error],
 	read func(context.Context, string) (backup.Document, error)) error {
 	for id, err := range ids {

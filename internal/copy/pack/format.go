@@ -61,11 +61,11 @@ type File struct {
 	Name  string
 	Mark  byte
 	Size  int64
-	Mtime time.Time // zero for none
+	Mtime time.Time // modification time; zero for none
 	Sum   [sha256.Size]byte
 
 	block  int // number of the block of bodies in which the file begins
-	offset int // in that block
+	offset int // offset in that block
 }
 
 func (h *Header) encode() []byte {
@@ -99,7 +99,7 @@ func parseHeader(b []byte) (h Header, err error) {
 
 // trailer is the content of the trailer.
 type trailer struct {
-	list, table          int64 // offsets
+	list, table          int64 // offsets in the file
 	blocks, files, bytes int64
 	size                 int64
 	header               uint64

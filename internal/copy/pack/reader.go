@@ -31,23 +31,23 @@ type Reader struct {
 	damage []error
 
 	starts []int64 // offsets of the blocks of bodies, and of the end of the last one
-	plain  []int   // their plain bytes
-	full   []int   // the number of full blocks from each on
+	plain  []int   // number of their decompressed bytes
+	full   []int   // for each block, the number of full blocks that begin with it
 	lists  []listed
 	seed   maphash.Seed   // of the hashes of names: nobody can choose names of the same hash
-	refs   []ref          // by hash
-	most   int64          // the maximum number of files
+	refs   []ref          // entries of the list, by hash of the name
+	most   int64          // maximum number of files
 	seen   map[uint64]int // while the list is read: offsets in the block by hash
 	bytes  int64
-	last   struct{ block, offset int } // the end of the last file of the list
+	last   struct{ block, offset int } // end of the last file in the list
 
 	decoders sync.Pool
 	mu       sync.Mutex
 	blocks   map[int][]byte // decompressed blocks of bodies
 	recent   []int          // their numbers, the most recently read last
 	bad      map[int]error  // damaged blocks
-	page     []byte         // the block of the list that was read last
-	paged    int            // its number + 1
+	page     []byte         // the block of the list that was last read
+	paged    int            // number of that block + 1
 }
 
 // listed is a block of the list.

@@ -22,22 +22,22 @@ import (
 // which must not be called at the same time, write them in order.
 type Writer struct {
 	w       io.Writer
-	out     int64 // bytes written
+	out     int64 // number of bytes written
 	header  []byte
 	workers int
 	enc     *zstd.Encoder
 	dec     *zstd.Decoder
 
-	body    []byte   // the block that is filled
-	number  int      // of that block
-	pending []*block // blocks that are compressed
-	list    []byte   // the block of the list that is filled
+	body    []byte   // the block that is being filled
+	number  int      // number of bytes in that block
+	pending []*block // blocks that are being compressed
+	list    []byte   // the block of the list that is being filled
 	lists   [][]byte // the blocks of the list, as they are written
 	table   []byte
 	valid   func(name string) error
 	seed    maphash.Seed
 	names   map[uint64]bool // hashes of the names in the list
-	file    *stream         // the file that is written piece by piece
+	file    *stream         // the file that is being written piece by piece
 	t       trailer
 	err     error // the first error; everything after it fails
 }

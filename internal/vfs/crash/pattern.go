@@ -47,10 +47,10 @@ func (p Pattern) String() string {
 // changes survive; they are called for each file and each sector.
 type loss struct {
 	step   func(seq uint64) bool
-	attr   func(seqs []uint64) uint64 // for the size and time changes of a file
-	sector func(seqs []uint64) uint64 // for the versions of a sector
+	attr   func(seqs []uint64) uint64 // random choices for the size and time changes of a file
+	sector func(seqs []uint64) uint64 // random choices for the versions of a sector
 	failed func() bool                // reports whether a sector that a failed sync lost has reached the disk
-	old    bool                       // fill missing content with old content
+	old    bool                       // fill missing content with the old content
 }
 
 func none([]uint64) uint64             { return 0 }

@@ -14,7 +14,7 @@ import (
 // that a later process can remove what a killed one left.
 const (
 	prefix   = "varve-readonly-"
-	kind     = "view" // kind of folder in the mark
+	kind     = "view" // kind of the folder, as the mark records it
 	lockName = "lock"
 	filesIn  = "store"
 	newborn  = time.Minute // age below which a folder without mark or lock may be under construction

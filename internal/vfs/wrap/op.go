@@ -79,7 +79,7 @@ func (k Kind) Syncs() bool {
 type Op struct {
 	Kind   Kind
 	Seq    int    // number of the operation on this FS, from 1
-	Path   string // the path, as passed by the caller
+	Path   string // path that the caller has passed
 	To     string // the second name of Rename, RenameNew, Exchange, Link
 	Off    int64
 	Size   int // bytes of a read or write; a hook may lower it
