@@ -62,7 +62,7 @@ func settings() []setting {
 	return []setting{
 		{"index_backup_count", "number of older indexes kept in backups/",
 			func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
-		{"auto_repair", "repair at once what is cheap to repair",
+		{"auto_repair", "repair damage that is cheap to repair when the store is opened",
 			func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
 		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored",
 			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
@@ -72,12 +72,12 @@ func settings() []setting {
 			func(c *varve.Config) any { return c.BlockPurged }},
 		{"backup_interval", "time between two backups of the index (seconds)",
 			func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
-		{"flush_threshold", "changes that start a flush; one also starts within a second",
+		{"flush_threshold", "number of changes that start a flush; otherwise a flush starts within a second",
 			func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
 		{"max_memory_bytes", "bytes of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
 		{"max_id_bytes", "bytes of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
 		{"max_depth", "levels of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
-		{"max_embedding_dims", "numbers in one embedding",
+		{"max_embedding_dims", "numbers (dimensions) in one embedding",
 			func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
 		{"max_assembly_members", "memories in one assembly",
 			func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
@@ -95,7 +95,7 @@ func settings() []setting {
 		{"max_age",
 			"time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be " +
 				"read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
-		{"history_bytes", "bytes of history kept in wal/archive/, the oldest removed first; 0: only what the log still has",
+		{"history_bytes", "bytes of history kept in wal/archive/; the oldest is removed first; 0: only the log's own",
 			func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
 		{"history_days",
 			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
@@ -118,7 +118,7 @@ func settings() []setting {
 			}},
 		{queryTemplate,
 			"text of a query that is embedded, for models that want a prefix: \"search_query: {query}\"; {query} is the query " +
-				"as it is. It counts at once, also for the vectors that there are", func(c *varve.Config) any {
+				"unchanged. It applies at once, also to existing vectors", func(c *varve.Config) any {
 				return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
 			}},
 	}

@@ -66,7 +66,7 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	}
 	until := now.AddDate(0, 0, -is.HistoryDays)
 	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
-		return fmt.Sprintf("With this setting, of %s of history%s what is older than %s would be removed by the next flush "+
+		return fmt.Sprintf("With this setting, of %s of history%s the part older than %s would be removed by the next flush "+
 			"of the index: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since,
 			day(until))
 	}
@@ -77,7 +77,7 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 func agree(cmd *cobra.Command, a *cli.App, what string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]),
-			"to change it nevertheless: --yes")
+			"confirm the change with --yes")
 	}
 	return upkeep.Confirm(cmd.Context(), a, what+".",
 		fmt.Errorf("%w: nothing was changed: the loss was not confirmed", varve.ErrInvalid))

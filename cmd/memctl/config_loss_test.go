@@ -63,7 +63,7 @@ func TestHistoryLoss(t *testing.T) {
 		{"the default again", bytes(1 << 40), was, time.Now(), ""},
 		{"days that are not over", was, days, time.Now(), ""},
 		{"days", was, days, time.Now().Add(8 * 24 * time.Hour),
-			"what is older than " + time.Now().Add(24*time.Hour).Format("2006-01-02")},
+			"the part older than " + time.Now().Add(24*time.Hour).Format("2006-01-02")},
 		{"days no more", days, was, time.Now().Add(8 * 24 * time.Hour), ""},
 	} {
 		got := historyLoss(st, &c.was, &c.is, c.now)

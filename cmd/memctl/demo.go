@@ -49,7 +49,7 @@ acknowledged memory is still there.`,
 			return runDemo(cmd.Context(), a, dir)
 		}),
 	}
-	c.Flags().BoolVar(&writer, "writer", false, "be the process that is killed")
+	c.Flags().BoolVar(&writer, "writer", false, "internal: be the process that is killed")
 	_ = c.Flags().MarkHidden("writer") // cannot fail: the flag exists
 	return c
 }

@@ -37,7 +37,7 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 			}
 			if a.Document != nil && (file == "" || file == "-") {
 				return cli.Usagef(cmd.CommandPath(),
-					"export writes lines to stdout, --json one document: give --file, or omit --json")
+					"export writes lines to stdout, but --json writes one document: give --file, or omit --json")
 			}
 			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {

@@ -35,15 +35,15 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.StringArrayVar(&f.tags, "tag", nil,
 		"only memories with this `tag` (metadata.tags); may be repeated: with all of them")
 	fl.StringArrayVar(&f.where, "where", nil,
-		"only memories whose metadata is as a condition says, `name=value`: source=desk, source!=desk, priority>=3, "+
+		"only memories whose metadata satisfies a condition, `name=value`: source=desk, source!=desk, priority>=3, "+
 			"path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
 	fl.String("since", "",
-		"only memories of what happened at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, "+
-			"yesterday, last week, 7d, 3 days ago; in the local zone if it names none")
+		"only memories of an event at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, "+
+			"yesterday, last week, 7d, 3 days ago; a time without a zone is in the local zone")
 	fl.String("until", "",
-		"only memories of what happened before this `time`, or in it if it is a day, week, month or year")
+		"only memories of an event before this `time`, or in it if it is a day, week, month or year")
 	fl.String("before", "",
-		"only memories of what happened before this `time`, also before the beginning of a day, week, month or year")
+		"only memories of an event before this `time`, and before the beginning of a day, week, month or year")
 	fl.String("created-since", "", "only memories first written at this `time` or later")
 	fl.String("created-until", "", "only memories first written before this `time`, or in it, as --until")
 	fl.String("updated-since", "", "only memories last written at this `time` or later")
@@ -55,7 +55,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
 	c.Flags().String("after", "",
-		"only memories of what happened after this `time`, also after the end of a day, week, month or year")
+		"only memories of an event after this `time`, and after the end of a day, week, month or year")
 }
 
 // filters returns the filters that the flags of the command line select.
@@ -63,14 +63,14 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	switch {
 	case cmd.Flags().Changed("session") && f.session == "":
 		return nil, cli.Usagef(cmd.CommandPath(),
-			"--session is empty, and every session has a name: give one, or omit it; --where '!session_id' chooses memories "+
+			"--session is empty: give the name of a session, or omit it; --where '!session_id' selects memories "+
 				"without one")
 	case cmd.Flags().Changed("category") && f.category == "":
 		return nil, cli.Usagef(cmd.CommandPath(),
-			"--category is empty: give a category, or omit it; --where '!category' chooses memories without one")
+			"--category is empty: give a category, or omit it; --where '!category' selects memories without one")
 	case cmd.Flags().Changed("key") && f.key == "":
 		return nil, cli.Usagef(cmd.CommandPath(),
-			"--key is empty: give a key, or omit it; --where '!key' chooses memories without one")
+			"--key is empty: give a key, or omit it; --where '!key' selects memories without one")
 	case cmd.Flags().Changed("prefix") && f.prefix == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--prefix is empty: give the beginning of an id, or omit it")
 	case f.timed && slices.Contains([]string{byBoth, byMeaning, byWords}, f.writer):
@@ -80,7 +80,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		return nil, cli.Usagef(cmd.CommandPath(), "--by is empty: give the number or the name of a writer, or omit it")
 	case slices.Contains(f.tags, ""):
 		return nil, cli.Usagef(cmd.CommandPath(),
-			"--tag is empty: give a tag, or omit it; --where '!tags' chooses memories without one")
+			"--tag is empty: give a tag, or omit it; --where '!tags' selects memories without one")
 	}
 	all, err := queryargs.ByTime(now, func(name string) (string, bool) {
 		value, err := cmd.Flags().GetString(name)

@@ -34,7 +34,7 @@ all; --inflate writes all of them.`,
 		}),
 	}
 	c.Flags().BoolVar(&inflate, "inflate", false,
-		"also write memories that the log compresses more than 64-fold, however many they are")
+		"also write memories that the log compresses more than 64-fold, no matter how many")
 	return c
 }
 

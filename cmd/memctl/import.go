@@ -63,8 +63,8 @@ A folder of Markdown or of other files is imported as notes by memctl note impor
 	fl.StringVar(&f.from, "from", "", "`format`: "+formats()+"; detected if omitted")
 	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false,
-		"also import from backups/, corrupted_backups/ and ltm/ what is found nowhere else")
-	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that the store has with another text")
+		"also import memories from backups/, corrupted_backups/ and ltm/ that are nowhere else")
+	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies whose text in the store differs")
 	return c
 }
 
@@ -117,14 +117,14 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		reportImport(a, &in.Report)
 		if in.Failed > 0 {
 			a.Tell(&cli.Failure{
-				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported; see the problems",
+				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported: see the problems",
 					cli.Count(in.Failed, "entry", "entries")),
 				Path: from, Fix: "correct the files that the problems name, then import again", Code: cli.CodeRefused,
 			})
 		}
 		return err
 	})
-	return cli.Resumable(err, "only what is missing is added")
+	return cli.Resumable(err, "only missing items are added")
 }
 
 func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags,
@@ -185,7 +185,7 @@ func reportImport(a *cli.App, r *intake.Report) {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Counts)) {
 		if n := r.Counts[kind] - named[kind]; n > 0 {
-			fmt.Fprintf(a.Out, "%s: %d more are not named\n", kind, n)
+			fmt.Fprintf(a.Out, "%s: %d more problems of this kind\n", kind, n)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func sayRead(a *cli.App, r *importer.Report) {
 	for _, l := range []struct {
 		what string
 		list []string
-	}{{"read under another name", under}, {"unknown members, kept unchanged", kept}} {
+	}{{"members read under another name", under}, {"unknown members, kept unchanged", kept}} {
 		if len(l.list) > 0 {
 			a.Say("%s: %s", l.what, cli.Printable(strings.Join(l.list, ", ")))
 		}

@@ -73,7 +73,7 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.after, "after", "",
-		"only memories after this `id`; of a sorted list, after the place where a page ended")
+		"only memories after this `id`, or, in a sorted list, after the place at which a page ended")
 	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
 	fl.StringVar(&f.sort, "sort", "",
 		"sort by this `key`: created, updated, score, size, timestamp or id; -key is the opposite order")

@@ -41,7 +41,7 @@ func TestStatusOfAPollingWatch(t *testing.T) {
 			})
 			for end := time.Now().Add(20 * time.Second); ; {
 				status := c.ok("status")
-				if strings.Contains(status, "looks at all files each minute") {
+				if strings.Contains(status, "checks all files each minute") {
 					if !strings.Contains(strings.Join(strings.Fields(status), " "), want) {
 						t.Errorf("status does not name %s: %s", want, status)
 					}

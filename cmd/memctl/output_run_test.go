@@ -63,7 +63,7 @@ func TestOutputOfLines(t *testing.T) {
 			remedies++
 		}
 	}
-	if remedies != 1 || !strings.HasPrefix(lines[len(lines)-1], "  → use the store where it is now") {
+	if remedies != 1 || !strings.HasPrefix(lines[len(lines)-1], "  → use the store at its new place") {
 		t.Errorf("%d remedies: %q", remedies, lines)
 	}
 }

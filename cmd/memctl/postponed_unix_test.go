@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-const repeatNot = "is committed and safe in the log, do not repeat it; the files are written by the next command that can"
+const repeatNot = "is committed and safe in the log, do not repeat it; its files will be written by the next command that can"
 
 // TestFilesWaitForLock: a change that is durable, and whose files cannot be written because another
 // process has flush.lock, is done: 0, and a warning. What reads ends with 0; what only flushes is locked.

@@ -107,7 +107,7 @@ are validated before any is written, and they are written in one commit if it ca
 		"`time` to come at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z, tomorrow, friday (the next one), "+
 			"next month, in 3 days")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
-	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
+	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest one")
 	fl.BoolVar(&f.forcePurged, "force-purged", false,
 		"store the text although it was purged; from then on it counts as any other")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")

@@ -24,7 +24,7 @@ import (
 func quarantineCommand(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "quarantine",
-		Short: "Manage files that were set aside",
+		Short: "Manage the files in quarantine",
 		Long: `Manage what was set aside in quarantine/ by a repair, by the adoption of an edit, by a flush or by
 the recovery of the log: files that another file has replaced, that are damaged, or that were in the
 way. Nothing is removed from there by itself.
@@ -85,8 +85,8 @@ func subjectOf(q *varve.Quarantined) string {
 func quarantineListCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List what was set aside",
-		Long: `List what was set aside, the oldest first: on a terminal as a table, otherwise one per line with
+		Short: "List the files in quarantine",
+		Long: `List the files in quarantine, the oldest first: on a terminal as a table, otherwise one per line with
 name, time (UTC), size in bytes, what it was and the reason, separated by tabs. A file without a note
 was put there by an older version or by another program: its time is that of its last change.`,
 		Example: "  memctl quarantine list\n  memctl quarantine list --json | jq '.quarantine[] | select(.id == \"notes\")'",
@@ -106,7 +106,7 @@ was put there by an older version or by another program: its time is that of its
 			}
 			err := l.End(ctx)
 			if n == 0 && err == nil && a.Document == nil {
-				a.Note("nothing is set aside")
+				a.Note("quarantine/ is empty")
 			}
 			return err
 		}),
@@ -137,17 +137,18 @@ func quarantineShowCommand(a *cli.App) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show something that was set aside",
+		Short: "Show a file in quarantine",
 		Long: `Show the note of what was set aside and, if it is text, its content; a terminal gets a document
 without the numbers of its embedding. With --raw, write the exact bytes and nothing else, to stdout or
 into the file that --file names, which appears when it is complete.`,
 		Example: "  memctl quarantine show notes.json\n  memctl quarantine show 3f2a --raw --file notes.json",
-		Args:    cli.Exactly(1, "the name of what was set aside"),
+		Args:    cli.Exactly(1, "the name of a file in quarantine"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			ctx, toFile := cmd.Context(), file != "" && file != "-"
 			raw = raw || cmd.Flags().Changed("file")
 			if raw && !toFile && a.Document != nil {
-				return cli.Usagef(cmd.CommandPath(), "--raw writes bytes to stdout, --json one document: give --file, or omit one")
+				return cli.Usagef(cmd.CommandPath(), "--raw writes bytes to stdout, but --json writes one document: "+
+					"give --file, or omit one of them")
 			}
 			return a.With(ctx, cli.Read, func(st *varve.Store) error {
 				quarantine := st.Admin().Quarantine()
@@ -255,8 +256,8 @@ func quarantineRestoreCommand(a *cli.App) *cobra.Command {
 	var drop bool
 	c := &cobra.Command{
 		Use:   "restore NAME",
-		Short: "Restore a memory or an assembly that was set aside",
-		Long: `Restore a memory or an assembly that was set aside, as a new version of its id. The present version,
+		Short: "Restore a memory or an assembly from quarantine",
+		Long: `Restore a memory or an assembly from quarantine, as a new version of its id. The present version,
 if there is one, stays in the history: memctl revert brings it back. An expiry that is over does not
 come back, nor does the embedding of a model that was replaced since. The file stays in quarantine/
 without --drop.
@@ -264,7 +265,7 @@ without --drop.
 What is not a document that the store accepts is refused, and so is everything else that was set
 aside: memctl quarantine show --raw copies it out.`,
 		Example: "  memctl quarantine restore notes.json\n  memctl quarantine restore 3f2a --if-version 65664 --drop",
-		Args:    cli.Exactly(1, "the name of what was set aside"),
+		Args:    cli.Exactly(1, "the name of a file in quarantine"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			var conds []varve.Cond
@@ -311,7 +312,7 @@ aside: memctl quarantine show --raw copies it out.`,
 // notRestored adds a remedy to the error that Quarantine.Restore returned for a file.
 func notRestored(err error, q *varve.Quarantined) error {
 	if q.What == varve.QuarantinedSpecial {
-		return cli.WithFix(err, "inspect it in the folder quarantine/ of the store, and copy from there what you need")
+		return cli.WithFix(err, "inspect it in the folder quarantine/ of the store, and copy what you need from there")
 	}
 	for _, refused := range []error{varve.ErrInvalid, varve.ErrTooLarge, varve.ErrDimension, varve.ErrCorrupt} {
 		if errors.Is(err, refused) {
@@ -327,8 +328,8 @@ func quarantineDropCommand(a *cli.App) *cobra.Command {
 	var older string
 	c := &cobra.Command{
 		Use:   "drop NAME... | --older-than AGE",
-		Short: "Remove what was set aside",
-		Long: `Remove what was set aside from quarantine/, with its notes: what is named, or with --older-than
+		Short: "Remove files from quarantine",
+		Long: `Remove the files that are named from quarantine/, with their notes, or with --older-than
 everything that was set aside that long ago. A folder is removed with everything in it. If one of the
 names is unknown, nothing is removed.
 
@@ -357,7 +358,7 @@ On a terminal quarantine drop asks for confirmation; elsewhere it requires --yes
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	c.Flags().StringVar(&older, "older-than", "", "what was set aside this `duration` ago or earlier: 90m, 24h, 30d")
+	c.Flags().StringVar(&older, "older-than", "", "files set aside this `duration` ago or earlier: 90m, 24h, 30d")
 	return c
 }
 
@@ -401,7 +402,7 @@ func dropSetAside(cmd *cobra.Command, a *cli.App, quarantine varve.Quarantine, a
 		a.Say("removed quarantine/%s", cli.PrintableID(name))
 	}
 	if len(names) == 0 && a.Document == nil {
-		a.Note("nothing was set aside that long ago")
+		a.Note("nothing in quarantine/ is that old")
 	}
 	return err
 }

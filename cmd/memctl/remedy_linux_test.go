@@ -53,7 +53,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	}
 	// There is space in the log still, for a few.
 	if code, _, errOut := c.run("", "put", storetest.Text(1_000_000), "--id", "b"); code != 0 ||
-		!strings.Contains(errOut, "the change is committed and safe in the log, do not repeat it; the files are written") || !strings.Contains(errOut, "low space") {
+		!strings.Contains(errOut, "the change is committed and safe in the log, do not repeat it; its files will be written") || !strings.Contains(errOut, "low space") {
 		t.Errorf("a put whose file has no space: %d, %s", code, errOut)
 	}
 	puts := 0

@@ -26,7 +26,7 @@ func undoCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "undo [POSITION] | --run SESSION|WRITER [--since TIME]",
 		SuggestFor: []string{"rollback", "reset"},
-		Short:      "Take back what a commit or a run did",
+		Short:      "Undo a commit, or all commits of a run",
 		Long: `Take back the last commit of your own, the commit at a position that memctl log lists, or with
 --run everything that a writer wrote: its number or a name of it, such as that of its session. What was
 replaced or deleted gets the exact bytes that it had, and what was created is deleted. An undo is a
@@ -69,9 +69,9 @@ On a terminal undo asks for confirmation; elsewhere it requires --yes.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.run, "run", "", "take back what the writer of this `name` or number wrote")
+	fl.StringVar(&f.run, "run", "", "undo the commits of the writer with this `name` or number")
 	fl.StringVar(&f.since, "since", "", "with --run, only commits at this `time` or later: 2026-01-31, yesterday, 7d, 1h")
-	fl.BoolVar(&f.partial, "partial", false, "omit what others have built upon, and what is not kept")
+	fl.BoolVar(&f.partial, "partial", false, "omit changes that later commits depend on, and versions that are not kept")
 	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and change nothing")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
 	return c
@@ -146,7 +146,7 @@ func takeBack(ctx context.Context, a *cli.App, st *varve.Store, o varve.UndoOpti
 func undoFailed(err error) error {
 	var conflicts *varve.UndoError
 	if errors.As(err, &conflicts) && conflicts.Plan.Done == 0 {
-		return cli.WithFix(err, "--partial takes back the rest")
+		return cli.WithFix(err, "--partial undoes the rest")
 	}
 	return err
 }
@@ -157,7 +157,7 @@ const undoShown = 20
 // showUndo prints the plan of an undo: what it changes, and what it cannot take back.
 func showUndo(a *cli.App, p *varve.UndoPlan) {
 	if len(p.Changes)+len(p.Conflicts) == 0 {
-		a.Say("nothing to take back")
+		a.Say("nothing to undo")
 	} else {
 		span := fmt.Sprintf("at position %d", p.First)
 		if p.Commits > 1 {
@@ -200,7 +200,7 @@ func showUndo(a *cli.App, p *varve.UndoPlan) {
 		a.Note("not read: %v", err)
 	}
 	if n := len(p.Scopes); n > 0 {
-		a.Note("not taken back: what the commits changed in %s of working memory", cli.Count(n, "scope", "scopes"))
+		a.Note("not undone: the changes of these commits in %s of working memory", cli.Count(n, "scope", "scopes"))
 	}
 }
 

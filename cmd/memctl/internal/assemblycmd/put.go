@@ -82,7 +82,7 @@ are validated before any is written, and they are written in one commit.`,
 	fl.BoolVar(&f.inactive, "inactive", false, "store the assembly as not active")
 	fl.StringVar(&f.input, "json-input", "", "read whole assemblies as JSON from a `file`; - is stdin")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no assembly has this id")
-	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
+	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest one")
 	allowMissing(c, &f.allowMissing)
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	for _, other := range []string{"id", "name", "description", "keyword", "tag", "topic", "inactive", "if-version"} {

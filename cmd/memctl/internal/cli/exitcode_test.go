@@ -80,7 +80,7 @@ func TestRemedy(t *testing.T) {
 		{&fs.PathError{Op: "write", Path: "/export", Err: syscall.ENOSPC}, "free space on the disk of /export"},
 		{&varve.PermissionError{Path: "/d/x", Fix: "chattr -i /d/x"}, "chattr -i /d/x"},
 		{&varve.PermissionError{Path: "/d/x"}, "change the owner or the mode, or run memctl as the owner"},
-		{&varve.MovedError{From: "/a", To: "/b c"}, "use the store where it is now: memctl --store '/b c' status"},
+		{&varve.MovedError{From: "/a", To: "/b c"}, "use the store at its new place: memctl --store '/b c' status"},
 		{&varve.UnfinishedError{From: "/a", To: "/b"}, "finish it: memctl --store /a migrate --to /b --switch"},
 	} {
 		if f := Classify(fmt.Errorf("doing something: %w", c.err)); f.Fix != c.fix {

@@ -75,7 +75,7 @@ var classes = []struct {
 }{
 	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
 	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
-	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
+	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store at its new place"},
 	{is(varve.ErrReplaced), CodeNoStore, "replaced", againOpens},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
 	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted",
@@ -84,8 +84,8 @@ var classes = []struct {
 	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
 	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{as[*vfs.NotFolderError], CodeDamage, "not a folder",
-		"memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
-	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify says what is damaged and what helps"},
+		"memctl repair --apply moves the link (or file) out of the way, but not the target of the link"},
+	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify shows what is damaged, and the remedy"},
 	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID)" + andRetry},
 	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
@@ -97,7 +97,7 @@ var classes = []struct {
 	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space"},
 	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
 	{as[*varve.LinkedError], CodePermission, "read-only",
-		"make a copy that has files of its own (cp -a) and use that; reading works here"},
+		"make a copy without hard links (cp -a) and use that; reading works here"},
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
 	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
 	{is(varve.ErrBatchTooLarge), CodeRefused, "too large",
@@ -117,7 +117,7 @@ var classes = []struct {
 		"memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
 	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
 	{is(syscall.ENOTDIR), CodeRefused, "wrong kind",
-		"a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
+		"a file is in the place of a folder: in a store, memctl verify names it; elsewhere, check the path"},
 	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
 	{is(varve.ErrDimension), CodeRefused, "invalid",
 		"use the model that made the store's embeddings (memctl status)" + nothingWritten},
@@ -128,9 +128,9 @@ var classes = []struct {
 		"check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --mode words does not need the service"},
 	{is(context.Canceled), CodeInterrupted, "interrupted", again},
 	{is(syscall.EIO), CodeInternal, "internal",
-		"the disk, or the way to it, fails: see the log of the system (dmesg), then memctl verify"},
+		"the disk, or the connection to it, fails: see the log of the system (dmesg), then run memctl verify"},
 	{is(syscall.EBUSY), CodeInternal, "internal",
-		"the file is in use by the system or another program, as a mount point is: end that" + thenAgain},
+		"the file is in use by the system (a mount point, for example) or by another program: end that use" + thenAgain},
 }
 
 const (
@@ -169,13 +169,13 @@ func Classify(err error) *Failure {
 		f.Fix = refused.Fix
 	}
 	if none := (*vfs.NoInodeError)(nil); errors.As(err, &none) {
-		f.Fix = "remove files from that file system, or name one with more inodes (df -i)"
+		f.Fix = "remove files from that file system, or use one with more inodes (df -i)"
 	}
 	var full *varve.DiskFullError
 	if errors.As(err, &full) {
 		f.Fix = "free space on the disk of " + full.Path
 		if full.Inodes {
-			f.Fix = "remove files from the file system of " + full.Path + ", or name one with more inodes (df -i)"
+			f.Fix = "remove files from the file system of " + full.Path + ", or use one with more inodes (df -i)"
 		} else if full.Need > full.Free && full.Free >= 0 {
 			f.Fix += fmt.Sprintf(", about %s", Size(full.Need-full.Free))
 		}
@@ -187,7 +187,7 @@ func Classify(err error) *Failure {
 	}
 	var gone *varve.MovedError
 	if errors.As(err, &gone) {
-		f.Fix = "use the store where it is now: memctl --store " + ShellQuote(gone.To) + " status"
+		f.Fix = "use the store at its new place: memctl --store " + ShellQuote(gone.To) + " status"
 	}
 	var changed *varve.ConflictError
 	if errors.As(err, &changed) {

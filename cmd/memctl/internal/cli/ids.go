@@ -58,6 +58,6 @@ func (a *App) Deletes(what string, c *cobra.Command,
 			})
 		})
 	})
-	c.Flags().Uint64Var(&version, "if-version", 0, "only if this `version` is the newest")
+	c.Flags().Uint64Var(&version, "if-version", 0, "only if this `version` is the newest one")
 	return c
 }

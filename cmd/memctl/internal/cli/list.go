@@ -152,7 +152,7 @@ func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none fu
 	case a.Document != nil:
 		a.Document.Member("next", nil)
 	case more:
-		a.Note("there are more: %s", a.Repeated(cmd, nil, "after", last))
+		a.Note("there are more items: %s", a.Repeated(cmd, nil, "after", last))
 	case n == 0:
 		a.Note("%s", none())
 	}

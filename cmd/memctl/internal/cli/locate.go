@@ -40,7 +40,7 @@ func (a *App) LocateOrDefault() (string, error) {
 	if dir, err = DataFolder(a.Getenv, runtime.GOOS); err != nil {
 		return "", err
 	}
-	return dir, a.Admit(locate.DataFolder, dir, "if it is the store that you want, name it: --store "+ShellQuote(dir))
+	return dir, a.Admit(locate.DataFolder, dir, "to use this store, name it: --store "+ShellQuote(dir))
 }
 
 // nearest returns the folder of the nearest store. passedOver reports whether a nearer store was skipped
@@ -62,10 +62,10 @@ func (a *App) nearest() (found string, passedOver bool, err error) {
 	switch served, derr := DataFolder(a.Getenv, runtime.GOOS); {
 	case err == nil:
 	case len(passed) > 0 && passed[0].Link != "":
-		err = WithFix(err, "if it is the store that you want, name it: --store "+ShellQuote(passed[0].Path))
+		err = WithFix(err, "to use this store, name it: --store "+ShellQuote(passed[0].Path))
 	case len(passed) > 0:
 		err = WithFix(err,
-			"if you trust what is in it, name the store of the other user: --store "+ShellQuote(passed[0].Path))
+			"if you trust its contents, name the store of the other user: --store "+ShellQuote(passed[0].Path))
 	case derr == nil && IsStore(served):
 		err = WithFix(err,
 			"create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))

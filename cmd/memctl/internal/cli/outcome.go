@@ -99,11 +99,11 @@ func (f *Failure) after(e *committedError) {
 	f.Fix = onceCommitted(f.Fix)
 	switch {
 	case !e.done && f.Fix == "":
-		f.Fix = "see what is stored before you repeat the command: memctl list"
+		f.Fix = "check what is stored before you repeat the command: memctl list"
 	case e.done && errors.Is(e.err, varve.ErrReplaced):
-		f.Fix = "see what is stored before you repeat the command: memctl list"
+		f.Fix = "check what is stored before you repeat the command: memctl list"
 	case e.done && f.Fix == "":
-		f.Fix = "memctl flush writes what is not in the files yet"
+		f.Fix = "memctl flush writes the changes that are not in files yet"
 	case e.done:
 		f.Fix += "; memctl flush then writes what is not in the files yet"
 	}

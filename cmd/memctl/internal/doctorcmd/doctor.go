@@ -207,7 +207,7 @@ func (e *examination) run(ctx context.Context, settings []Setting) {
 	}
 	e.embedder(ctx)
 	if n := e.r.System.OpenFiles; n > 0 && n < fewFiles {
-		e.wrong("limit", fmt.Sprintf("this process may open %d files", n), fmt.Sprintf("ulimit -n %d", 4*fewFiles))
+		e.wrong("limit", fmt.Sprintf("this process may open only %d files", n), fmt.Sprintf("ulimit -n %d", 4*fewFiles))
 	}
 	e.r.Next = "nothing is known to be wrong"
 	if len(e.r.Wrong) > 0 {
@@ -310,7 +310,7 @@ func (e *examination) sizes(dir string) {
 		e.r.Sizes = append(e.r.Sizes, rest)
 	}
 	if n > mostFiles {
-		e.r.Sizes = append(e.r.Sizes, size{Part: "and more, not counted"})
+		e.r.Sizes = append(e.r.Sizes, size{Part: "and more that were not counted"})
 	}
 	if b, err := os.ReadFile("/proc/locks"); err == nil {
 		e.r.Locks = append(e.r.Locks, locksIn(string(b), inodes)...)

@@ -134,7 +134,7 @@ func admit(a *cli.App, dir, file string) error {
 }
 
 func nameIt(dir string) string {
-	return "if it is the store that you want, name it: --store " + cli.ShellQuote(dir)
+	return "to use this store, name it: --store " + cli.ShellQuote(dir)
 }
 
 // whole returns path as an absolute path. It returns an error for a path that begins with ~: no shell has

@@ -85,7 +85,7 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 	if err == nil || len(report.Problems) > 0 || report.New > 0 {
 		tellMoved(a, report, "imported")
 	}
-	return cli.Resumable(err, "only what is missing is added")
+	return cli.Resumable(err, "only missing items are added")
 }
 
 // importInto imports the files of a folder as notes, and adds the results to report. The walk over the folder

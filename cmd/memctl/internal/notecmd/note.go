@@ -62,7 +62,7 @@ type conditions struct {
 }
 
 func (c *conditions) flags(cmd *cobra.Command, creates bool) {
-	cmd.Flags().Uint64Var(&c.version, "if-version", 0, "only if this `version` is the newest")
+	cmd.Flags().Uint64Var(&c.version, "if-version", 0, "only if this `version` is the newest one")
 	cmd.Flags().StringVar(&c.hash, "if-hash", "", "only if the content has this `sha256`, as hexadecimal digits")
 	if creates {
 		cmd.Flags().BoolVar(&c.absent, "if-absent", false, "only if there is no such note")

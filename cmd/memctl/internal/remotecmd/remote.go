@@ -99,7 +99,7 @@ type head struct {
 	Store  string     `json:"store"`
 	Sent   uint64     `json:"sent"`         // position up to which the copy has the log
 	Behind uint64     `json:"behind_bytes"` // bytes of log that the copy lacks
-	Time   *time.Time `json:"time"`         // when the newest entry was sent, null: nothing was
+	Time   *time.Time `json:"time"`         // time at which the newest entry was sent; null: nothing was sent
 	Epoch  uint64     `json:"epoch"`
 	// of a sealed copy: the public keys of those who can read it, and with which this machine signs
 	Recipients []string `json:"recipients,omitempty"`

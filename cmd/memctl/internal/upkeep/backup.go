@@ -81,7 +81,7 @@ backup is too.`,
 	c.Flags().BoolVar(&f.packed, "packed", false, "write one compressed file in place of a folder; - is standard output")
 	c.Flags().StringArrayVar(&f.recipients, "recipient", nil,
 		"seal a packed backup for the owner of this public key of age (age1…); repeatable")
-	c.Flags().BoolVar(&f.single, "single-recipient", false, "one recipient is enough: its identity is kept in two places")
+	c.Flags().BoolVar(&f.single, "single-recipient", false, "accept one recipient: its identity is kept in two places")
 	c.Flags().StringVar(&f.identity, "identity", "", "with --check, a `file` with the identity that opens a sealed backup")
 	return c
 }
@@ -98,7 +98,7 @@ func (f *backupFlags) validate(command string) error {
 	case sealed && !f.packed:
 		return cli.Usagef(command, "only a packed backup is sealed: add --packed")
 	case len(f.recipients) == 1 && !f.single:
-		return cli.Usagef(command, "with one recipient, the backup is lost when its identity is: give a second --recipient, "+
+		return cli.Usagef(command, "with one recipient, the backup is lost with its identity: give a second --recipient, "+
 			"or --single-recipient if the identity is kept in two places")
 	case f.single && len(f.recipients) > 1:
 		return cli.Usagef(command, "%d recipients are given: omit --single-recipient", len(f.recipients))

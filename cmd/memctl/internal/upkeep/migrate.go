@@ -36,7 +36,7 @@ long as nothing was written to the new one: remove the new folder, then the note
 wal/moved.json in the old one.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl " +
 			"--store storage migrate --to /mnt/new/storage --remove-source",
-		Args: cli.Exactly(0, "no arguments, but the new folder in --to"),
+		Args: cli.Exactly(0, "no arguments; the new folder is given with --to"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
@@ -121,7 +121,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		return nil
 	}
 	if r.Compared > 0 || !r.Switched {
-		a.Say("%s, %s: %d copied now, %d of them written meanwhile, %d compared",
+		a.Say("%s, %s: %d copied now (%d of them changed meanwhile), %d compared",
 			cli.Count(int(r.Memories), "memory", "memories"), cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
 	}
 	switch {
@@ -132,7 +132,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		a.Say("%s is the store now; a note in %s says so", to, from)
 		a.Say("next: memctl --store %s status; to remove the old files: %s --remove-source", cli.ShellQuote(to), again)
 	default:
-		a.Say("%s is the store now; in %s only the note is left%s", to, from,
+		a.Say("%s is the store now; %s contains only the note%s", to, from,
 			map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {

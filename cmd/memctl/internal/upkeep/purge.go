@@ -94,7 +94,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 				})
 			}
 			if now {
-				return cli.Usagef(cmd.CommandPath(), "--now goes with --version: every other purge overwrites at once")
+				return cli.Usagef(cmd.CommandPath(), "--now requires --version: every other purge overwrites at once")
 			}
 			if sel.given(cmd, args) {
 				if groups || scopes {
@@ -109,7 +109,7 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 					"nothing was purged: a purge cannot be undone, and without a terminal it needs --yes")
 			}
 			if groups && scopes {
-				return cli.Usagef(cmd.CommandPath(), "purge takes --assembly or --working, not both")
+				return cli.Usagef(cmd.CommandPath(), "purge accepts --assembly or --working, not both")
 			}
 			if scopes {
 				var err error
@@ -148,8 +148,8 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 	}
 	sel.add(c)
 	c.Flags().Uint64Var(&version, "version", 0,
-		"redact this `version`, an earlier one or one of a deleted memory, and keep the rest")
-	c.Flags().BoolVar(&now, "now", false, "with --version, overwrite its bytes before the command ends")
+		"remove only this `version`: an earlier one, or one of a deleted memory")
+	c.Flags().BoolVar(&now, "now", false, "with --version, overwrite the bytes of the version before the command ends")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&scopes, "working", false, "the arguments are scopes of working memory")
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are ids of assemblies")
@@ -175,9 +175,9 @@ func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error
 		var piece *varve.CorruptionError
 		if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") ||
 			strings.HasPrefix(piece.Path, "tmp/parked/")) {
-			fix := "inspect this piece before you remove it: another memory may have its only copy there"
+			fix := "inspect this file before you remove it: it may have the only copy of another memory"
 			if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
-				fix = "nothing was found that certainly belongs to " + cli.PrintableID(ids[0]) +
+				fix = "no data was found that certainly belongs to " + cli.PrintableID(ids[0]) +
 					": check the id before you remove anything"
 			}
 			left = cli.WithFix(left, fix)
@@ -301,7 +301,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 			"cannot tell; its blocks are freed when that process reads the store again", name)
 	}
 	for _, name := range r.Backup {
-		a.Note("%s keeps old states and was not changed: its contents are not purged", name)
+		a.Note("%s contains old states of the store, and was not purged", name)
 	}
 	if complete && len(r.Backup) == 0 {
 		a.Note("backups outside the store's folder are not covered")

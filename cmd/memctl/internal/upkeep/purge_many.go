@@ -26,7 +26,7 @@ func (s *selection) add(c *cobra.Command) {
 	fl.StringVar(&s.by, "by", "", "purge the memories whose newest version is by the writer of this `name`, or number in "+
 		"memctl log, and deleted ones that the writer wrote")
 	fl.StringArrayVar(&s.where, "where", nil,
-		"purge the memories whose metadata is as a condition says, `name=value`, as in memctl list; may be repeated")
+		"purge the memories whose metadata satisfies a condition, `name=value`, as in memctl list; may be repeated")
 }
 
 func (s *selection) flags(cmd *cobra.Command) bool {

@@ -54,7 +54,7 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	}
 	d := redaction{r.ID, r.Version, r.Already, append([]uint64{}, r.Equal...), false}
 	if len(r.Equal) > 0 {
-		a.Note("%s the same text, and stay: %s", cli.Count(len(r.Equal), "other version has", "other versions have"),
+		a.Note("%s the same text, and are kept: %s", cli.Count(len(r.Equal), "other version has", "other versions have"),
 			numbers(r.Equal))
 	}
 	s := st.Admin().Stats()
@@ -91,7 +91,7 @@ func overwrite(ctx context.Context, a *cli.App, st *varve.Store) error {
 			name)
 	}
 	for _, name := range r.Backup {
-		a.Note("%s keeps old states and was not changed: its contents are not redacted", name)
+		a.Note("%s contains old states of the store, and was not redacted", name)
 	}
 	if r.Device != "" {
 		a.Note("%s", r.Device)

@@ -65,9 +65,9 @@ their embedding; if it has another dimension, searches no longer find them by it
 		}),
 	}
 	c.Flags().StringVar(&model, "model", "", "use this `model` instead of VARVE_EMBED_MODEL")
-	c.Flags().BoolVar(&restart, "restart", false, "discard what an interrupted run has computed")
+	c.Flags().BoolVar(&restart, "restart", false, "discard the vectors that an interrupted run has computed")
 	c.Flags().BoolVar(&missing, "missing", false, "only for memories without an embedding")
-	c.Flags().BoolVar(&cancel, "cancel", false, "cancel an interrupted run and remove what it has computed")
+	c.Flags().BoolVar(&cancel, "cancel", false, "cancel an interrupted run and remove the vectors that it has computed")
 	c.MarkFlagsMutuallyExclusive("restart", "missing", "cancel")
 	c.MarkFlagsMutuallyExclusive("model", "cancel")
 	return c
@@ -161,7 +161,7 @@ func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
 	case a.Document != nil:
 		a.Document.Member("canceled", model)
 	case model == "":
-		a.Say("no reindex was running; removed what an earlier one left")
+		a.Say("no reindex was running; removed the vectors that an earlier one had computed")
 	default:
 		a.Say("canceled the re-embedding by %s", model)
 	}

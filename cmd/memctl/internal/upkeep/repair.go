@@ -37,7 +37,7 @@ memctl quarantine restore brings a document back from there.`,
 			return repairStore(cmd.Context(), a, dir, apply, members)
 		}),
 	}
-	c.Flags().BoolVar(&apply, "apply", false, "perform the repair")
+	c.Flags().BoolVar(&apply, "apply", false, "perform the repair; without it the steps are only shown")
 	c.Flags().BoolVar(&members, "missing-members", false, "remove ids of missing memories from assemblies")
 	return c
 }
@@ -201,7 +201,7 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		}
 		switch {
 		case d.Err != nil:
-			a.Say("%s: not done: %s", cli.Printable(d.Action.String()), cli.Printable(x.Error))
+			a.Say("%s: not performed: %s", cli.Printable(d.Action.String()), cli.Printable(x.Error))
 		default:
 			a.Say("%s: %s", cli.Printable(d.Action.String()), cli.Printable(d.Result))
 		}

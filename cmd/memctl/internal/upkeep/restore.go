@@ -65,7 +65,7 @@ the purge does not know of it, so without --log such a backup restores what was 
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
 	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed backup")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
-	c.Flags().BoolVar(&withPurged, "with-purged", false, "restore also what was purged since")
+	c.Flags().BoolVar(&withPurged, "with-purged", false, "also restore documents that were purged after the backup")
 	return c
 }
 
@@ -147,7 +147,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes),
 		r.Moment.Time.Format(time.RFC3339Nano))
 	if o.Time.After(a.Clock()) && o.Time.After(r.Moment.Time) {
-		a.Note("%s is in the future: this is the newest state", o.Time.Format(time.RFC3339))
+		a.Note("%s is in the future, so the newest state was restored", o.Time.Format(time.RFC3339))
 	}
 	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
 	if len(r.Damage) == 0 {

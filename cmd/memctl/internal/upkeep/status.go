@@ -283,7 +283,7 @@ func showState(a *cli.App, s State) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	if s.Unknown {
-		line("settings", "unknown: until config.json is valid, no history is removed, "+
+		line("settings", "unknown settings: until config.json is valid, no history is removed, "+
 			"nothing is evicted or deleted by age, and a missing file is no deletion")
 	}
 	if s.ReadOnly != "" {
@@ -357,11 +357,11 @@ func showState(a *cli.App, s State) {
 		}
 		how := "watches the files"
 		if s.Polls != "" {
-			how = "looks at all files each minute"
+			how = "checks all files each minute"
 		}
 		line("edits", "process %d%s %s and adopts edits", *s.Watcher, where, how)
 		if s.Polls != "" {
-			line("", "notifications are missing: %s", s.Polls)
+			line("", "the system does not notify of changes: %s", s.Polls)
 		}
 	}
 	if s.SetAside > 0 {
@@ -369,7 +369,7 @@ func showState(a *cli.App, s State) {
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
-		line("last backup", "none in backups/; other places are not searched")
+		line("last backup", "no backup in backups/; other places are not searched")
 	} else {
 		line("last backup", "%s", ago(a, s.LastBackup))
 	}

@@ -42,7 +42,7 @@ all of it.`,
 		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			if w.Document != nil && (file == "" || file == "-") {
 				return cli.Usagef(cmd.CommandPath(),
-					"export writes lines to stdout, --json one document: give --file, or omit --json")
+					"export writes lines to stdout, but --json writes one document: give --file, or omit --json")
 			}
 			return w.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				n := 0
