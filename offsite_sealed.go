@@ -37,9 +37,9 @@ func (of Offsite) Keys() (CopyKeys, error) {
 }
 
 // AddSealed is Add for a copy that only the recipients can read, whose public keys Options.SealRemote understands. It
-// returns the public key with which this machine signs: whoever restores must know it from another place than the copy.
+// returns the public key with which this machine signs: a user who restores must know it from elsewhere than the copy.
 // For the place that the store is sent to already it changes the recipients: a new epoch and a snapshot for them begin,
-// and what was sent before can be read by those of before.
+// and the recipients before them can read what was sent before.
 func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, recipients []string) (signer string,
 	err error) {
 	seal := of.st.inner.Sealer()

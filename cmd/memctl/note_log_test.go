@@ -19,7 +19,8 @@ func TestNoteLogSaysWho(t *testing.T) {
 	}
 	c.ok("note", "cat", "a.md")
 	lines := strings.Split(strings.TrimSpace(c.ok("note", "log", "a.md")), "\n")
-	if len(lines) != 2 || !strings.HasSuffix(lines[0], " memctl note write") || !strings.HasSuffix(lines[1], " (edited)") {
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], " memctl note write") ||
+		!strings.HasSuffix(lines[1], " (edited)") {
 		t.Errorf("%q", lines)
 	}
 }

@@ -20,8 +20,8 @@ func TestSealedCopy(t *testing.T) {
 	c := newCLI(t)
 	var lines strings.Builder
 	for i := range 50 {
-		fmt.Fprintf(&lines, `{"id":"secret-id-%d","content":"classified text %d","embedding":[0.123456,-0.654321,0.777777],`+
-			`"metadata":{"session_id":"hidden-session","speaker":"Mata Hari"}}`+"\n", i, i)
+		fmt.Fprintf(&lines, `{"id":"secret-id-%d","content":"classified text %d",`+
+			`"embedding":[0.123456,-0.654321,0.777777],"metadata":{"session_id":"hidden-session","speaker":"Mata Hari"}}`+"\n", i, i)
 	}
 	writeFile(t, filepath.Join(c.dir, "lines.jsonl"), lines.String())
 	c.ok("--store", c.store(), "import", filepath.Join(c.dir, "lines.jsonl"))
@@ -56,7 +56,8 @@ func TestSealedCopy(t *testing.T) {
 			t.Error(out)
 		}
 	}
-	hidden(t, folder, "secret-id", "classified", "hidden-session", "Mata", "memories/", "varvepk", "0.123456", "config.json")
+	hidden(t, folder, "secret-id", "classified", "hidden-session", "Mata", "memories/", "varvepk", "0.123456",
+		"config.json")
 
 	to := filepath.Join(c.dir, "clone")
 	stranger, _ := identity(t, c.dir, "stranger.txt")

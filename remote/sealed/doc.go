@@ -1,14 +1,14 @@
-// Package sealed encrypts a copy of a store's log, so that the place that keeps it cannot read it, and signs it, so that
-// the place cannot change it. A Remote of this package wraps another one: it seals what is added, and verifies and opens
-// what is read.
+// Package sealed encrypts a copy of a store's log, so that the place that keeps it cannot read it, and signs it, so
+// that the place cannot change it. A Remote of this package wraps another one: it seals what is added, and verifies and
+// opens what is read.
 //
 // # Who can do what
 //
 // The machine that writes has the public keys of the recipients, its own signing key and the chain key. It can add to
-// the copy, and cannot open what it has sent. Whoever restores has the identity of a recipient, and the public key of
-// the machine. The place has none of these keys.
+// the copy, and cannot open what it has sent. A user who restores has the identity of a recipient, and the public key
+// of the machine. The place has none of these keys.
 //
-// Recipients are public: everybody could encrypt something to them and put it into the place. So nothing is opened
+// Recipients are public: the keeper of the place could encrypt something else to them. So nothing is opened
 // before its signature was verified with a key that the reader was given by another way than the place.
 //
 // # What the place sees
@@ -49,10 +49,11 @@
 //
 // # Masks
 //
-// The chain hash of a mark is a checksum of a frame, and so of what was written: whoever guesses that could confirm the
-// guess. Outside of the encrypted bytes it is masked by a permutation of 64 bits: a Feistel network of ten rounds over
-// AES-256, with the chain key and the position. Equal marks stay equal, so the place compares masked marks as it does
-// plain ones. Names of machines are encrypted with AES-256-GCM and a key that is derived from the chain key.
+// The chain hash of a mark is a checksum of a frame, and so of what was written: a reader of the place who guesses the
+// text could confirm the guess. Outside of the encrypted bytes it is masked by a permutation of 64 bits: a Feistel
+// network of ten rounds over AES-256, with the chain key and the position. Equal marks stay equal, so the place compares
+// masked marks as it does plain ones. Names of machines are encrypted with AES-256-GCM and a key that is derived from
+// the chain key.
 //
 // # Invariants
 //
@@ -61,6 +62,6 @@
 //
 // # Assumptions
 //
-// A place can always lose or withhold what it has. It can show an older end of the copy, too: whoever knows a position
-// that the copy had compares it with Head.
+// A place can always lose or withhold what it has. It can show an older end of the copy, too: a user who knows a
+// position that the copy had compares it with Head.
 package sealed

@@ -22,7 +22,7 @@
 //
 //   - it has begun none yet, and the remote is empty;
 //   - the log of the store has ended for a recorded reason (past.Log.Broken): a restored or repaired store, a purge;
-//   - those who can read what is sent have changed (Options.Recipients);
+//   - the recipients who can read what is sent have changed (Options.Recipients);
 //   - the log no longer has what the remote lacks: the remote was away for longer than the archive keeps, or the log
 //     is damaged there. The gap is reported in Status.
 //

@@ -39,8 +39,8 @@ snapshot. Everything is verified before the folder opens as a store. Existing fi
 overwritten.
 
 A sealed copy needs the identity of a recipient, and the key of the machine that made the copy, which
-memctl remote add has printed: whoever has the place could have put another store there. --known names
-a position that the copy had, as memctl remote status shows it: a copy that ends before it is refused.`,
+memctl remote add has printed: the keeper of the place could have put another store there. --known
+names a position that the copy had, as memctl remote status shows it: an older copy is refused.`,
 		Example: "  memctl clone file:///mnt/disk/notes laptop\n  memctl clone file:///mnt/disk/notes before --at " +
 			"2026-01-31T09:59:00Z\n  memctl clone file:///mnt/disk/notes laptop --identity first.txt --signer ed25519-…",
 		Args: cli.Exactly(2, "the URL of a copy and the folder of the new store"),

@@ -101,7 +101,7 @@ type head struct {
 	Behind uint64     `json:"behind_bytes"` // bytes of log that the copy lacks
 	Time   *time.Time `json:"time"`         // time at which the newest entry was sent; null: nothing was sent
 	Epoch  uint64     `json:"epoch"`
-	// of a sealed copy: the public keys of those who can read it, and with which this machine signs
+	// of a sealed copy: the public keys of its recipients, and of the key with which this machine signs
 	Recipients []string `json:"recipients,omitempty"`
 	Signer     string   `json:"signer,omitempty"`
 }
@@ -152,7 +152,7 @@ is missing. What is sent is not encrypted: all who can read the place can read t
 opens it, and this machine needs none. It signs what it sends, with a key whose public part is
 printed: note that, clone asks for it. Give two recipients, or --single-recipient: once all
 identities are lost, the copy is. For a sealed copy that exists, other recipients begin with a new
-snapshot; what was sent before stays readable to those of before.`,
+snapshot; the recipients before them can still read what was sent before.`,
 		Example: "  memctl remote add file:///mnt/disk/notes --recipient age1… --recipient age1…\n" +
 			"  memctl remote add 's3://bucket/notes?endpoint=minio.lan:9000&region=us-east-1'",
 		Args: cli.Exactly(1, "the URL of the copy"),
@@ -244,7 +244,9 @@ Of a sealed copy, the signatures, the sealed bytes and the chain are verified; w
 they contain, too.`,
 		Example: "  memctl remote verify --read-data",
 		Args:    cli.NoArguments,
-		RunE:    reading(a, &identity, func(ctx context.Context, r remote.Remote) error { return verifyRemote(ctx, a, r, data) }),
+		RunE: reading(a, &identity, func(ctx context.Context, r remote.Remote) error {
+			return verifyRemote(ctx, a, r, data)
+		}),
 	}
 	c.Flags().BoolVar(&data, "read-data", false, "also read the bytes of all snapshots")
 	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed copy")
