@@ -51,9 +51,8 @@
 //
 // The chain hash of a mark is a checksum of a frame, and so of what was written: a reader of the place who guesses the
 // text could confirm the guess. Outside of the encrypted bytes it is masked by a permutation of 64 bits: a Feistel
-// network of ten rounds over AES-256, with the chain key and the position. Equal marks stay equal, so the place compares
-// masked marks as it does plain ones. Names of machines are encrypted with AES-256-GCM and a key that is derived from
-// the chain key.
+// network of ten rounds over AES-256, with the chain key and the position. Equal marks stay equal, so the place can
+// compare masked marks. Names of machines are encrypted with AES-256-GCM and a key that is derived from the chain key.
 //
 // # Invariants
 //
