@@ -9,11 +9,11 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// most is how large the program of a release may be for Linux on amd64. It has 31.8 MiB: 24.3 before memctl serve,
+// most is how large the program of a release may be for Linux on amd64. It has 39.4 MiB: 24.3 before memctl serve,
 // which brings the HTTP server and the client of Prometheus, 27.3 before the page for people, which brings
-// html/template and goldmark. The margin is for features, not for another module: look at what grew before this is
-// raised.
-const most = 36 << 20
+// html/template and goldmark, 31.8 before copies elsewhere, which bring the clients of S3 (minio-go) and of PostgreSQL
+// (pgx, 3.9 of it). The margin is for features, not for another module: look at what grew before this is raised.
+const most = 42 << 20
 
 func TestSizeOfTheProgram(t *testing.T) {
 	t.Parallel()

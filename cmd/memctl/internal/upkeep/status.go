@@ -369,7 +369,7 @@ func showState(a *cli.App, s State) {
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
-		line("last backup", "no backup in backups/; other places are not searched")
+		line("last backup", "none in backups/; other places are not searched")
 	} else {
 		line("last backup", "%s", ago(a, s.LastBackup))
 	}
