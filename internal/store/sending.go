@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -52,6 +53,9 @@ func (st *Store) sending(plain offsite.Opener) *offsite.Host {
 			return nil, err
 		}
 		s, err := st.OpenCopy(ctx, r, nil)
+		if _, seals := s.(*sealed.Remote); err == nil && seals && st.seal == nil { // another process may
+			err = fmt.Errorf("the copy at %s is sealed, and this process cannot seal: %w", r.Place(), sealed.ErrUnable)
+		}
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}

@@ -58,6 +58,7 @@ type Remote struct {
 	geometry   segment.Geometry
 	last       *sealedPiece
 	recipients []string
+	listed     map[uuid.UUID]remote.Snapshot // as Snapshots has returned them, with masked marks
 }
 
 // sealedPiece is the piece that was sealed last. It is kept until it is answered.

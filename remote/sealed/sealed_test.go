@@ -344,6 +344,97 @@ func TestForged(t *testing.T) {
 	}
 }
 
+// turning is a place that returns other bytes, or another listing, from the second time on.
+type turning struct {
+	remote.Remote
+	bytes func() []byte
+	lists int
+}
+
+// turned is a body that is another one once it was read to its end.
+type turned struct {
+	remote.Body
+	other []byte
+	read  bool
+}
+
+func (b *turned) ReadAt(p []byte, off int64) (int, error) {
+	if b.read {
+		return bytes.NewReader(b.other).ReadAt(p, off)
+	}
+	n, err := b.Body.ReadAt(p, off)
+	b.read = off+int64(n) >= b.Body.Size()-statementSize && off > 0 && n > statementSize
+	return n, err
+}
+
+func (f *turning) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
+	b, err := f.Remote.Open(ctx, id)
+	if err != nil || f.bytes == nil {
+		return b, err
+	}
+	return &turned{Body: b, other: f.bytes()}, nil
+}
+
+func (f *turning) Snapshots(ctx context.Context) ([]remote.Snapshot, error) {
+	list, err := f.Remote.Snapshots(ctx)
+	if f.lists++; f.bytes == nil && f.lists == 1 {
+		list[0].Begin.LSN, list[0].End.LSN = list[0].Begin.LSN+8, list[0].End.LSN+8
+	}
+	return list, err
+}
+
+// TestTurned verifies that a place cannot show one thing when it is verified, and another when it is used.
+func TestTurned(t *testing.T) {
+	k := newKeys(t)
+	folder, _, s := sent(t, &k)
+	in, err := dir.Open(t.Context(), folder, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	forged := func() []byte { // encrypted to the same recipient, and as long
+		var out bytes.Buffer
+		w, err := k.writer().Seal(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := header{Chain: k.chain, Recipients: k.writer().Recipients}
+		begin, err := h.encode()
+		if err == nil {
+			_, err = w.Write(append(begin, bytes.Repeat([]byte("forged"), 80_000)...))
+		}
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	o := k.reader()
+	o.Chain = k.chain
+	r, err := Open(t.Context(), &turning{Remote: in, bytes: forged}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := r.Open(t.Context(), s.ID); err == nil {
+		got, err := io.ReadAll(io.NewSectionReader(b, 0, b.Size()))
+		t.Errorf("%d bytes, %v: %.20q", len(got), err, got)
+		_ = b.Close()
+	} else if !errors.Is(err, errs.ErrCorrupt) {
+		t.Error(err)
+	}
+	if r, err = Open(t.Context(), &turning{Remote: in}, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Snapshots(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := r.Open(t.Context(), s.ID); !errors.Is(err, errs.ErrCorrupt) {
+		t.Errorf("what was listed is not what was signed: %v", err)
+		if err == nil {
+			_ = b.Close()
+		}
+	}
+}
+
 // TestOtherSigner verifies that what another machine has signed is refused with the key, and that nothing of it is
 // opened.
 func TestOtherSigner(t *testing.T) {

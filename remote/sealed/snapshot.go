@@ -105,6 +105,7 @@ func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err err
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return nil, err
 	}
+	listed := map[uuid.UUID]remote.Snapshot{}
 	for _, s := range all {
 		if ferr := r.sealedFormat(s.Format); ferr != nil {
 			if errors.Is(ferr, ErrForged) {
@@ -113,9 +114,13 @@ func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err err
 			err = errors.Join(err, ferr)
 			continue
 		}
+		listed[s.ID] = s
 		s.Begin, s.End, s.Format = r.chain.unmask(s.Begin), r.chain.unmask(s.End), remote.Format
 		list = append(list, s)
 	}
+	r.mu.Lock()
+	r.listed = listed
+	r.mu.Unlock()
 	return list, err
 }
 
@@ -139,8 +144,14 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	return b, nil
 }
 
-// find returns a snapshot as the place has it.
+// find returns a snapshot as the place has it: as Snapshots has returned it, for a caller has decided by that.
 func (r *Remote) find(ctx context.Context, id uuid.UUID) (*remote.Snapshot, error) {
+	r.mu.Lock()
+	s, ok := r.listed[id]
+	r.mu.Unlock()
+	if ok {
+		return &s, nil
+	}
 	list, err := r.inner.Snapshots(ctx)
 	for i := range list {
 		if list[i].ID == id {
@@ -172,14 +183,13 @@ func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) 
 	if err != nil {
 		return nil, err
 	}
-	n := in.Size() - statementSize
-	plain, size, err := r.o.Unseal(io.NewSectionReader(in, 0, n), n)
+	plain, size, err := r.o.Unseal(in, in.size)
 	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
 	h, start, err := decodeHeader(plain)
-	if err == nil && (size < start || size > n) {
-		err = fmt.Errorf("%d bytes contain %d", n, size)
+	if err == nil && (size < start || size > in.size) {
+		err = fmt.Errorf("%d bytes contain %d", in.size, size)
 	}
 	if c := r.chain; err == nil && c != nil && c.key != [KeySize]byte(h.Chain) {
 		err = errors.New("another chain key")
@@ -190,47 +200,108 @@ func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) 
 	return &body{SectionReader: io.NewSectionReader(plain, start, size-start), header: h, inner: in}, nil
 }
 
-// verified opens the sealed bytes of a snapshot, which is given as the place has it, and verifies that they are those
+// verified opens the encrypted bytes of a snapshot, which is given as the place has it, and verifies that they are those
 // that a known machine has signed.
-func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (in remote.Body, err error) {
+func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (*pinned, error) {
 	if err := r.sealedFormat(s.Format); err != nil {
 		return nil, err
 	}
-	if in, err = r.inner.Open(ctx, s.ID); err != nil {
+	in, err := r.inner.Open(ctx, s.ID)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.signed(ctx, s, in); err != nil {
+	p, err := r.signed(ctx, s, in)
+	if err != nil {
 		return nil, errors.Join(err, in.Close())
 	}
-	return in, nil
+	return p, nil
 }
 
-// signed verifies that the sealed bytes of a snapshot are those that a known machine has signed.
-func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body) error {
+// signed reads the sealed bytes of a snapshot, and verifies that they are those that a known machine has signed.
+func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body) (*pinned, error) {
 	n := in.Size() - statementSize
 	if n < 0 {
-		return r.damaged(s.ID, errNoStatement)
+		return nil, r.damaged(s.ID, errNoStatement)
 	}
 	end := make([]byte, statementSize)
 	if m, err := in.ReadAt(end, n); m < len(end) {
-		return err
+		return nil, err
 	}
 	st, err := r.trusted(end, statedOf(s))
 	if errors.Is(err, ErrForged) {
-		return err
+		return nil, err
 	}
 	if err != nil {
-		return r.damaged(s.ID, err)
+		return nil, r.damaged(s.ID, err)
 	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, &cancelled{ctx, io.NewSectionReader(in, 0, n)}); err != nil {
-		return err
+	p := &pinned{Body: in, size: n}
+	sum, err := p.pin(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if st.length != uint64(n) || st.sha256 != [32]byte(hash.Sum(nil)) {
-		return r.damaged(s.ID, errBytes)
+	if st.length != uint64(n) || st.sha256 != sum {
+		return nil, r.damaged(s.ID, errBytes)
 	}
-	return nil
+	return p, nil
 }
+
+// pinnedBlock is the number of bytes for which a pinned body has a hash.
+const pinnedBlock = 64 << 10
+
+// pinned has the encrypted bytes of a snapshot as they were when they were verified. The place is read again when they
+// are decrypted, and could return others: each block is compared with its hash.
+type pinned struct {
+	remote.Body
+	size   int64
+	hashes [][32]byte
+}
+
+// pin reads all bytes, and returns their SHA-256.
+func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
+	all, block := sha256.New(), make([]byte, pinnedBlock)
+	r := &cancelled{ctx, io.NewSectionReader(p.Body, 0, p.size)}
+	for {
+		n, err := io.ReadFull(r, block)
+		if n > 0 {
+			_, _ = all.Write(block[:n])
+			p.hashes = append(p.hashes, sha256.Sum256(block[:n]))
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return [32]byte(all.Sum(nil)), nil
+		}
+		if err != nil {
+			return sum, err
+		}
+	}
+}
+
+// ReadAt reads bytes that are those that were verified.
+func (p *pinned) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, fmt.Errorf("%w: offset %d", errs.ErrInvalid, off)
+	}
+	block := make([]byte, pinnedBlock)
+	for n < len(b) {
+		at := off + int64(n)
+		if at >= p.size {
+			return n, io.EOF
+		}
+		i := at / pinnedBlock
+		begin := i * pinnedBlock
+		data := block[:min(pinnedBlock, p.size-begin)]
+		if m, err := p.Body.ReadAt(data, begin); m < len(data) {
+			return n, err
+		}
+		if sha256.Sum256(data) != p.hashes[i] {
+			return n, &errs.CorruptionError{Path: "the sealed snapshot", Offset: begin, Err: errBytes}
+		}
+		n += copy(b[n:], data[at-begin:])
+	}
+	return n, nil
+}
+
+// Size returns the number of encrypted bytes.
+func (p *pinned) Size() int64 { return p.size }
 
 // cancelled is a reader that ends with the error of ctx.
 type cancelled struct {
