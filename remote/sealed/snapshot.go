@@ -200,8 +200,8 @@ func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) 
 	return &body{SectionReader: io.NewSectionReader(plain, start, size-start), header: h, inner: in}, nil
 }
 
-// verified opens the encrypted bytes of a snapshot, which is given as the place has it, and verifies that they are those
-// that a known machine has signed.
+// verified opens the encrypted bytes of a snapshot, which is given as the place has it, and verifies that a known
+// machine has signed them.
 func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (*pinned, error) {
 	if err := r.sealedFormat(s.Format); err != nil {
 		return nil, err
