@@ -130,7 +130,7 @@ func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	switch now, err := p.Load(ctx); {
 	case err == nil && now.URL == url && now.Sends() && now.Sealed:
 		return fmt.Errorf("%w: the copy at %s is sealed → name its recipients", errs.ErrInvalid, url)
-	case err == nil && now.URL == url && !now.Clone && !now.Ending:
+	case err == nil && now.URL == url && now.Sends():
 		return of.Send(ctx, r) // which tells if another machine has taken the copy meanwhile
 	case err == nil:
 		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
@@ -180,14 +180,11 @@ func (of Offsite) register(ctx context.Context, r remote.Remote) error {
 	if err != nil {
 		return err
 	}
-	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
-		return err
-	}
 	e := of.st.inner.Engine.Env()
 	return r.Register(ctx, remote.Machine{ID: b.Machine, Name: e.FS.Host().Name, Seen: e.Clock().UTC()})
 }
 
-// sendNow sends everything and saves a snapshot if one is due. The caller holds follow.lock.
+// sendNow sends everything to the opened copy, and saves a snapshot if one is due. The caller holds follow.lock.
 func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	src, err := of.st.inner.SentSource(ctx)
 	if err != nil {
@@ -195,9 +192,6 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	}
 	o := of.st.inner.Sending()
 	if o.Recipients, err = of.st.inner.Places().Fingerprint(); err != nil {
-		return err
-	}
-	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return err
 	}
 	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), o)
@@ -220,6 +214,9 @@ func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
 		return err
 	}
 	defer unlock()
+	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+		return err
+	}
 	return of.sendNow(ctx, r)
 }
 
@@ -254,7 +251,7 @@ func (of Offsite) Remove(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
-	return p.Remove() // a store that this user cannot write has no archive that he could prune
+	return p.Remove() // a user who cannot write to the store has no archive to prune
 }
 
 // Behind reports the position up to which a remote has the log of the store, and how many bytes of log it lacks.
@@ -366,7 +363,7 @@ func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard
 	return errors.Join(err, before.Restore())
 }
 
-// looked looks at the newest entry of a remote and returns the binding that supersedes exactly that entry.
+// looked reads the newest entry of a remote and returns the binding that supersedes exactly that entry.
 func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, discard bool) (b sender.Binding, err error) {
 	p, e, log := of.st.inner.Places(), of.st.inner.Engine.Env(), of.st.inner.Engine.Log()
 	head, err := r.Head(ctx)
@@ -377,7 +374,7 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 				"a store of what can be read; remote take --discard begins the copy again: %w", err)
 		}
 		follows = sender.Seen{Number: head.Number}
-		head, err = beforeDamage(ctx, r, head.Number)
+		head, err = remote.BeforeDamage(ctx, r, head.Number)
 	}
 	switch {
 	case err != nil:
@@ -413,16 +410,6 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 		Log: min(head.Log, id.Epoch), Request: request, Follows: follows}
 	b.Snapshot.Now = true
 	return b, errors.Join(merr, rerr)
-}
-
-// beforeDamage returns what is known of a remote whose newest entry, with the number, is damaged.
-func beforeDamage(ctx context.Context, r remote.Remote, number uint64) (head remote.Position, err error) {
-	list, err := r.Epochs(ctx)
-	if len(list) > 0 {
-		last := &list[len(list)-1]
-		head = remote.Position{Number: number, Epoch: last.Number, Geometry: last.Geometry, Log: last.Log, At: last.To}
-	}
-	return head, err
 }
 
 // CloneOptions are the settings of Clone.

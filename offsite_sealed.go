@@ -27,7 +27,7 @@ type SignerError = sealed.SignerError
 // CopyKeys are the public keys of a sealed copy.
 type CopyKeys struct {
 	Recipients []string // who can read the copy
-	Signer     string   // with which this machine signs; "" of a clone that has not taken the copy
+	Signer     string   // public part of the key with which this machine signs; "": a clone that has not taken the copy
 }
 
 // Keys returns the public keys of the store's copy. The error matches ErrNotFound if the copy is not sealed.

@@ -165,20 +165,7 @@ func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	return io.Copy(w, &untilDone{ctx, io.NewSectionReader(f, 0, info.Size)})
-}
-
-// untilDone is a reader that fails with the error of its context once the context has ended.
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *untilDone) Read(b []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(b)
+	return io.Copy(w, vfs.Until(ctx, io.NewSectionReader(f, 0, info.Size)))
 }
 
 // Restore writes a memory or an assembly from quarantine/, as a new version of its id. The current version, if there is

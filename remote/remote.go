@@ -145,3 +145,14 @@ type Machine struct {
 	Name string    `json:"name"` // host name
 	Seen time.Time `json:"seen"` // clock of the machine when it was registered
 }
+
+// BeforeDamage returns what the epochs of a remote tell about the end of its string, whose newest entry, with the
+// number, is damaged. The result is zero if no entry can be read.
+func BeforeDamage(ctx context.Context, r Remote, number uint64) (head Position, err error) {
+	list, err := r.Epochs(ctx)
+	if len(list) > 0 {
+		last := &list[len(list)-1]
+		head = Position{Number: number, Epoch: last.Number, Geometry: last.Geometry, Log: last.Log, At: last.To}
+	}
+	return head, err
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/past"
 )
@@ -151,7 +152,7 @@ func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 		return err
 	}
 	hash := sha256.New()
-	_, err = io.Copy(hash, &cancelled{ctx, io.NewSectionReader(b, 0, b.Size())})
+	_, err = io.Copy(hash, vfs.Until(ctx, io.NewSectionReader(b, 0, b.Size())))
 	size := b.Size()
 	if err := errors.Join(err, b.Close()); err != nil {
 		return err
@@ -165,18 +166,4 @@ func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 func damagedSnapshot(r Remote, id uuid.UUID) error {
 	return &errs.CorruptionError{Path: r.Place(), Offset: -1,
 		Err: fmt.Errorf("snapshot %s has other bytes than were saved", id)}
-}
-
-// cancelled is a reader that ends with the error of ctx.
-type cancelled struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read reads from r.
-func (c *cancelled) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }

@@ -61,7 +61,7 @@ func TestFollowReplaced(t *testing.T) {
 	}
 	err = follow.Wait()
 	if ctx.Err() != nil || err == nil {
-		t.Errorf("it goes on: %v", err)
+		t.Errorf("remote follow continues: %v", err)
 	}
 	for _, want := range []string{"memctl now sends another store", "memctl remote remove"} {
 		if !strings.Contains(text.String(), want) {

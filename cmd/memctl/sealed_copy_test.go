@@ -103,11 +103,11 @@ func TestSealedCopy(t *testing.T) {
 	// Other recipients: those of before cannot read what is sent from now on.
 	c.ok("--store", to, "put", "for the third", "--id", "new")
 	c.ok("--store", to, "remote", "add", url, "--recipient", three, "--single-recipient")
-	anew := filepath.Join(c.dir, "anew")
-	refused(cli.CodeRefused, "no identity in", "clone", url, anew, "--identity", first, "--signer", signer, "--signer",
+	changed := filepath.Join(c.dir, "changed")
+	refused(cli.CodeRefused, "no identity in", "clone", url, changed, "--identity", first, "--signer", signer, "--signer",
 		taken)
-	c.ok("clone", url, anew, "--identity", third, "--signer", taken)
-	if out := c.ok("--store", anew, "get", "new", "--content"); strings.TrimSpace(out) != "for the third" {
+	c.ok("clone", url, changed, "--identity", third, "--signer", taken)
+	if out := c.ok("--store", changed, "get", "new", "--content"); strings.TrimSpace(out) != "for the third" {
 		t.Errorf("%q", out)
 	}
 	hidden(t, folder, "secret-id", "classified", "third", "hidden-session")

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"iter"
 	"sync"
@@ -54,16 +55,16 @@ type Remote struct {
 	o     Options
 	chain *chain // nil if the chain key is not known
 
-	mu         sync.Mutex
-	geometry   segment.Geometry
-	last       *sealedPiece
-	recipients []string
-	listed     map[uuid.UUID]remote.Snapshot // as Snapshots has returned them, with masked marks
+	mu       sync.Mutex
+	geometry segment.Geometry // geometry of the store; zero until an entry was read or added
+	last     *sealedPiece
+	listed   map[uuid.UUID]remote.Snapshot // snapshots that Snapshots has returned, with masked marks
+	hashes   map[[32]byte][][32]byte       // hashes of the blocks of snapshots, by their SHA-256
 }
 
 // sealedPiece is the piece that was sealed last. It is kept until it is answered.
 type sealedPiece struct {
-	piece remote.Piece // with the plain marks, and the sealed bytes
+	piece remote.Piece // the piece that the place gets
 	plain [32]byte     // SHA-256 of the plain bytes
 }
 
@@ -76,14 +77,14 @@ func Open(ctx context.Context, r remote.Remote, o Options) (*Remote, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	s := &Remote{inner: r, o: o, recipients: o.Recipients}
+	s := &Remote{inner: r, o: o, hashes: map[[32]byte][][32]byte{}}
 	key := o.Chain
 	if key == nil && o.Unseal != nil {
 		h, err := s.learn(ctx)
 		if err != nil {
 			return nil, err
 		}
-		key, s.recipients = h.Chain, h.Recipients
+		key, s.o.Recipients = h.Chain, h.Recipients
 	}
 	if key == nil {
 		return s, nil
@@ -134,7 +135,7 @@ func (r *Remote) ChainKey() []byte {
 }
 
 // Recipients returns the recipients of the copy, as far as they are known.
-func (r *Remote) Recipients() []string { return r.recipients }
+func (r *Remote) Recipients() []string { return r.o.Recipients }
 
 // Sealed reports that sizes and hashes of snapshots are those of encrypted bytes.
 func (r *Remote) Sealed() bool { return true }
@@ -261,8 +262,7 @@ func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, erro
 	}
 	if last != nil && last.plain == plain && last.piece.Epoch == p.Epoch && last.piece.From == out.From &&
 		last.piece.To == out.To {
-		again := last.piece
-		return &again, nil
+		return &last.piece, nil
 	}
 	if !geo.Valid() { // this handle has asked for no position yet
 		head, err := r.Head(ctx)
@@ -276,10 +276,10 @@ func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, erro
 	}
 	e, err := newEncryption(r.o.Seal)
 	if err == nil {
-		_, err = e.Write(p.Bytes)
+		_, err = e.w.Write(p.Bytes)
 	}
 	if err == nil {
-		err = e.end()
+		err = e.w.Close()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sealing a piece: %w", err)
@@ -289,23 +289,19 @@ func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, erro
 	if len(out.Bytes) > segment.MaxSize {
 		return nil, fmt.Errorf("%w: a piece of %d bytes is too large to be sealed", errs.ErrLimit, len(p.Bytes))
 	}
+	last = &sealedPiece{piece: out, plain: plain}
 	r.mu.Lock()
-	r.last = &sealedPiece{piece: out, plain: plain}
+	r.last = last
 	r.mu.Unlock()
-	again := out
-	return &again, nil
+	return &last.piece, nil
 }
 
 // encryption collects encrypted bytes.
 type encryption struct {
-	w      io.WriteCloser
-	out    bytes.Buffer
-	hash   [32]byte
-	length uint64
-	sum    interface {
-		io.Writer
-		Sum([]byte) []byte
-	}
+	w      io.WriteCloser // encrypts what is written to it
+	out    bytes.Buffer   // encrypted bytes that were not fetched yet
+	length uint64         // number of all encrypted bytes
+	sum    hash.Hash      // SHA-256 of all encrypted bytes
 }
 
 func newEncryption(seal Seal) (*encryption, error) {
@@ -324,19 +320,10 @@ func (c encrypted) Write(b []byte) (int, error) {
 	return c.e.out.Write(b)
 }
 
-// Write encrypts bytes.
-func (e *encryption) Write(b []byte) (int, error) { return e.w.Write(b) }
-
-// end ends the encrypted bytes.
-func (e *encryption) end() error {
-	err := e.w.Close()
-	e.hash = [32]byte(e.sum.Sum(nil))
-	return err
-}
-
-// statement appends the signed statement to the encrypted bytes, and returns all that are in the buffer.
+// statement appends the signed statement to the encrypted bytes, which have ended, and returns all that are in the
+// buffer.
 func (e *encryption) statement(s *statement, r *Remote) []byte {
-	s.length, s.sha256, s.key = e.length, e.hash, r.chain.commitment()
+	s.length, s.sha256, s.key = e.length, [32]byte(e.sum.Sum(nil)), r.chain.commitment()
 	return s.append(e.out.Bytes(), r.o.Sign)
 }
 
@@ -478,8 +465,11 @@ const (
 
 func (h *header) encode() ([]byte, error) {
 	text, err := json.Marshal(h)
-	if err != nil || len(text) > headerMost {
-		return nil, errors.Join(err, fmt.Errorf("%w: too many recipients", errs.ErrLimit))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > headerMost {
+		return nil, fmt.Errorf("%w: the public keys of all recipients have more than %d bytes", errs.ErrLimit, headerMost)
 	}
 	b := binary.LittleEndian.AppendUint32([]byte(headerMagic), uint32(len(text)))
 	return append(b, text...), nil

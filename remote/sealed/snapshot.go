@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/segment"
 )
@@ -19,14 +20,14 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, plain io.Reader) 
 	if err := r.sealing(); err != nil {
 		return err
 	}
-	h := header{Chain: r.chain.key[:], Recipients: r.recipients}
+	h := header{Chain: r.chain.key[:], Recipients: r.o.Recipients}
 	begin, err := h.encode()
 	if err != nil {
 		return err
 	}
 	e, err := newEncryption(r.o.Seal)
 	if err == nil {
-		_, err = e.Write(begin)
+		_, err = e.w.Write(begin)
 	}
 	if err != nil {
 		return fmt.Errorf("sealing a snapshot: %w", err)
@@ -80,13 +81,13 @@ func (s *sealing) fill() error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.e.Write(s.chunk[:n]); err != nil {
+	if _, err := s.e.w.Write(s.chunk[:n]); err != nil {
 		return fmt.Errorf("sealing a snapshot: %w", err)
 	}
 	if !end {
 		return nil
 	}
-	if err := s.e.end(); err != nil {
+	if err := s.e.w.Close(); err != nil {
 		return fmt.Errorf("sealing a snapshot: %w", err)
 	}
 	s.ended = true
@@ -174,9 +175,6 @@ type body struct {
 // Close closes the snapshot.
 func (b *body) Close() error { return b.inner.Close() }
 
-// Size returns the number of plain bytes.
-func (b *body) Size() int64 { return b.SectionReader.Size() }
-
 // opened verifies and opens a snapshot, which is given as the place has it.
 func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) {
 	in, err := r.verified(ctx, s)
@@ -235,13 +233,25 @@ func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body)
 		return nil, r.damaged(s.ID, err)
 	}
 	p := &pinned{Body: in, size: n}
+	if st.length != uint64(n) {
+		return nil, r.damaged(s.ID, errBytes)
+	}
+	r.mu.Lock()
+	p.hashes = r.hashes[st.sha256]
+	r.mu.Unlock()
+	if p.hashes != nil { // the blocks are compared when they are read
+		return p, nil
+	}
 	sum, err := p.pin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if st.length != uint64(n) || st.sha256 != sum {
+	if st.sha256 != sum {
 		return nil, r.damaged(s.ID, errBytes)
 	}
+	r.mu.Lock()
+	r.hashes[sum] = p.hashes
+	r.mu.Unlock()
 	return p, nil
 }
 
@@ -252,14 +262,14 @@ const pinnedBlock = 64 << 10
 // are decrypted, and could return others: each block is compared with its hash.
 type pinned struct {
 	remote.Body
-	size   int64
-	hashes [][32]byte
+	size   int64      // number of encrypted bytes
+	hashes [][32]byte // SHA-256 of each block
 }
 
 // pin reads all bytes, and returns their SHA-256.
 func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
 	all, block := sha256.New(), make([]byte, pinnedBlock)
-	r := &cancelled{ctx, io.NewSectionReader(p.Body, 0, p.size)}
+	r := vfs.Until(ctx, io.NewSectionReader(p.Body, 0, p.size))
 	for {
 		n, err := io.ReadFull(r, block)
 		if n > 0 {
@@ -300,23 +310,6 @@ func (p *pinned) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Size returns the number of encrypted bytes.
-func (p *pinned) Size() int64 { return p.size }
-
-// cancelled is a reader that ends with the error of ctx.
-type cancelled struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read reads from r.
-func (c *cancelled) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
-}
-
 // VerifyPiece verifies a piece that Read has returned: its frames, if it could be opened. Its signature was verified
 // by Read.
 func (r *Remote) VerifyPiece(p *remote.Piece, geo segment.Geometry) error {
@@ -343,7 +336,7 @@ func (r *Remote) VerifySnapshot(ctx context.Context, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, &cancelled{ctx, b.SectionReader})
+	_, err = io.Copy(io.Discard, vfs.Until(ctx, b.SectionReader))
 	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		err = r.damaged(id, err)
 	}

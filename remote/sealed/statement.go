@@ -91,8 +91,8 @@ func parse(b []byte) (s statement, signer ed25519.PublicKey, err error) {
 	return s, signer, nil
 }
 
-// trusted parses a statement and compares it with what the place says about the part of the copy. Of that statement
-// only length, sha256 and key are taken from the bytes.
+// trusted parses a statement and verifies that a known machine has signed it. Everything except the length, the sha256
+// and the key must be as in want, which describes the piece or snapshot that the place has returned.
 func (r *Remote) trusted(b []byte, want statement) (s statement, err error) {
 	s, signer, err := parse(b)
 	if err != nil {
@@ -110,12 +110,12 @@ func (r *Remote) trusted(b []byte, want statement) (s statement, err error) {
 	return s, nil
 }
 
-// stated returns what the statement about a piece says, of the piece as the place has it.
+// stated returns the statement about a piece, which has masked marks, without length, sha256 and key.
 func stated(p *remote.Piece, geo segment.Geometry) statement {
 	return statement{kind: kindPiece, geometry: geo, epoch: p.Epoch, from: p.From, to: p.To, time: p.Time}
 }
 
-// statedOf is stated for a snapshot.
+// statedOf returns the statement about a snapshot, which has masked marks, without length, sha256 and key.
 func statedOf(s *remote.Snapshot) statement {
 	return statement{kind: kindSnapshot, geometry: s.Geometry, epoch: s.Epoch, log: s.Log, from: s.Begin, to: s.End,
 		id: s.ID, time: s.Time}

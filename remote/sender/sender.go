@@ -267,14 +267,13 @@ func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) 
 	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}
 }
 
-// beforeDamage returns what is known of a remote whose newest entry, with the number, is damaged.
+// beforeDamage returns what is known of the remote whose newest entry, with the number, is damaged. Its epoch is not
+// before that of the binding.
 func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.Position, err error) {
-	list, err := s.remote.Epochs(ctx)
-	head = remote.Position{Number: number, Epoch: s.bound().Epoch, Geometry: s.source.Past().Geometry}
-	if len(list) > 0 {
-		last := &list[len(list)-1]
-		head.Epoch, head.Geometry, head.At = max(head.Epoch, last.Number), last.Geometry, last.To
+	if head, err = remote.BeforeDamage(ctx, s.remote, number); head.Number == 0 { // nothing else is kept
+		head = remote.Position{Number: number, Geometry: s.source.Past().Geometry}
 	}
+	head.Epoch = max(head.Epoch, s.bound().Epoch)
 	return head, err
 }
 

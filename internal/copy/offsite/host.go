@@ -22,9 +22,9 @@ type Host struct {
 
 	mu     sync.Mutex
 	err    error  // why this process does not send; nil if it sends or another one does
-	logged string // the last warning, which is not repeated
+	logged string // text of the last warning; the same warning is not logged again
 
-	recorded Status // as it was written last; used by one goroutine at a time
+	recorded Status // status that was written last; used by one goroutine at a time
 }
 
 // HostConfig has the parts of a Host.

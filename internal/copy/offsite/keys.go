@@ -26,7 +26,7 @@ type Keys struct {
 	Format     int      `json:"format"`
 	Recipients []string `json:"recipients"` // public keys
 	Chain      []byte   `json:"chain"`      // masks the chain hashes of marks
-	Seed       []byte   `json:"seed"`       // of the key with which this machine signs; empty: it adds nothing yet
+	Seed       []byte   `json:"seed"`       // seed of this machine's signing key; empty: this machine adds nothing yet
 	Signers    []string `json:"signers"`    // public keys of the machines that have added to the copy, this one among them
 }
 
@@ -55,7 +55,8 @@ func (p *Places) Keys() (k Keys, err error) {
 		return k, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if err := json.Unmarshal(b, &k); err != nil {
-		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("not the keys of a copy")} // secret
+		// The error of package json could quote a key.
+		return Keys{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("not the keys of a copy")}
 	}
 	switch {
 	case k.Format > keysFormat:
@@ -67,7 +68,8 @@ func (p *Places) Keys() (k Keys, err error) {
 	return k, nil
 }
 
-// movedKeys returns the file with the keys that a store had in the folder that it was moved from; "" if there is none.
+// movedKeys returns the path of the keys that are recorded for the folder from which the store was moved; "" if the
+// store was not moved, or had no keys.
 func (p *Places) movedKeys() string {
 	if _, err := p.FS.Stat(p.path("place")); err == nil || !p.followed() {
 		return "" // not moved, or never sent
@@ -99,7 +101,7 @@ func NewKeys(recipients []string, random io.Reader) (Keys, error) {
 	return k, k.Sign(random)
 }
 
-// Sign makes the key with which this machine signs, unless there is one.
+// Sign makes the key with which this machine signs, unless the machine has one.
 func (k *Keys) Sign(random io.Reader) error {
 	if len(k.Seed) == 0 {
 		k.Seed = make([]byte, ed25519.SeedSize)
@@ -121,13 +123,13 @@ func (k *Keys) Signer() string {
 	return sealed.FormatKey(ed25519.NewKeyFromSeed(k.Seed).Public().(ed25519.PublicKey))
 }
 
-// Fingerprint identifies the recipients of the copy, in any order.
+// Fingerprint returns a text that identifies the recipients, whatever their order is.
 func (k *Keys) Fingerprint() string {
 	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(k.Recipients)), "\n")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Fingerprint identifies the recipients of the copy; "" if it is not sealed.
+// Fingerprint returns the text that identifies the recipients of the copy; "" if the copy is not sealed.
 func (p *Places) Fingerprint() (string, error) {
 	k, err := p.Keys()
 	if errors.Is(err, errs.ErrNotFound) {

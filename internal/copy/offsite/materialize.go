@@ -32,7 +32,7 @@ type Target struct {
 	FS                   vfs.FS
 	Dir                  string // folder of the new store, missing or empty
 	FileMode, FolderMode fs.FileMode
-	Self                 vfs.Users    // whose folders may be filled
+	Self                 vfs.Users    // users whose folders may be filled
 	Known                wal.Features // features that the program knows besides those of package wal
 	Progress             func(done, total int64)
 }
@@ -44,7 +44,7 @@ const Kind = "clone"
 type Moment struct {
 	Epoch uint64
 	Store uuid.UUID
-	End   past.Mark // time and position of the last commit
+	End   past.Mark // mark at which the log of the moment ends
 	Time  time.Time // clock reading of that commit; zero: none since the snapshot
 	Log   uint64    // epoch of the store's own log
 	// Damage is what was found in the copy and is not needed for the moment; each error matches errs.ErrCorrupt or
@@ -57,7 +57,7 @@ type MomentError struct {
 	Place string
 	At    time.Time // the moment to restore; zero: the newest one
 	First time.Time // the first moment that can be restored, zero: none can
-	Last  time.Time // the last one, if the newest epoch has no snapshot yet; zero otherwise
+	Last  time.Time // the last moment that can be restored, if the newest epoch has no snapshot yet; otherwise zero
 }
 
 // Error returns the message, in one line.
@@ -232,7 +232,7 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 	snapshots, err := r.Snapshots(ctx)
 	switch {
 	case errors.Is(err, errs.ErrCorrupt):
-		damage = append(damage, err) // the others may do
+		damage = append(damage, err) // the other snapshots may be sound
 	case err != nil:
 		return nil, nil, err
 	}
@@ -295,7 +295,7 @@ type filling struct {
 	out      vfs.File  // the segment that is being written; nil if none is
 	number   uint64    // its number
 	features wal.Features
-	damage   []error   // found, and not needed for the moment
+	damage   []error   // damage of parts that the moment does not need
 	last     time.Time // clock reading of the last commit in the folder, if the log after it is damaged
 }
 

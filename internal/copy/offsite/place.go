@@ -31,8 +31,8 @@ type Place struct {
 	Folder string    `json:"folder"`
 	Log    uint64    `json:"log"`   // inode of the folder wal/ of the store
 	Clone  bool      `json:"clone"` // the store is a clone of the copy, and sends nothing until it takes the copy
-	// the copy is being forgotten: nothing is sent any more, and the files about it are removed when the process that
-	// sends has ended
+	// Ending is set while the copy is forgotten: nothing is sent, and the files about the copy are removed when the
+	// process that sends has ended.
 	Ending bool      `json:"ending,omitempty"`
 	Sealed bool      `json:"sealed,omitempty"` // the copy is sealed: nothing is sent without its Keys
 	Added  time.Time `json:"added"`
@@ -43,7 +43,7 @@ const placeFormat = 1
 // Places are the places of a store's copy in the folder of the user's state.
 type Places struct {
 	FS    vfs.FS
-	State string // folder of the user's state, "" if there is none
+	State string // folder of the user's state; "": the user has no such folder
 	Dir   string // folder of the store
 	Store uuid.UUID
 }
@@ -79,8 +79,8 @@ func (p *Places) followed() bool {
 	return err == nil
 }
 
-// Load returns the place. The error matches errs.ErrNotFound if there is none, errs.ErrInvalid if it is that of
-// another folder, and is a *MovedStoreError if the store was moved since the place was recorded.
+// Load returns the place. The error matches errs.ErrNotFound if no place is recorded, and errs.ErrInvalid if the place
+// is that of another folder. It is a *MovedStoreError if the store was moved since the place was recorded.
 func (p *Places) Load(context.Context) (pl Place, err error) {
 	if p.State == "" {
 		return pl, errs.ErrNotFound
@@ -160,7 +160,7 @@ func (p *Places) Save(pl Place) (err error) {
 // sent from the folder that it is in now. It matches errs.ErrInvalid.
 type MovedStoreError struct {
 	Folder string // folder of the store now
-	Place  Place  // as it was recorded
+	Place  Place  // the place that was recorded for the folder before
 }
 
 // Error returns the message, in one line.
@@ -193,7 +193,8 @@ func (p *Places) moved(name string) error {
 	return none
 }
 
-// others yields the places of the store in other folders, with the files they are in. What cannot be read is left out.
+// others yields the places that are recorded for the store in other folders, each with the path of its file. It omits
+// files that cannot be read.
 func (p *Places) others() iter.Seq2[Place, string] {
 	return func(yield func(Place, string) bool) {
 		names, _ := p.FS.ReadDir(filepath.Join(p.State, folder))
@@ -214,7 +215,7 @@ func (p *Places) others() iter.Seq2[Place, string] {
 	}
 }
 
-// removeMoved removes what is recorded for a folder that the store with a new place was moved from.
+// removeMoved removes the files about the copy that are recorded for the folder from which the store was moved.
 func (p *Places) removeMoved(now Place) error {
 	for pl, path := range p.others() {
 		if pl.Log != now.Log {
@@ -230,13 +231,14 @@ func (p *Places) removeMoved(now Place) error {
 	return nil
 }
 
-// files are the kinds of files about a copy. The place is the last one: without the others it is of use.
+// files are the kinds of files about a copy, in the order in which they are removed. The place is the last one: a
+// removal that was interrupted can be repeated while it exists.
 var files = []string{"status", "binding", "keys", "place"}
 
-// Copied are the files about the copy as they were at a moment.
+// Copied has the bytes that the files about the copy had when Copy was called.
 type Copied struct {
 	p     *Places
-	bytes map[string][]byte // by kind; nil: there was none
+	bytes map[string][]byte // bytes of each file by its kind; nil: the file did not exist
 }
 
 // Copy reads the files about the copy, so that they can be put back.

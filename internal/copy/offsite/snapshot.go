@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/copy/pack"
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote/sender"
 	"github.com/varve-db/varve/wal/past"
 )
@@ -138,26 +139,12 @@ func add(ctx context.Context, w *pack.Writer, f *file) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(to, &until{ctx, io.NewSectionReader(f.f, 0, f.info.Size)}); err != nil {
+	if _, err := io.Copy(to, vfs.Until(ctx, io.NewSectionReader(f.f, 0, f.info.Size))); err != nil {
 		to.Drop()
 		return fmt.Errorf("copying %s: %w", f.name, err)
 	}
 	_, _, err = to.Commit()
 	return err
-}
-
-// until is a reader that ends with the error of ctx.
-type until struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read reads from r.
-func (u *until) Read(b []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(b)
 }
 
 // documents copies the documents of a kind. It omits a damaged document, which verify reports, and one that was

@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Step is a folder beside a new store, for the clone of which a fork is made. A process that is killed leaves it; the
-// next fork into the same folder removes it.
+// Step is a folder beside a new store. It contains the clone from which the fork of a store is made. A process that is
+// killed leaves the folder; the next fork into the same folder removes it.
 type Step struct {
 	fs   vfs.FS
 	dir  string
@@ -32,14 +32,14 @@ const (
 	stepSuffix = ".clone"
 	stepStore  = "store" // folder of the clone
 	stepLock   = "lock"  // held by the process that uses the folder
-	// PackedSuffix is what the name of a packed backup of the clone has behind that of the clone.
+	// PackedSuffix is the suffix of the packed backup of the clone.
 	PackedSuffix = ".varve"
 )
 
 var stepName = regexp.MustCompile(`^(.+)\.[0-9a-f]{16}\` + stepSuffix + `$`)
 
-// NewStep creates the folder for a fork of a store into the folder to, and removes those that killed processes have
-// left.
+// NewStep creates the folder for a fork of a store into the folder to, and removes the folders that killed processes
+// have left.
 func NewStep(fsys vfs.FS, to string, store uuid.UUID, self vfs.Users, random io.Reader,
 	file, folder fs.FileMode) (s *Step, err error) {
 	parent := filepath.Dir(to)
@@ -82,8 +82,8 @@ func (s *Step) Remove() (err error) {
 	return errors.Join(err, vfs.RemoveKnown(s.fs, s.dir, ofStep))
 }
 
-// clearSteps removes the folders that killed processes have left which made a fork of the same store. A folder that
-// cannot be removed stays.
+// clearSteps removes the folders that killed processes have left while they made a fork of the same store. A folder
+// that cannot be removed stays.
 func clearSteps(fsys vfs.FS, to string, store uuid.UUID, self vfs.Users, file fs.FileMode) {
 	parent := filepath.Dir(to)
 	names, _ := vfs.ReadRoot(fsys, parent)

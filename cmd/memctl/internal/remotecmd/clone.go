@@ -56,7 +56,7 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				}
 				o.At = t.From
 			}
-			if o.Unseal, err = unsealing(cmd, identity); err != nil {
+			if o.Unseal, err = seal.Identities(identity); err != nil {
 				return err
 			}
 			if identity == "" && len(o.Signers) > 0 {
@@ -105,16 +105,4 @@ names a position that the copy had, as memctl remote status shows it: an older c
 		"the public `key` (ed25519-…) of a machine that made the sealed copy; repeat it for several")
 	c.Flags().StringVar(&o.Known, "known", "", "a `position` that the copy had, EPOCH:POSITION: refuse an older copy")
 	return c
-}
-
-// unsealing returns a function that opens a sealed copy with an identity; nil without one.
-func unsealing(cmd *cobra.Command, identity string) (varve.Unseal, error) {
-	if identity == "" {
-		return nil, nil
-	}
-	u, err := seal.Identities(identity)
-	if err != nil {
-		return nil, cli.Usagef(cmd.CommandPath(), "--identity: %w", err)
-	}
-	return u, nil
 }

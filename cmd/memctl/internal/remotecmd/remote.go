@@ -77,7 +77,7 @@ func reading(a *cli.App, identity *string, f func(ctx context.Context, r remote.
 	[]string) error {
 	return a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		unseal, err := unsealing(cmd, *identity)
+		unseal, err := seal.Identities(*identity)
 		if err != nil {
 			return err
 		}
@@ -158,16 +158,12 @@ snapshot; the recipients before them can still read what was sent before.`,
 		Args: cli.Exactly(1, "the URL of the copy"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			switch n := len(recipients); {
-			case n == 1 && !single:
-				return cli.Usagef(cmd.CommandPath(), "with one recipient, the copy is lost when its identity is: give a second "+
-					"--recipient, or --single-recipient if the identity is kept in two places")
-			case n != 1 && single:
-				return cli.Usagef(cmd.CommandPath(), "--single-recipient goes with one --recipient")
-			case n > 0:
-				if _, err := seal.Recipients(recipients); err != nil {
-					return cli.Usagef(cmd.CommandPath(), "--recipient: %w", err)
-				}
+			err := seal.Enough(recipients, single, "copy")
+			if err == nil && len(recipients) > 0 {
+				_, err = seal.Recipients(recipients)
+			}
+			if err != nil {
+				return cli.Usagef(cmd.CommandPath(), "%w", err)
 			}
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
 				r, err := place.Create(ctx, args[0])

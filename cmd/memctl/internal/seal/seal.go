@@ -44,8 +44,27 @@ func Recipients(given []string) (func(io.Writer) (io.WriteCloser, error), error)
 	return func(w io.Writer) (io.WriteCloser, error) { return age.Encrypt(w, list...) }, nil
 }
 
-// Identities returns a function that decrypts with the identities in a file; see varve.Unseal.
+// Enough returns an error unless at least two recipients are given, or one with single. what names the thing that they
+// seal.
+func Enough(recipients []string, single bool, what string) error {
+	switch n := len(recipients); {
+	case single && n == 0:
+		return errors.New("--single-recipient needs --recipient")
+	case single && n > 1:
+		return fmt.Errorf("%d recipients are given: omit --single-recipient", n)
+	case n == 1 && !single:
+		return fmt.Errorf("with one recipient, the %s is lost when its identity is: give a second --recipient, or "+
+			"--single-recipient if the identity is kept in two places", what)
+	}
+	return nil
+}
+
+// Identities returns a function that decrypts with the identities in a file; see varve.Unseal. It returns nil if file
+// is "".
 func Identities(file string) (varve.Unseal, error) {
+	if file == "" {
+		return nil, nil
+	}
 	f, err := vfs.OpenGiven(file)
 	if err != nil {
 		return nil, fmt.Errorf("reading the identity: %w", err)

@@ -93,8 +93,6 @@ func (f *backupFlags) validate(command string) error {
 		return cli.Usagef(command, "--check recognizes a packed or sealed backup: omit --packed and --recipient")
 	case f.identity != "" && !f.check:
 		return cli.Usagef(command, "--identity opens a sealed backup: it needs --check")
-	case f.single && !sealed:
-		return cli.Usagef(command, "--single-recipient needs --recipient")
 	case sealed && !f.packed:
 		return cli.Usagef(command, "only a packed backup is sealed: add --packed")
 	case len(f.recipients) == 1 && !f.single:
@@ -108,7 +106,7 @@ func (f *backupFlags) validate(command string) error {
 
 // checkBackup reads a backup from end to end.
 func checkBackup(ctx context.Context, a *cli.App, path, identity string) error {
-	unseal, err := unsealing(identity)
+	unseal, err := seal.Identities(identity)
 	if err != nil {
 		return err
 	}
@@ -118,14 +116,6 @@ func checkBackup(ctx context.Context, a *cli.App, path, identity string) error {
 	}
 	backedUp(a, "is sound", path, &info)
 	return nil
-}
-
-// unsealing returns the function that opens sealed backups, nil without a file of identities.
-func unsealing(identity string) (varve.Unseal, error) {
-	if identity == "" {
-		return nil, nil
-	}
-	return seal.Identities(identity)
 }
 
 // stdout is the path that means standard output.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/seal"
 	"github.com/varve-db/varve/internal/timearg"
 )
 
@@ -53,7 +54,7 @@ the purge does not know of it, so without --log such a backup restores what was 
 				}
 			}
 			var err error
-			if o.Unseal, err = unsealing(identity); err != nil {
+			if o.Unseal, err = seal.Identities(identity); err != nil {
 				return err
 			}
 			return restoreBackup(cmd.Context(), a, args[0], args[1], o, spelled)
