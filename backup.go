@@ -92,7 +92,8 @@ func (ad Admin) LastBackup() (newest time.Time) {
 	return newest
 }
 
-// overwriteFirst overwrites the redacted versions in the log, so that a backup does not copy them.
+// overwriteFirst overwrites the redacted versions whose bytes are still in the log, so that a backup does not copy
+// them.
 func (st *Store) overwriteFirst(ctx context.Context) error {
 	rows, err := st.inner.Engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {

@@ -31,7 +31,7 @@ type Drift struct {
 	Checked  bool     // whether files and index were compared; if not, the other fields are empty
 	Missing  []string // ids whose file is missing
 	Stranger []string // files in the folder that belong to no document
-	Count    int      // total number of files in Missing and Stranger, which list only the first ones
+	Count    int      // total of missing ids and strange files; Missing and Stranger list only the first ones
 	Restored []string // ids of Missing whose file was restored, because auto_repair is set
-	Deleted  []string // ids of Missing whose memory was deleted with its file, because adopt_deletions is set
+	Deleted  []string // ids of Missing whose deletion by hand was adopted, because adopt_deletions is set
 }

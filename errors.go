@@ -11,7 +11,7 @@ var (
 	ErrConflict  = errs.ErrConflict    // a condition of the write did not hold: see ConflictError
 	ErrDimension = vector.ErrDimension // an embedding does not have the store's number of dimensions
 	ErrClosed    = errs.ErrClosed      // the store was closed
-	ErrReadOnly  = errs.ErrReadOnly    // the store was opened read-only, or its durable part is damaged
+	ErrReadOnly  = errs.ErrReadOnly    // the store was opened read-only, or the durable part of its log is damaged
 	// the disk is full: deletions still work; writes work again once there is space
 	ErrDiskFull       = errs.ErrDiskFull
 	ErrPermission     = errs.ErrPermission     // the system refuses access: the message has path, mode and owner

@@ -71,11 +71,11 @@ type Health struct {
 // CopyHealth describes a copy of the store elsewhere that follows its log.
 type CopyHealth struct {
 	Follows bool      // whether there is a copy; otherwise all other fields are zero
-	Sent    uint64    // position in the log up to which the copy is complete
+	Sent    uint64    // position up to which the copy has the log
 	At      time.Time // when the copy last reported
 	Behind  int64     // bytes of log that are durable here and not sent to the copy
 	Place   string    // URL of the copy, if this machine sends to it: see Offsite
-	Sending bool      // a process of this machine is sending the log to the copy
+	Sending bool      // a process of this machine sends the log to the copy
 	// Success is the time of the last attempt that sent everything, and LastErr the error of the last attempt, "" if it
 	// succeeded; as the process that sends has recorded them.
 	Success time.Time
@@ -248,7 +248,7 @@ type Stats struct {
 
 	Operations []OperationStats // calls of this handle, not of other processes
 	Syncs      Durations        // durations of syncs of the log, by this process
-	LockWaits  Durations        // durations of flush rounds
+	LockWaits  Durations        // durations of waits for locks of other processes
 	Flushes    Durations        // durations of the rounds of the flusher
 	Slowed     Durations        // durations for which writers waited until files and index had caught up with the log
 

@@ -12,14 +12,15 @@ type OpenReport struct {
 
 	TornTail *TornTail             // unacknowledged bytes after the last commit were cut
 	Healed   *errs.CorruptionError // damage in the log that lost no data
-	// copy in the archive from which the damaged segment was restored; "" if the document files had its entries
+	// copy in the archive from which the damaged segment was restored; "" if the document files had all its data
 	HealedFrom string
 	Damage     *errs.CorruptionError // damage in the durable part of the log: the store is read-only
 	Rebuilt    *Rebuilt              // the index was rebuilt
 
-	// differences between memories/ and the index; nil if the folder is unchanged or the comparison is still running
+	// differences between memories/ and the index; nil if nothing was compared, because the folder is unchanged or
+	// another process had the store open, and while the comparison is running
 	Drift         *Drift
-	AssemblyDrift *Drift // differences between assemblies/ and the index; nil in the same cases as Memories
+	AssemblyDrift *Drift // differences between assemblies/ and the index; nil in the same cases as Drift
 
 	HistoryGone *errs.HistoryGoneError // set if the store's log is lost, and a new one was begun
 

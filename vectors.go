@@ -149,7 +149,7 @@ type VectorDrift struct {
 	Pending int64 // changes since the index was written; searches see them
 }
 
-// None reports whether the vectors match the index completely.
+// None reports whether no vector is missing, stale or without an embedding.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
 // Drift compares the numbers of the vectors with the lines of the index. It reads both, and no document.

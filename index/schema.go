@@ -34,7 +34,7 @@ type (
 	Current = table.Current // the Set that readers use now
 	Want    = table.Want    // requirements that Load checks
 	Span    = table.Span    // a range of keys in a section
-	Item    = table.Item    // one existing entry
+	Item    = table.Item    // one existing key with its value
 	Result  = table.Result  // the entry counts of a written file
 )
 

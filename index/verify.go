@@ -115,7 +115,8 @@ func (v *verifier) sections() {
 				return
 			}
 		}
-		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, but the metadata say %d", sec, n, v.s.Count(sec)) {
+		if n != v.s.Count(sec) &&
+			!v.fault("section %d has %d entries, but %d according to the metadata", sec, n, v.s.Count(sec)) {
 			return
 		}
 		if sum,

@@ -31,7 +31,8 @@ type BackupInfo struct {
 
 	// the position at which the copied log begins; the document files include everything before it
 	From Position `json:"from"`
-	// files may have versions written up to this position, whose earlier versions are then not in the backup
+	// position from which on every moment can be restored: files may have versions written below it, whose earlier
+	// versions are not in the backup
 	Whole uint64   `json:"whole"`
 	End   Position `json:"end"` // the position at which the copied log ends
 

@@ -27,7 +27,7 @@ const (
 	WritersDamaged Kind = "writers damaged" // a line that describes a writer has a wrong checksum
 	ArchiveDamaged Kind = "archive damaged" // an archived segment with a damaged block, or cut short
 	HistoryGap     Kind = "history gap"     // an earlier repair left a gap there; the entries around it are kept
-	IndexDamaged   Kind = "index damaged"   // base or delta of the index cannot be used, or they contradict each other
+	IndexDamaged   Kind = "index damaged"   // base or delta cannot be used, or the index contradicts itself
 	IndexLine      Kind = "index line"      // an index line that contradicts its document
 	// the overlay (in memory only) has a position for a key at which the log has no entry of the key
 	OverlayWrong  Kind = "overlay wrong"
@@ -61,14 +61,14 @@ const (
 	// the index lists other members for an assembly than the assembly's document
 	IndexMembers Kind = "index members"
 
-	VectorsDamaged Kind = "vectors damaged" // mapping or vector file cannot be used, or they contradict each other
+	VectorsDamaged Kind = "vectors damaged" // mapping or vectors cannot be used, or are inconsistent
 	VectorsBehind  Kind = "vectors behind"  // the vectors are missing, or older than the index records
 	VectorsPending Kind = "vectors pending" // vectors that are not computed yet, because no search needed them
 	VectorMissing  Kind = "vector missing"  // an embedding without a vector
 	// a vector that belongs to no memory or assembly, or to one without an embedding
 	VectorGhost Kind = "vector without memory"
 	VectorStale Kind = "vector stale" // a vector that differs from the embedding
-	// memories have no embedding, although other memories of the store do
+	// memories with content have no embedding, although the store has vectors by a model
 	EmbeddingsPending Kind = "embeddings pending"
 	VectorMisfit      Kind = "vector misfit" // an embedding of another dimension, for which no vector is stored
 
@@ -77,12 +77,12 @@ const (
 	// The file of a scope of working memory cannot be read, or the log does not continue from the state that
 	// it records.
 	WorkingDamaged Kind = "working memory damaged"
-	WorkingEdited  Kind = "working memory edited" // the file of a scope of working memory was saved by hand, and is valid
+	WorkingEdited  Kind = "working memory edited" // the file of a scope was saved by hand, and is valid
 
 	PurgedFile  Kind = "purged text"        // the text in a file was purged: the file stays, and is not adopted
 	Stranger    Kind = "file without entry" // a file of a memory or assembly that the store does not know
 	Misplaced   Kind = "file misplaced"     // a document whose file does not have the name that belongs to its id
-	Unparsable  Kind = "file unparsable"    // a file in a folder of documents that is not a document
+	Unparsable  Kind = "file unparsable"    // a file without an entry in the store that is not a valid document
 	Foreign     Kind = "foreign file"       // a file that does not belong to the store
 	Leftover    Kind = "leftover"           // a temporary file whose process has ended
 	Quarantined Kind = "quarantined"        // files in quarantine, to be inspected by the user

@@ -17,7 +17,7 @@ type MigrateReport struct {
 	Memories int64  // number of memories in the copy
 	Bytes    int64  // size of the memories in the copy
 	Copied   int64  // number of memories that this run wrote; the others were copied by an earlier run
-	CaughtUp int64  // number of memories in Copied that were written again because they changed during the run
+	CaughtUp int64  // number of memories in Copied that were written because they changed during the run
 	Compared int64  // number of memories whose bytes were compared with those of the store
 	Switched bool   // the new folder has become the store
 	Removed  bool   // the old folder was emptied: only the note and the files in Left remain there

@@ -25,9 +25,9 @@ const (
 	// a segment of the log that is no longer needed is moved to quarantine/: other files have its data, or it
 	// has only history
 	SetSegment Verb = "set the segment aside"
-	// base and delta of the index are moved away; opening the store rebuilds the index
+	// base and delta of the index are moved to quarantine/; opening the store rebuilds the index
 	SetIndexAside Verb = "set the index aside"
-	Reopen        Verb = "rebuild log and index" // checkpoint and index are rebuilt when the store is opened
+	Reopen        Verb = "rebuild log and index" // opening the store rebuilds both
 	Rebuild       Verb = "rebuild the index"     // the index is rebuilt from log and files
 	SetAside      Verb = "set aside"             // the file is moved into quarantine/, with a note
 	Restore       Verb = "restore the file"      // the file is restored from the copy in log or archive
@@ -93,7 +93,7 @@ type RepairPlan struct {
 	// have ended.
 	Processes []int
 	Unsure    []int // those of Processes that may have ended already, which this process cannot determine
-	Elsewhere []int // ids of processes in another PID namespace, such as a container; the ids are those of that namespace
+	Elsewhere []int // ids of processes in another PID namespace, such as a container; they are ids in that namespace
 
 	takeOut bool
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)

@@ -6,8 +6,8 @@ type RepairReport struct {
 	// Waiting are actions that could not be done because other processes have the store open.
 	Waiting   []Action
 	Processes []int
-	Unsure    []int // those of the processes in Waiting that may have ended already, which this process cannot determine
-	Elsewhere []int // ids of processes in another PID namespace, such as a container; the ids are those of that namespace
+	Unsure    []int // those of Processes that may have ended already, which this process cannot determine
+	Elsewhere []int // ids of processes in another PID namespace, such as a container; they are ids in that namespace
 	// Remaining are the findings of the verification after the repair, except those about files in quarantine.
 	Remaining []Finding
 	Summary   Summary

@@ -40,7 +40,7 @@ func (h *Header) erased(payload []byte) bool {
 // Erased counts what EraseIn found in a piece of a log.
 type Erased struct {
 	Wanted  int // number of wanted entries, which were erased
-	Keyed   int // number of damaged frames with an undamaged header and a wanted key; their bytes are counted in Unknown
+	Keyed   int // number of damaged frames with an undamaged header and a wanted key; Unknown includes their bytes
 	Others  int // number of other entries, which were kept
 	Unknown int // number of nonzero bytes outside of undamaged frames
 }

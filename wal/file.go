@@ -35,7 +35,7 @@ type FileLog struct {
 	// has the current features.
 	required Features
 	unmarked LSN        // without a checkpoint: position up to which unreadable files may have had frames; 0: none
-	marks    Checkpoint // state of the shared page before this process recovered the log
+	marks    Checkpoint // the checkpoint with which the log was opened: see Marks
 	was      before     // state of the page before this process recovered the log
 	report   Report
 	home     uint64 // inode of wal/, in a process that may write
@@ -69,7 +69,7 @@ type FileLog struct {
 type Report struct {
 	Created   bool  // Open created a new log
 	Recovered bool  // no other process had the log open: it was read, and its end was made durable again
-	Clean     bool  // the log ended at the position that the checkpoint attests
+	Clean     bool  // the log ended at the position that the checkpoint attests, and files had all of it
 	Replayed  int   // number of replayed entries
 	Bytes     int64 // bytes of log that were replayed
 	TornTail  *TornTail

@@ -30,7 +30,7 @@ type dwelling struct {
 	links  uint64
 }
 
-// astray reports whether the log's files are hard links to files of a log in another folder.
+// astray reports whether files of the log are hard links, and the log belongs to another folder.
 func (d *dwelling) astray() bool {
 	return d.own != 0 && d.home != 0 && d.home != d.own && d.linked != ""
 }

@@ -62,7 +62,7 @@ func settings() []setting {
 	return []setting{
 		{"index_backup_count", "number of older indexes kept in backups/",
 			func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
-		{"auto_repair", "repair damage that is cheap to repair when the store is opened",
+		{"auto_repair", "repair damage that is cheap to repair as soon as it is found",
 			func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
 		{"adopt_deletions", "deleting a file deletes its memory; false: the file is restored",
 			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
@@ -95,7 +95,8 @@ func settings() []setting {
 		{"max_age",
 			"time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be " +
 				"read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
-		{"history_bytes", "bytes of history kept in wal/archive/; the oldest is removed first; 0: only the log's own",
+		{"history_bytes",
+			"bytes of history kept in wal/archive/; the oldest is removed first; 0: only what is in the log",
 			func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
 		{"history_days",
 			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
@@ -118,7 +119,8 @@ func settings() []setting {
 			}},
 		{queryTemplate,
 			"text of a query that is embedded, for models that want a prefix: \"search_query: {query}\"; {query} is the query " +
-				"unchanged. It applies at once, also to existing vectors", func(c *varve.Config) any {
+				"unchanged. It applies to searches at once, and no vector has to be computed again",
+			func(c *varve.Config) any {
 				return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
 			}},
 	}

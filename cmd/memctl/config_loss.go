@@ -66,8 +66,9 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	}
 	until := now.AddDate(0, 0, -is.HistoryDays)
 	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
-		return fmt.Sprintf("With this setting, of %s of history%s the part older than %s would be removed by the next flush "+
-			"of the index: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes), since,
+		return fmt.Sprintf("With this setting, of %s of history%s the part older than %s would be removed by the "+
+			"next flush of the index: deleted memories and older versions in it cannot be restored",
+			cli.Size(s.HistoryBytes), since,
 			day(until))
 	}
 	return ""

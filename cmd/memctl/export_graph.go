@@ -71,7 +71,7 @@ func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []var
 		}
 	}
 	if others > 0 {
-		a.Note("omitted %s: the memory is neither an entity nor a relation", cli.Count(others, "memory", "memories"))
+		a.Note("omitted %s: neither an entity nor a relation", cli.Count(others, "memory", "memories"))
 	}
 	return n, nil
 }

@@ -43,7 +43,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.String("until", "",
 		"only memories of an event before this `time`, or in it if it is a day, week, month or year")
 	fl.String("before", "",
-		"only memories of an event before this `time`, and before the beginning of a day, week, month or year")
+		"only memories of an event before this `time`, or before it begins if it is a day, week, month or year")
 	fl.String("created-since", "", "only memories first written at this `time` or later")
 	fl.String("created-until", "", "only memories first written before this `time`, or in it, as --until")
 	fl.String("updated-since", "", "only memories last written at this `time` or later")
@@ -55,7 +55,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
 	c.Flags().String("after", "",
-		"only memories of an event after this `time`, and after the end of a day, week, month or year")
+		"only memories of an event after this `time`, or after it ends if it is a day, week, month or year")
 }
 
 // filters returns the filters that the flags of the command line select.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestFollowReplaced: memctl remote follow does not go on for a store that is not at its path any more. It opens what
-// is there now, which sends nothing until it has a place of its own, and says so.
+// TestFollowReplaced: memctl remote follow does not continue for a store that is no longer at its path. It opens the
+// store that is there now, which sends nothing until it has a place of its own, and prints that.
 func TestFollowReplaced(t *testing.T) {
 	t.Parallel()
 	memctl, err := exec.LookPath("memctl")

@@ -31,7 +31,7 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	if o.Down = down != f.reverse; key == "id" && !o.Down {
 		if f.offset > 0 {
 			return nil, cli.Usagef(path,
-				"--offset is only for a sorted list; the list by id continues with --after ID")
+				"--offset is only for a list in another order; the list by id continues with --after ID")
 		}
 		return nil, nil
 	}

@@ -329,7 +329,7 @@ func quarantineDropCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drop NAME... | --older-than AGE",
 		Short: "Remove files from quarantine",
-		Long: `Remove the files that are named from quarantine/, with their notes, or with --older-than
+		Long: `Remove the named files from quarantine/, with their notes, or with --older-than
 everything that was set aside that long ago. A folder is removed with everything in it. If one of the
 names is unknown, nothing is removed.
 

@@ -87,7 +87,7 @@ func TestSealedCopy(t *testing.T) {
 	c.ok("clone", url, fork, "--identity", first, "--signer", signer, "--fork")
 	c.ok("--store", fork, "put", "of the fork")
 
-	// The clone takes the copy, and signs with its own key; the store before is told.
+	// The clone takes the copy, and signs with its own key; the store that sent before is refused.
 	c.ok("--store", to, "remote", "take")
 	taken := key.FindString(c.ok("--store", to, "remote", "status"))
 	if taken == "" || taken == signer {
@@ -100,7 +100,7 @@ func TestSealedCopy(t *testing.T) {
 	refused(cli.CodeRefused, "--signer "+taken, "clone", url, again, "--identity", first, "--signer", signer)
 	c.ok("clone", url, again, "--identity", first, "--signer", signer, "--signer", taken)
 
-	// Other recipients: those of before cannot read what is sent from now on.
+	// With other recipients, the previous ones cannot read what is sent from now on.
 	c.ok("--store", to, "put", "for the third", "--id", "new")
 	c.ok("--store", to, "remote", "add", url, "--recipient", three, "--single-recipient")
 	changed := filepath.Join(c.dir, "changed")

@@ -27,8 +27,9 @@ import (
 
 var storm = flag.Duration("serve.storm", 0, "how long TestServeStorm takes; 0: 30 s, or ten minutes with VARVE_LONG=1")
 
-// record is what clients know about documents, outside of the store: by the name of a document, the content that was
-// acknowledged last, and those of writes whose answers were lost. The content of a deleted document is "".
+// record has what the clients know about documents, outside of the store. For each name of a document it has the
+// content that was acknowledged last, and the contents of writes whose answers were lost. The content of a deleted
+// document is "".
 type record struct {
 	mu     sync.Mutex
 	of     map[string]*recorded
@@ -87,8 +88,8 @@ func (r *record) compare(t *testing.T, what string, got map[string]string) {
 const pause = 2 * time.Millisecond
 
 // TestServeStorm: clients of the Memory Stores API, of MCP and of the folder write to one store, whose server is killed
-// every ten seconds. A record outside of the store has what was acknowledged; in the end nothing of it is lost, and
-// verify finds nothing.
+// every ten seconds. A record outside of the store has the acknowledged writes; at the end none of them is lost, and
+// verify finds no fault.
 func TestServeStorm(t *testing.T) {
 	proofs.ManyProcesses(t, "a server that is killed")
 	length, every := *storm, 10*time.Second
@@ -133,7 +134,7 @@ func TestServeStorm(t *testing.T) {
 	all.Wait()
 	t.Logf("%d kills in %v", kills, length)
 
-	// What the last edits of files became is listed within seconds.
+	// The results of the last edits of files are listed within seconds.
 	var got map[string]string
 	for end := time.Now().Add(time.Minute); ; {
 		got = x.listed(t.Context())
@@ -185,7 +186,7 @@ func TestServeStorm(t *testing.T) {
 	}
 }
 
-// stormy is what the clients of TestServeStorm know.
+// stormy has the values that the clients of TestServeStorm share.
 type stormy struct {
 	t      *testing.T
 	s      *webServer
@@ -239,7 +240,7 @@ func (x *stormy) api(i int, r *record) {
 				id = ""
 			}
 		case status == 0 || status == http.StatusServiceUnavailable:
-			id = "" // the content is one of two: it is not written to any more
+			id = "" // the content is one of two: this client no longer writes to the document
 			x.rest(20 * time.Millisecond)
 		default:
 			x.t.Errorf("%s %s: %d %v", method, to, status, o)

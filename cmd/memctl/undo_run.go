@@ -71,7 +71,8 @@ On a terminal undo asks for confirmation; elsewhere it requires --yes.`,
 	fl := c.Flags()
 	fl.StringVar(&f.run, "run", "", "undo the commits of the writer with this `name` or number")
 	fl.StringVar(&f.since, "since", "", "with --run, only commits at this `time` or later: 2026-01-31, yesterday, 7d, 1h")
-	fl.BoolVar(&f.partial, "partial", false, "omit changes that later commits depend on, and versions that are not kept")
+	fl.BoolVar(&f.partial, "partial", false,
+		"omit documents that other commits changed later, and versions that are not kept")
 	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and change nothing")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
 	return c

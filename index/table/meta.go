@@ -118,7 +118,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 			next := `],"` + s.Name + `":[`
 			if s.Optional && !bytes.HasPrefix(p.rest, []byte(next)) {
 				if counts[i] != 0 {
-					p.fail(s.Count + " has the number of lines of a section that the file lacks")
+					p.fail(s.Count + " is not 0, but the file lacks its section")
 				}
 				sections = sections[:i]
 				break
@@ -127,7 +127,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 		}
 		sections[i] = p.span()
 		if s.Count != "" && int64(counts[i]) != sections[i].live {
-			p.fail(s.Count + " does not have the number of lines of its section")
+			p.fail(s.Count + " differs from the number of entries of its section")
 		}
 	}
 	p.expect(`]},"blocks":"`)

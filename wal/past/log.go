@@ -81,8 +81,8 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
-// After returns the first position behind at least n entries of [from, to) at which a batch ends, or to itself if there
-// is none before it.
+// After returns the first position at which a batch ends and before which [from, to) has at least n entries. It returns
+// to if there is no such position.
 func (p *Log) After(ctx context.Context, from, to Mark, n int) (at Mark, err error) {
 	err = p.walk(ctx, from, to.LSN, func(h *segment.Header, payload []byte, err error) bool {
 		if err != nil {

@@ -24,7 +24,7 @@ type Walker struct {
 	buf  []byte
 	base LSN    // position of the first byte of buf
 	have int    // number of valid bytes in buf
-	raw  []byte // length of the frame that was last returned
+	raw  []byte // bytes of the frame that was last returned
 }
 
 // NewWalker returns a walker whose next frame begins at the position of at and must follow the chain hash

@@ -130,7 +130,8 @@ var classes = []struct {
 	{is(syscall.EIO), CodeInternal, "internal",
 		"the disk, or the connection to it, fails: see the log of the system (dmesg), then run memctl verify"},
 	{is(syscall.EBUSY), CodeInternal, "internal",
-		"the file is in use by the system (a mount point, for example) or by another program: end that use" + thenAgain},
+		"the file is in use by the system (a mount point, for example) or by another program: end that use" +
+			thenAgain},
 }
 
 const (

@@ -84,7 +84,7 @@ func (a *App) Admit(way locate.Way, path, fix string) error {
 }
 
 // ReopenedAs prints on stderr that the store's folder was replaced, and returns the folder of the store that the
-// command uses from now on. does is what it does with that one.
+// command uses from now on. does is the verb for what the command does with that store, such as "watches".
 func (a *App) ReopenedAs(replaced error, does string) (dir string, err error) {
 	if dir, err = a.Locate(); err != nil {
 		return "", errors.Join(replaced, err)

@@ -220,8 +220,8 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 	case !done: // the command's own failure reports it
 	case a.committed() > 0:
 		_ = a.Out.Flush()
-		a.Warn("the change is committed and safe in the log, do not repeat it; its files will be written %s: %s; %s", when,
-			f.Message, f.Fix)
+		a.Warn("the change is committed and safe in the log, do not repeat it; its files will be written %s: %s; %s",
+			when, f.Message, f.Fix)
 	case vfs.CanWait(err):
 		a.Note("note: changes that are safe in the log will be written to the files %s: %s; %s", when, f.Message, f.Fix)
 	default:
@@ -266,8 +266,8 @@ func (a *App) Heard(e varve.Event) {
 	}
 	// Found when the store was opened; Path is the folder.
 	if e.Kind == varve.EventDrift && e.Note == "" && e.Err == nil {
-		a.remark("note: files and index do not agree: %s in %s/ missing or unknown to the index; memctl verify names them",
-			Count(e.Count, "file is", "files are"), e.Path)
+		a.remark("note: files and index do not agree: %s missing from %s/ or unknown to the index; memctl verify "+
+			"names them", Count(e.Count, "file is", "files are"), e.Path)
 		return
 	}
 	s := string(e.Kind)

@@ -62,7 +62,8 @@ func (a *App) guard(ctx context.Context) {
 		go func() {
 			err := fmt.Errorf("%w: the command did not end within %v and was aborted", context.Canceled, patience)
 			a.Fail(WithFix(a.afterCommits(err, false),
-				"everything that was stored before is safe in the files or in the log; memctl status shows the state of the store"))
+				"everything that was stored before is safe in the files or in the log; memctl status shows "+
+					"the state of the store"))
 			done <- a.finish()
 		}()
 		select {

@@ -240,7 +240,7 @@ func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
 	return err == nil && bytes.Equal(data, content)
 }
 
-// write writes a note as a file, to which the function give gives its name only when it is complete.
+// write writes a note to a temporary file. When that file is complete, give renames it to name.
 func (w *writing) write(name string, n *varve.Note, give func(temp, name string) error) error {
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".varve-export-%d-%d", os.Getpid(), w.temps.Add(1)))
 	_ = w.fs.Remove(temp) // of a process that was killed

@@ -164,7 +164,7 @@ func logCommand(a *cli.App) *cobra.Command {
 		Short:   "List the versions of a note",
 		Long: `List the versions of a note that the log and the archive still have, oldest first, also those from before
 it was renamed, and those of a deleted note: on a terminal as a table, otherwise one per line with version, time (UTC),
-size, hash, path and who wrote it, separated by tabs; (edited) is an edit of the file.`,
+size, hash, path and writer, separated by tabs; (edited) marks an edit of the file.`,
 		Example: "  memctl note log travel/rome.md",
 		Args:    cli.Exactly(1, "the path of a note"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {

@@ -44,8 +44,8 @@ func at(ctx context.Context, url string, w ways) (remote.Remote, error) {
 		errs.ErrInvalid)
 }
 
-// parsed opens the remote that a URL names. With an error it returns no remote: an interface with a nil pointer is not
-// nil.
+// parsed opens the remote that a URL names. After an error it returns nil itself, since an interface with a nil pointer
+// is not nil.
 func parsed[O any, R remote.Remote](ctx context.Context, url string, parse func(string) (*O, error),
 	open func(context.Context, O) (R, error)) (remote.Remote, error) {
 	o, err := parse(url)

@@ -54,8 +54,8 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	}
 	d := redaction{r.ID, r.Version, r.Already, append([]uint64{}, r.Equal...), false}
 	if len(r.Equal) > 0 {
-		a.Note("%s the same text, and are kept: %s", cli.Count(len(r.Equal), "other version has", "other versions have"),
-			numbers(r.Equal))
+		a.Note("%s the same text and will be kept: %s",
+			cli.Count(len(r.Equal), "other version has", "other versions have"), numbers(r.Equal))
 	}
 	s := st.Admin().Stats()
 	others := len(s.Processes)+len(s.Elsewhere) > 1

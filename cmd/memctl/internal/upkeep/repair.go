@@ -37,7 +37,7 @@ memctl quarantine restore brings a document back from there.`,
 			return repairStore(cmd.Context(), a, dir, apply, members)
 		}),
 	}
-	c.Flags().BoolVar(&apply, "apply", false, "perform the repair; without it the steps are only shown")
+	c.Flags().BoolVar(&apply, "apply", false, "perform the repair; without --apply the steps are only shown")
 	c.Flags().BoolVar(&members, "missing-members", false, "remove ids of missing memories from assemblies")
 	return c
 }

@@ -283,7 +283,7 @@ func showState(a *cli.App, s State) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	if s.Unknown {
-		line("settings", "unknown settings: until config.json is valid, no history is removed, "+
+		line("settings", "unknown: until config.json is valid, no history is removed, "+
 			"nothing is evicted or deleted by age, and a missing file is no deletion")
 	}
 	if s.ReadOnly != "" {

@@ -41,7 +41,7 @@ processes may use the store meanwhile. A store that cannot be opened is checked 
 			return verifyStore(cmd.Context(), a, dir, o)
 		}),
 	}
-	c.Flags().StringVar(&sample, "sample", "", "read only part `N/T` of the files; all T parts together are everything")
+	c.Flags().StringVar(&sample, "sample", "", "read only part `N/T` of the files; all T parts together are all files")
 	return c
 }
 
