@@ -17,7 +17,7 @@ type Adopter struct {
 	commits *commit.Committer
 	flusher *flush.Flusher
 
-	drifts [kind.Most]atomic.Pointer[Drift] // state of each kind of document, by kind
+	drifts [kind.Most]atomic.Pointer[Drift] // last comparison of files and index, by kind; nil: none yet
 	// by kind: modification time of the folder when its missing files were last judged, in Unix nanoseconds
 	settled [kind.Most]atomic.Int64
 	parking parking

@@ -42,8 +42,9 @@
 // one (roots.go). The same applies when most files of a folder are missing, and to a folder that was missing when the
 // store was opened. If a few files cannot be put back, the record names these instead of the folder. A lost note is
 // deleted rather than restored if the user has put something at its path that excludes it: a folder, or a file at the
-// path of a folder above. That does not apply to something in the place of an adopted folder itself: it stays, its
-// notes are served from the log, and they are restored once it is gone.
+// path of a folder above. That does not apply if something other than a folder is at the path of an adopted
+// folder itself: this thing stays, the notes of the folder are served from the log, and they are restored once the
+// thing is gone.
 //
 // Files that were deleted or created while no process had the store open are noticed by the time of the folder:
 // Reconcile compares the names then. The flusher keeps that time in the checkpoint until the comparison is done, so

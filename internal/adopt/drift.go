@@ -28,8 +28,8 @@ type Drift struct {
 
 // Reconcile compares the names in each folder with the index, if the time of the folder differs from that at the
 // store's last flush; folders with subfolders are always compared. It reads no documents: a changed document is
-// found when it is read. So is a document that was changed within the same tick of the kernel's clock (up to 10 ms)
-// in which the last flush ended, because such a change leaves the time of the folder unchanged.
+// found when it is read. A change within the same tick of the kernel's clock (up to 10 ms) in which the last flush
+// ended leaves the time of the folder unchanged, so it is found only when the document is read.
 func (ed *Adopter) Reconcile(ctx context.Context) {
 	ed.resumeAll(ctx)
 	if !ed.engine.Log().Report().Recovered {

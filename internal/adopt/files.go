@@ -53,7 +53,8 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Polls tells all processes why the files are scanned at intervals although the system could notify of changes.
+// Polls tells all processes why this process, which watches the files, scans them at intervals: the reason why the
+// system does not notify it of changes.
 func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
 
 // Report reports to the host how the files are watched, with an error if that is limited.
@@ -84,8 +85,8 @@ func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 	return ok && (ed.engine.Settings().Now().Ignores(id) || ed.inStore(k, name))
 }
 
-// inStore reports whether a file is in the folder of another store, such as one in an adopted folder: only that store
-// writes its files, and if they were documents, what it deletes could come back.
+// inStore reports whether a file is in the folder of another store, such as a store in an adopted folder. Only that
+// store may write its files: if they were documents of this store, files that the other store deletes could come back.
 func (ed *Adopter) inStore(k *engine.Kind, name string) bool {
 	e := ed.engine.Env()
 	for at, c := range name {

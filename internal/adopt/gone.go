@@ -205,7 +205,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	}
 	if failures.left > 0 {
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: failures.left, Err: failures.err,
-			Note: "files that are missing were not put back, because that failed for others before them; it is tried again"})
+			Note: "missing files were not restored, because others before them could not be; the store tries again"})
 	}
 	if err := ed.restored(ctx, k, beyond); err != nil {
 		return err

@@ -94,11 +94,11 @@ func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Ki
 // Verdict is the decision about a file that differs from what the index names: see carryOut.
 type Verdict struct {
 	ID       string
-	name     string         // error about this file, for callers that judge several files
+	name     string         // name of the file in the folder, for callers that judge several files
 	Adopt    *Adoption      // the file is to be adopted
 	back     bool           // the version is to be restored into the file; the existing file is set aside
 	restored bool           // the file was missing or damaged
-	note     string         // text of the event that reports the restored file
+	note     string         // text for the event that reports the file or its restoration
 	Version  engine.Version // version that readers get
 	Err      error
 }
@@ -135,7 +135,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 			return nil
 		}
 		return ed.restore(ctx, k, is, old, rerr)
-	case errors.Is(rerr, fs.ErrNotExist) && ed.rootReplaced(k, is.name): // that is the user's, and stays
+	case errors.Is(rerr, fs.ErrNotExist) && ed.rootReplaced(k, is.name): // the user's thing at its path stays
 		is.Version, err = ed.kept(ctx, k, id, old.LSN)
 		return err
 	case k.FileWins && engine.NotOurs(rerr): // a link, or a large file: it is the user's, and stays

@@ -141,7 +141,7 @@ func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 type Suspect struct {
 	Name, ID string
 	unknown  bool
-	// the file was edited before its version was flushed, so it must be checked again; see suspects
+	// the file was edited before the version that it is based on was flushed, so it must be checked again: see suspects
 	early   bool
 	Adopted func(*Adoption) // if not nil, called after the file was adopted
 }

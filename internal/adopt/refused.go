@@ -50,7 +50,7 @@ func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	})
 }
 
-// refusal returns the reason why a file cannot be adopted; nil if it can be adopted or is unchanged.
+// refusal returns the reason why a file cannot be adopted; nil if it can be adopted or need not be.
 func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {

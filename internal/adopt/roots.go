@@ -21,7 +21,7 @@ import (
 type lostFolder struct {
 	name   string // path of the folder in the folder of the kind; "" for that folder itself
 	marked bool   // its files are being restored (docfile.Folder.Restoring), so the folder may exist again
-	there  string // what is in its place; "" if nothing is
+	there  string // kind of the thing at its path that is not a folder; "" if nothing is there
 }
 
 // has reports whether the folder contains the document with an id, or the document whose companion has that id.
@@ -67,7 +67,7 @@ func (ed *Adopter) lostFolders(k *engine.Kind) (lost []lostFolder, err error) {
 	return lost, err
 }
 
-// roots returns the folders of a kind that have to exist, as paths of files.
+// roots returns the folders of a kind that have to exist, as paths in the folder of the kind.
 func (ed *Adopter) roots(k *engine.Kind) (names []string, err error) {
 	if k.Roots == nil {
 		return nil, nil
@@ -149,8 +149,8 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 	if err := ed.engine.CatchUp(ctx); err != nil {
 		return err
 	}
-	// Without flush.lock, since there may be many documents. What is missing later is either not restored yet and among
-	// these, or was deleted since.
+	// Without flush.lock, since there may be many documents. A file that is missing later is either among the missing
+	// files found here, or was deleted since.
 	missing := make([][]string, len(marked))
 	var files []string // of all marked folders
 	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
@@ -170,7 +170,7 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 			}
 		}
 	}
-	var ends []int // those of marked of which few files are missing
+	var ends []int // indexes in marked of the folders of which few files are missing
 	for i, name := range marked {
 		if len(missing[i]) <= fewMissing && !slices.Equal(missing[i], []string{name}) {
 			ends = append(ends, i)
@@ -185,7 +185,7 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 	}
 	defer held.Unlock()
 	if now, err := k.Restoring(); err != nil || !slices.Equal(now, marked) {
-		return err // it is looked at again later
+		return err // if the list has changed, the next attempt examines the folders again
 	}
 	var done []string
 	for _, i := range ends {

@@ -30,18 +30,19 @@ type settling struct {
 	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
 	back    []*Verdict      // from log, archive or a stray file
 	edits   []*Verdict      // documents of which only a stray file has a version
-	bytes   int             // number of documents in both
+	bytes   int             // size in bytes of the documents in back and edits
 	changed bool            // a flush is necessary
 }
 
-// mostFailures is after how many files in a row that could not be put back the others are not tried one by one.
+// mostFailures is the number of restores that fail in a row after which settling no longer tries each file of a failed
+// group by itself.
 const mostFailures = 64
 
 // failures counts the files of one attempt that could not be put back.
 type failures struct {
-	inRow int   // since the last one that was
-	left  int   // how many were given up without trying each
-	err   error // of the last one
+	inRow int   // number of failed restores since the last successful one
+	left  int   // number of files that were given up without trying each by itself
+	err   error // error of the last group that was given up
 }
 
 func (s *settling) all(ids []string) error {

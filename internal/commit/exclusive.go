@@ -10,7 +10,8 @@ import (
 // already being read before it began.
 type interest struct {
 	*state.Interest
-	// log position up to which entries may already have been read when the watch began; the watch may miss those
+	// log position up to which entries had been read when the watch began; the watch may miss those of them that were
+	// not applied yet
 	from uint64
 }
 

@@ -94,11 +94,12 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums are the numbers and sizes of memories, one for each demand, that look has read. They are the state at some
-// moment between the log positions at and to.
+// sums describes the numbers and sizes of memories that look has stored in the demands (Demand.Have). They are those of
+// some moment between the log positions at and to.
 type sums struct {
 	at, to wal.LSN
-	before []counts.Sum // for each demand, the number of puts in its session so far, read before the numbers
+	// for each demand, the running totals of puts (Counts.PutTotals) in its session or in the store, read before Have
+	before []counts.Sum
 }
 
 // look returns the current number and size of the memories that each demand concerns.

@@ -15,8 +15,8 @@ import (
 // like those of many. Measured with 4 processes of 16 goroutines and four memories: each put was prepared 10 times
 // before.
 
-// restsOnAny reports whether a prepared batch is a single unconditional put that does not depend on the previous
-// version, so that it may be prepared again on top of any newer version.
+// restsOnAny reports whether a prepared batch consists of one unconditional put, and nothing else in it depends on the
+// previous version, so that it may be prepared again on top of any newer version.
 func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) bool {
 	if len(ops) != 1 || len(seen) > 0 || listed != 0 || len(w.batch.Entries) != 1 || w.kept > 0 {
 		return false

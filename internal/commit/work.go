@@ -19,7 +19,7 @@ type Committer struct {
 	counts  *counts.Counts
 	pace    Pace
 	host    Host
-	works   sync.Pool // unused values of *work
+	works   sync.Pool // unused values of type *work
 	turns   turns
 	embeds  bool // puts may call an embedder
 	fit     bool // cut or pad an embedding whose dimension is not the store's
@@ -47,7 +47,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, 
 
 // Pace is the flusher's interface for writers: it slows them down and is woken by them.
 type Pace interface {
-	Pressure(ctx context.Context, bytes func() int64) error // slows down a writer while the log is far ahead of the files
+	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the files are far behind the log
 	// records that this process is alive, in a store opened without background goroutines
 	BeatInline()
 	RoundInline(ctx context.Context)
@@ -61,8 +61,8 @@ type work struct {
 	prepared []prepared
 	along    along
 	arenas   []*arena           // arenas for the prepared values, one for each goroutine
-	taken    []counts.Candidate // the memories that may be evicted to make room
-	turn     counts.Turn        // held while this commit may evict memories
+	taken    []counts.Candidate // the memories that this commit evicts to make room
+	turn     counts.Turn        // turn to evict memories, held until this commit ends
 	kept     int                // number of copies of replaced versions, which are the first entries of the batch
 	swaps    uint64             // value of State.Swaps before the batch is appended
 }

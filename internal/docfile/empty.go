@@ -75,7 +75,7 @@ func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 type emptying struct {
 	f       *Flusher
 	surplus Surplus
-	all     bool                   // true for a purge: also empty the pools of running flushers
+	all     bool                   // true for a purge: overwrite every file before removing it, as WipeTemp describes
 	of      func(name string) bool // reports whether a name in tmp/ is to be emptied; nil: all names are
 	edits   []Edit
 	fails   []error

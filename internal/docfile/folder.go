@@ -28,10 +28,10 @@ type Folder struct {
 	o    FolderOptions
 
 	recording sync.Mutex  // held while RestoringFile is written
-	vanished  atomic.Bool // a folder was missing and was created again; see Vanished
+	vanished  atomic.Bool // a folder that has to exist was missing and was created again: see Vanished
 
 	reading sync.Mutex
-	kept    []string // result of FolderOptions.Kept while its file was keptBy
+	kept    []string // last result of FolderOptions.Kept, for the state keptBy of the file that Kept reads
 	keptBy  vfs.Info
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Special moves something that is not a plain file to quarantine: a folder, a symbolic link, a FIFO, or a file that
-// is too large to be hashed. It renames the thing and never opens it, and does not touch the target of a link. The
-// note is made durable first, so a killed process leaves at most a note without its file.
+// Special moves to quarantine something that cannot have a second name there, or that is not hashed: a folder, a
+// symbolic link, a FIFO, a file that is too large. It renames the thing and never opens it, and does not touch the
+// target of a link. The note is made durable first, so a killed process leaves at most a note without its subject.
 func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -55,8 +55,9 @@ func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	return "", q.tooMany(path.Base(rel))
 }
 
-// noteOfAnother reports whether the note name of target is already used by a note about a file from another path
-// than from, which a killed process left. Names without a hash may be used for several paths.
+// noteOfAnother reports whether the name that the note of target will have is already used by a note that a killed
+// process left, about a file from another path than from. It also returns true if that note cannot be read. Names
+// without a hash may be used for several paths.
 func (q *Quarantine) noteOfAnother(target, from string) bool {
 	b, err := vfs.ReadText(q.l.FS, target+noteSuffix, noteMost)
 	if errors.Is(err, fs.ErrNotExist) {

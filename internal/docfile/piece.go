@@ -105,7 +105,7 @@ func (q *Quarantine) names() ([]string, error) {
 	return names, nil
 }
 
-// Piece returns the entry of quarantine/ with a name. If there is none, the error is fs.ErrNotExist.
+// Piece returns the entry of quarantine/ with the given name. If no entry has that name, the error is fs.ErrNotExist.
 func (q *Quarantine) Piece(name string) (Piece, error) {
 	p := Piece{Name: name}
 	if err := checkPiece(name); err != nil {

@@ -27,7 +27,7 @@ const (
 // restoringLine is one line of RestoringFile.
 type restoringLine struct {
 	Folder string `json:"folder"`         // path of a folder or of one document, relative to the store, with slashes
-	Done   bool   `json:"done,omitempty"` // all files of the folder are restored
+	Done   bool   `json:"done,omitempty"` // the restoring of the folder or document has ended
 }
 
 // Restoring returns the paths of the folders in f that vanished and whose files are still being restored, and the

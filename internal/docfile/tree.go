@@ -113,8 +113,8 @@ func (f *Folder) missing(name string, info vfs.Info) error {
 	return failure("examine", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
 }
 
-// ExcludedBy returns the path in f of what excludes a document in a tree: a folder at its path that is not empty, or a
-// file at the path of a folder that contains the document; "" if there is neither.
+// ExcludedBy returns the path in f of the folder or file that excludes a document in a tree: a folder at its path that
+// is not empty, or a file at the path of a folder that contains the document; "" if there is neither.
 func (f *Folder) ExcludedBy(name string) string {
 	if !f.o.Tree || f.checkName(name) != nil {
 		return ""
@@ -150,7 +150,8 @@ type blockedError struct {
 }
 
 func (e *blockedError) Error() string {
-	return e.rel + " is " + kindOf(e.mode) + " at the path of a folder; Varve never replaces it: move it away"
+	return e.rel + " is " + kindOf(e.mode) +
+		" at the path of a folder; it is neither followed nor replaced: move it away"
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 

@@ -82,7 +82,8 @@ func (w *worker) put(i int, c *Change) error {
 }
 
 // place puts the temp file t at the path of the change c. If placed is true, t has become the document's file, and
-// t's former name belongs to the file that was replaced. That file has been handled unless err is set.
+// t's former name belongs to the file that was replaced, if there was one. That file has been handled unless err is
+// set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists

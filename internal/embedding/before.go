@@ -14,7 +14,8 @@ import (
 )
 
 // Before is a function that finds preceding memories. For each of the given places in sessions, it returns the id
-// of the memory before that place in the same session, or "" if there is none. It skips the memories in except.
+// of the memory before that place in the same session, or "" if no memory is before it. It skips the memories in
+// except.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
 // said has the text that is embedded for a memory. own is the part of the text that comes from the memory itself,

@@ -63,7 +63,7 @@ type Breaker struct {
 
 	mu      sync.Mutex
 	s       standing
-	err     error // the record of the last failures
+	err     error // error of the last failure
 	read    bool  // s has been compared with the shared file already
 	works   bool  // the last call of this process succeeded
 	probing bool  // a probe is in progress
@@ -237,7 +237,7 @@ func (b *Breaker) Health() Health {
 }
 
 // answered reports whether err is a refusal by an embedder that has answered, so that the next call will not have
-// to wait long. Errors of package vector/embed say so by themselves.
+// to wait long. Errors of package vector/embed have this method.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

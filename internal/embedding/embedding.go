@@ -40,16 +40,16 @@ type Embedding struct {
 	kick  chan struct{} // wakes the background goroutine, because there is work or a reason to try again at once
 
 	mu        sync.Mutex
-	Dimension int // dimension of the first vectors that the embedder returned; 0: unknown
+	Dimension int // dimension of the first vectors that the embedder returned; 0: it has returned none yet
 	err       error
 	up        bool            // the embedder works again after it was down, and this is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
 	queued    map[string]bool // the set of ids in queue
-	Scan      bool            // the index may have more memories without a vector, with ids after the field after
+	Scan      bool            // the index may have more memories without a vector, with ids after After
 	After     string
 	unseen    int64 // approximate number of memories without a vector that are not in queue
-	Again     bool  // the queue was full when a memory was added, whose id may be before the field after
-	held      bool  // this process is computing the vectors of another model, and requests none for memories that are put
+	Again     bool  // the queue was full when a memory was added, whose id may be before After
+	held      bool  // this process computes the vectors of another model, and requests none for memories that are put
 }
 
 // Config has the options of New, which tests may change.
@@ -204,7 +204,7 @@ func (em *Embedding) Query(ctx context.Context, texts []string) ([][]float32, er
 	return list, em.fit(ctx, list)
 }
 
-// fit cuts or pads vectors to the dimension of the store's, if the embedder's may have another.
+// fit cuts or pads vectors of the embedder to the dimension of the store's vectors, if Config.Fit is set.
 func (em *Embedding) fit(ctx context.Context, vecs [][]float32) error {
 	if !em.config.Fit {
 		return nil
@@ -291,7 +291,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		}
 		for j, x := range v {
 			if x != x || math.IsInf(float64(x), 0) {
-				return fmt.Errorf("the embedder returned %v as number %d of the vector for text %d of %d", x, j, i+1, texts)
+				return fmt.Errorf("the embedder returned %v at index %d of the vector for text %d of %d", x, j, i+1,
+					texts)
 			}
 		}
 		if !em.vectors.Meaningful(v) {

@@ -68,7 +68,7 @@ type maker struct {
 }
 
 // now returns the maker of the vectors that the store has at present. If the store has not named a model yet, now
-// records the name; session means that one of the first vectors is for a memory in a session.
+// chooses the name, which nameModel records. session means that one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
 	if model.Name != "" || em.config.Model == "" || model.Next != "" {

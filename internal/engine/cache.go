@@ -39,7 +39,7 @@ type cached struct {
 	session string
 
 	swaps  atomic.Uint64 // value of State.Swaps, read before this version was known to be the newest
-	looked atomic.Bool   // the document's file was compared with the index since then
+	looked atomic.Bool   // the document's file was compared after this version was flushed
 }
 
 // cachedBytes is the number of bytes of memory that a cached document needs besides its bytes, its key and its

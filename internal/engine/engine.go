@@ -85,7 +85,7 @@ type Engine struct {
 	damaged    atomic.Bool // set when a read finds damage in the index; the next flush then rebuilds the index
 
 	lacking    []*kind.Kind      // kinds with a Feature whose folder did not exist when the store was opened
-	vanished   []string          // folders of other kinds that did not exist when the store was opened: see makeVanished
+	vanished   []string          // folders of other kinds that did not exist at the opening: see makeVanished
 	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
 	unfinished bool              // value of Config.Unfinished
 	moved      moved
@@ -184,7 +184,7 @@ func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 // Token returns the prefix that all names of this process's files in tmp/ have.
 func (eng *Engine) Token() string { return eng.token }
 
-// Opened returns the record of what Open found and did.
+// Opened returns the record of what was found and done when the store was opened, and of problems found since.
 func (eng *Engine) Opened() *opened { return &eng.opened }
 
 // Health returns the record of what went wrong in the background since the store was opened.

@@ -22,7 +22,7 @@ type Expiring struct {
 	eng    *Engine
 	follow Follower
 	list   map[string]time.Time // expiry times of the changed memories, by id
-	over   map[string]bool      // changed memories whose line in the index still has an expiry time that is out of date
+	over   map[string]bool      // changed memories that have a row in by_expiry of the index, which is out of date
 	buf    []byte
 }
 

@@ -142,7 +142,7 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// expiredMost is how many expired memories a count of a session leaves out by their ids.
+// expiredMost is the maximum number of expired memories that a count of a session leaves out by their ids.
 const expiredMost = 1024
 
 // countSession returns the number of memories of a session. It reads the pairs of the session, which are adjacent in

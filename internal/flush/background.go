@@ -34,8 +34,8 @@ func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration
 	return rest
 }
 
-// shortRest is the longest rest while another process is flushing: such a rest does not end early when writers are
-// slowed down.
+// shortRest is the remaining time of a rest below which the rest does not end early when writers are slowed down. The
+// rest of a flusher while another process is flushing is shorter than that.
 const shortRest = RestFactor * 2 * time.Millisecond
 
 // Resting returns the remaining time of a rest that a process has announced to all. A rest longer than FlushEvery is

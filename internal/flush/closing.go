@@ -20,15 +20,15 @@ import (
 // writes those of all processes; once its own files are written it leaves without the lock. The rest of the index is
 // then for the other process to write, or for the next open to replay. The words of many changes take longer than their
 // files: a process with a background goroutine leaves them to the next one, as after a kill, and searches make them
-// from the log until then. A process without one makes a part of those that others have left, as does each after it.
-// A process that must end soon (Store.CloseWithin) closes in smaller rounds until its time is
+// from the log until then. A process without one makes a part of the words that other processes have left, as does each
+// such process after it. A process that must end soon (Store.CloseWithin) closes in smaller rounds until its time is
 // over, and writes no index that takes long. After an unclean end the files are not trusted before the last of them is
 // written, by any process.
 
 const (
 	closingSpill = 1000 // number of log entries that a clean close may leave for the next open to replay
 	endingSpill  = 5000 // number of entries whose words take about a second to index
-	closingWords = 5000 // number of entries from which on a close indexes their words itself
+	closingWords = 5000 // maximum number of entries whose words a close always indexes itself: see leavesWords
 	// maximum number of files in a round of a process that must end soon, if each file is synced individually
 	endingRepeats = 64
 	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
@@ -113,9 +113,9 @@ func (fl *Flusher) owesWords(m Merge) bool {
 	return m == mergeClosing && env.NoBackground && !env.System.Inline && fl.views.Loose() > closingWords
 }
 
-// mostWords returns how many changes a close takes into the words, 0 if there is no limit. A process without a
-// background goroutine makes the words of what it has written itself and, of what others have left, so many that it
-// takes no second. If it has made them all for its searches, it keeps them all.
+// mostWords returns the maximum number of changes whose words a close indexes; 0: no limit. A process without a
+// background goroutine indexes the words of the changes that it has committed itself, and of those that other processes
+// have left only as many as take less than a second. If it has indexed all of them for its searches, it keeps them all.
 func (fl *Flusher) mostWords(m Merge) int {
 	env := fl.engine.Env()
 	if m != mergeClosing || !env.NoBackground || env.System.Inline || fl.dooming || fl.owesWords(m) {

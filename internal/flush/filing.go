@@ -294,7 +294,7 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 }
 
 // standing returns the version of a document that its file should have now: the newest version below the position
-// flushed, found by following the chain of previous versions. The result is zero if there is none.
+// flushed, found by following the chain of previous versions. It returns the zero value if no such version exists.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {

@@ -51,7 +51,7 @@ type Flusher struct {
 	lastBeat atomic.Int64
 	More     atomic.Bool          // the last round left something to do
 	Quiet    atomic.Bool          // no process wrote during the last background round
-	uptime   func() time.Duration // clock in whose time processes announce rests; nil: there are no rests
+	uptime   func() time.Duration // clock of the rests and turns that all processes share; nil: there are neither
 	refusals refusals
 	rescuing sync.Mutex // mutex that Rescue and Close hold
 
@@ -285,7 +285,8 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 // mostRemade is how often FlushRound repeats a round because folders were missing.
 const mostRemade = 3
 
-// repeats reports whether a round failed because something was missing, which may exist when it is repeated.
+// repeats reports whether a round failed because a file or folder was missing, which may exist when the round is
+// repeated.
 func (fl *Flusher) repeats(ctx context.Context, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrSyncFailed) && ctx.Err() == nil &&
 		!fl.engine.Settings().Gone() && fl.engine.Log().Folder().InPlace() == nil

@@ -22,7 +22,7 @@ import (
 // lag is the set of working-memory scopes whose files lag behind the log. The holder of flush.lock uses it.
 type lag struct {
 	Scopes map[string]bool // scopes whose files lag
-	filed  wal.LSN         // log position below which all changes to other documents are in files
+	filed  wal.LSN         // log position below which all changes are in files, except those to Scopes
 }
 
 // hold removes the working-memory scopes that may lag from what a round writes to files, and returns the

@@ -203,10 +203,10 @@ type slowed struct {
 	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is the time without a slowed writer after which slowing is logged again.
+// slowGap is the time without a slowed writer after which slowing is reported again.
 const slowGap = 10 * time.Second
 
-// note logs that writers are slowed down, once each time that this begins.
+// note reports to the host, with an event, that writers are slowed down: once each time that this begins.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -238,7 +238,8 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
-// Slowed returns the reason why commits of any process are slowed down; "" if they are not.
+// Slowed returns the reason why commits of all processes are slowed down until the flushers catch up; "" if they are
+// not.
 func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""

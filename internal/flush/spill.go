@@ -189,7 +189,7 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	return nil
 }
 
-// backupDue keeps the old base as a backup if a backup is due.
+// backupDue sets in the target that the old base is kept as a backup, if a backup is due.
 func (fl *Flusher) backupDue(to *index.Target) {
 	c := fl.engine.Settings().Now()
 	keep, every := c.Backups(), c.BackupEvery()

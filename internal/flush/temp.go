@@ -174,8 +174,8 @@ func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string,
 	return false
 }
 
-// leadingID returns the kind and id of the document whose beginning the bytes b are; a nil kind if b is the
-// beginning of no document.
+// leadingID returns the kind and id that the first member of b names, if b begins as a JSON document of a kind does;
+// otherwise a nil kind.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
 		if k.Opaque {
@@ -194,8 +194,8 @@ func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	return nil, ""
 }
 
-// LeadingScope returns the key of the working-memory scope whose document the bytes b begin; false if b begins no
-// such document.
+// LeadingScope returns the key of the working-memory scope that the first member of b names, if b begins as the
+// document of a scope does; otherwise false.
 func LeadingScope(b []byte) (key string, ok bool) {
 	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
 	line, _, ends := bytes.Cut(rest, []byte(",\n"))

@@ -118,7 +118,7 @@ func (w *Watcher) run(ctx context.Context, f files) {
 // limitError reports that a limit of the system prevents notifications. With inotify the system's error is EMFILE or
 // ENOSPC, although no disk is full.
 type limitError struct {
-	what  string // description of what could not be watched
+	what  string // action that failed, such as watching a folder
 	cause wal.PollCause
 }
 

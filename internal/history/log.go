@@ -51,7 +51,7 @@ type LogFilter struct {
 	Before       uint64 // only commits that begin before this position; 0: all
 }
 
-// CauseOf returns the word for a cause, which is a constant of package wal, in the history.
+// CauseOf returns the word that the history uses for a cause, a constant of package wal.
 func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:

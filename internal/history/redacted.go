@@ -54,7 +54,7 @@ type masked struct {
 	kind  *engine.Kind
 	id    string
 	rows  []purgefile.Row // redactions of versions that are not yielded yet
-	err   error           // error because of which rows is not complete
+	err   error           // error of reading the redactions, because of which rows is not known
 	yield func(Version, error) bool
 	any   bool
 	ended bool // the caller has ended the iteration

@@ -8,7 +8,7 @@ import (
 // The limits on the tags of a front matter.
 const (
 	mostTags  = 256
-	mostFront = 64 << 10 // number of bytes at the beginning of a note in which tags are searched
+	mostFront = 64 << 10 // number of bytes at the beginning of a note in which tags are searched for
 )
 
 // Tags returns the tags that the front matter of a note gives it: the member tags or tag, of the forms that programs

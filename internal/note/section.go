@@ -107,7 +107,7 @@ type cutter struct {
 	border, borderLine, borderLeft int
 	borderEnd, borderTo            int // the values of end and to before that line
 
-	// the next line may underline a heading: the line before it is blank, a heading, or missing
+	// the next line may be the text of an underlined heading: the line before it is blank, a heading, or missing
 	free  bool
 	blank bool // the last line was blank
 }

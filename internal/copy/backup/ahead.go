@@ -8,7 +8,7 @@ import (
 const (
 	// workersMost is how many documents are copied or verified at the same time.
 	workersMost = 2
-	// fewDocuments is the number of documents below which a single goroutine copies all of them.
+	// fewDocuments is the number of documents below which a single goroutine copies or verifies all of them.
 	fewDocuments = 256
 	// aheadMost is how many results wait for those before them.
 	aheadMost = 64

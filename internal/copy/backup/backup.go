@@ -307,7 +307,7 @@ type copied struct {
 	Document
 	name    string // path of the file in the backup
 	hash    [sha256.Size]byte
-	writing error // size of the file in the backup
+	writing error // error of writing the file in the backup
 }
 
 // take enters a document that a worker has read.

@@ -124,7 +124,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 
 type restore struct {
 	s    RestoreSource
-	from vfs.FS // the list of files in the backup
+	from vfs.FS // file system in which the files of the backup are read
 	info repair.BackupInfo
 	n    *newFolder
 
@@ -134,7 +134,7 @@ type restore struct {
 	names  map[string]bool            // paths of the files of these keys, including the folder
 	scopes map[string]*worklog.Replay // scopes of working memory that have entries in the log, by path of the file
 	past   []stretch
-	mended *past.Log        // the repaired log of the backup, if it was damaged
+	mended *past.Log        // the log of the backup, repaired as far as possible; nil: no repair was needed
 	holed  bool             // mended has gaps
 	cause  error            // the error of the holes, until one is reported
 	fresh  map[string]bool  // files that are newer than the entries in a log with holes

@@ -133,7 +133,7 @@ func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
 		return n, failed.err
 	}
 	return n, &errs.CorruptionError{Path: u.name, Offset: -1,
-		Err: fmt.Errorf("the encrypted backup cannot be decrypted at byte %d: %w", off, err)}
+		Err: fmt.Errorf("the encrypted backup cannot be decrypted at byte %d of its plain content: %w", off, err)}
 }
 
 func isSealed(head []byte) bool { return strings.HasPrefix(string(head), sealedMagic) }
@@ -186,7 +186,7 @@ type packedFS struct {
 	vfs.FS
 	at   string
 	p    *pack.Reader
-	file vfs.File // reader of the packed file
+	file vfs.File // the open packed file
 }
 
 // below returns the path of a name in the backup, "." for the backup itself.
@@ -306,8 +306,8 @@ type packedList struct {
 	mu   sync.Mutex
 	next func() (pack.File, error, bool)
 	stop func()
-	at   int64  // offset of text in the list
-	text []byte // the part of the list that was made last
+	at   int64  // offset of text in files.sha256
+	text []byte // the line of files.sha256 that was made last
 }
 
 // ReadAt implements vfs.File. It is fast for reading from the beginning to the end.

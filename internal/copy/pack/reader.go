@@ -31,8 +31,8 @@ type Reader struct {
 	damage []error
 
 	starts []int64 // offsets of the blocks of bodies, and of the end of the last one
-	plain  []int   // number of their decompressed bytes
-	full   []int   // for each block, the number of full blocks that begin with it
+	plain  []int   // number of decompressed bytes of each of these blocks
+	full   []int   // for each block, the number of consecutive full blocks from it on
 	lists  []listed
 	seed   maphash.Seed   // of the hashes of names: nobody can choose names of the same hash
 	refs   []ref          // entries of the list, by hash of the name

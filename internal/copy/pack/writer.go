@@ -29,7 +29,7 @@ type Writer struct {
 	dec     *zstd.Decoder
 
 	body    []byte   // the block that is being filled
-	number  int      // number of bytes in that block
+	number  int      // number of that block, from 0
 	pending []*block // blocks that are being compressed
 	list    []byte   // the block of the list that is being filled
 	lists   [][]byte // the blocks of the list, as they are written

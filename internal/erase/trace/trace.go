@@ -158,7 +158,7 @@ type outline struct {
 	Members  json.RawMessage `json:"memory_ids"`
 	Content  *string         `json:"content"`
 	Scope    *string         `json:"scope"`
-	From     string          `json:"from"` // member of a note's sidecar that identifies the note
+	From     string          `json:"from"` // only a note in quarantine/ has it: former path of the file
 }
 
 // about reports whether a document with an id is in the set. An id alone is not enough: a memory from package
