@@ -51,13 +51,13 @@ const (
 	named                    // a file that the store opens by this name, so nothing else may have this name
 	machine                  // a record of which processes use the store on this machine: never moved, never repaired
 	sole                     // a folder whose files may be the only copy of some data
-	optional                 // a folder that may be missing when a store is opened
+	optional                 // a folder that is not needed to open a store, even if another object is at its path
 	note                     // a file of a migration, which opening a store reads completely
 )
 
 // place is a place in a store's folder.
 type place struct {
-	path string // path with slashes
+	path string // path in the store's folder, with slashes
 	use  use
 }
 

@@ -23,7 +23,7 @@ type SweepOptions struct {
 	Apply   bool          // delete the sessions; otherwise they are only listed
 }
 
-// Swept is a session that SweepSessions has selected, with the result.
+// Swept is a session that SweepSessions has selected, and the result of deleting it.
 type Swept struct {
 	Session Session // the session as it was when it was selected
 	Deleted int64   // number of memories that were deleted

@@ -17,11 +17,11 @@ type Retention struct {
 	commits *commit.Committer
 	counts  *counts.Counts
 	orders  *words.Orders
-	uptime  *scopes.Scopes // has a clock of the machine that cannot be set
+	uptime  *scopes.Scopes // has a clock that cannot be set
 	others  Expirer        // further documents that expire; nil: only memories expire
 
-	Expiry  Hour // hour of waiting before memories are deleted
-	aged    Hour // hour of waiting before history is removed
+	Expiry  Hour // the hour that passes before expired memories and other documents are deleted
+	aged    Hour // the hour that passes before copies of the log older than history_days are deleted
 	sweeper Sweeper
 	touched touched
 }

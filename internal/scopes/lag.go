@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lacks describes the log entries that a scope's file does not include yet.
+// lacks describes the log entries that a scope's file does not include yet, as far as this process knows.
 type lacks struct {
 	from  wal.LSN // position of the first such entry
 	since time.Time

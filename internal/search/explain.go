@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is a parsed query, as it was executed on one version of the word index.
+// asked is a parsed query, as it was executed on one set of rows of the word index.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer

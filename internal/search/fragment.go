@@ -13,7 +13,7 @@ import (
 // MostFragment is the maximum of Query.Fragment, in bytes.
 const MostFragment = 1 << 16
 
-// mostSearched is the number of bytes of a content that are searched for its best fragment.
+// mostSearched is the maximum number of bytes of a content that are searched for its best fragment.
 const mostSearched = 1 << 20
 
 // fragmentOf returns a piece of the content of at most size bytes: the first one that has the most different words

@@ -178,7 +178,7 @@ func spare(gone int) int { return 2*gone + 8 }
 type pass struct {
 	hits    []Hit
 	full    bool // there may be more hits
-	gone    int  // number of hits that no longer exist
+	gone    int  // number of hits that no longer exist or no longer pass the filters
 	changed bool // some of these are sections of notes that have a newer version
 	unread  unreadable
 }
@@ -417,7 +417,7 @@ type found struct {
 	asked         *asked // the query as it was executed for this hit; nil: as for all hits
 	Score         float64
 	words, vector float64 // scores by words and by vector, in a search by both
-	similarity    float64 // similarity to the query's vector
+	similarity    float64 // similarity to Query.Vector, or to the embedding of the memory Query.Like
 	recency       float64 // amounts by which recency and importance raised the score
 	importance    float64
 	parts         words.Parts

@@ -61,7 +61,7 @@ func compareFound(a, b found) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.section, b.section))
 }
 
-// within does what byWords does, for one version of the index. That version may contain the rows of memories and of
+// within does what byWords does, for one set of rows of the word index. The set may contain the rows of memories and of
 // notes, if both have the same analyzer.
 func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
@@ -137,7 +137,8 @@ func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engin
 	}
 }
 
-// holds reports whether a document contains the phrases of a query.
+// holds reports whether a hit meets the phrases of a query: its document has the required phrases and none of the
+// excluded ones. A hit that was found only because of its neighbours needs a neighbour without excluded phrases, too.
 func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.Set, bad *unreadable) (bool, error) {
 	q := a.query
 	if !q.Phrases() {

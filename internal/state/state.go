@@ -19,11 +19,11 @@ import (
 // State has the position of the newest version of every document and scope of working memory, after all
 // applied log entries. Below a position, these are in the index files; above it, in the overlay.
 type State struct {
-	mu      sync.Mutex // lock of Apply, Begin and Swap; readers do not need it
+	mu      sync.Mutex // held by Apply, Begin and Swap; look-ups of documents take no lock
 	sets    index.Current
 	overlay atomic.Pointer[index.Overlay]
 	from    atomic.Uint64 // position up to which the current set covers the log
-	inexact bool          // the set was made from document files: it may contain documents that were created after its lsn
+	inexact bool          // the set was made from files: it may contain documents that were created after its lsn
 	swaps   atomic.Uint64 // number of times that the set was replaced
 	live    [256]int64    // number of existing documents and scopes, by kind
 	had     [256]bool     // for each kind: whether the index set or the log has, or had, a document of the kind
@@ -183,8 +183,8 @@ func (s *State) Apply(entries []wal.Entry) error {
 	return nil
 }
 
-// admit checks a log entry before it is applied. It skips entries that this process wrote, which were checked when
-// they were made.
+// admit decodes a log entry before it is applied. It also checks the entry, unless this process wrote it: such an
+// entry was checked when it was made.
 func (s *State) admit(e *wal.Entry) (record.View, error) {
 	if e.Own {
 		return Read(e)

@@ -41,7 +41,7 @@ func (st *Store) OpenCopy(ctx context.Context, r remote.Remote, unseal sealed.Un
 	return st.Places().Opened(ctx, r, st.seal, unseal, st.Engine.Env().Rand())
 }
 
-// Sealer returns a function that encrypts to the recipients of a sealed copy; nil if this program cannot.
+// Sealer returns a function that encrypts to the recipients of a sealed copy; nil if this program cannot encrypt.
 func (st *Store) Sealer() offsite.Sealer { return st.seal }
 
 // sending returns the host of the sender.
@@ -53,7 +53,7 @@ func (st *Store) sending(plain offsite.Opener) *offsite.Host {
 			return nil, err
 		}
 		s, err := st.OpenCopy(ctx, r, nil)
-		if _, seals := s.(*sealed.Remote); err == nil && seals && st.seal == nil { // another process may
+		if _, seals := s.(*sealed.Remote); err == nil && seals && st.seal == nil { // another process may be able to
 			err = fmt.Errorf("the copy at %s is sealed, and this process cannot seal: %w", r.Place(), sealed.ErrUnable)
 		}
 		if err != nil {

@@ -61,7 +61,7 @@ type Config struct {
 	Closed     func() error     // called by Close at its end; nil: nothing to do
 
 	Remote offsite.Opener // opens the place of the store's copy; nil: this process does not send the log
-	Seal   offsite.Sealer // encrypts to the recipients of a sealed copy; nil: this process cannot
+	Seal   offsite.Sealer // encrypts to the recipients of a sealed copy; nil: this process cannot encrypt
 }
 
 // Store is an open store. Its fields are set by Open, and never afterwards.
@@ -84,7 +84,7 @@ type Store struct {
 	Search    *search.Search
 	Offsite   *offsite.Host // sends the log to a copy elsewhere; nil if this process does not
 
-	seal offsite.Sealer // encrypts to the recipients of a sealed copy; nil if this process cannot
+	seal offsite.Sealer // encrypts to the recipients of a sealed copy; nil if this process cannot encrypt
 
 	closed  func() error
 	stop    context.CancelFunc // stops the background goroutines
@@ -123,9 +123,9 @@ func unfinished(c *Config) error {
 	switch {
 	case !is || c.Restored != nil:
 		return nil
-	case m.Kind == offsite.Kind: // another one into the same folder is refused
-		return fmt.Errorf("%w: the clone that was to fill %s was killed, or is not complete yet: remove the folder, and run "+
-			"the command again", errs.ErrInvalid, e.Dir)
+	case m.Kind == offsite.Kind: // a second clone into the same folder is refused
+		return fmt.Errorf("%w: the clone that was to fill %s was killed, or is not complete yet: remove the folder, "+
+			"and run the command again", errs.ErrInvalid, e.Dir)
 	case vfs.IsMount(e.FS, e.Dir): // whose content no restore removes
 		return fmt.Errorf("%w: the %s that filled %s was killed, so it may lack documents: remove its contents, and run "+
 			"the command again",

@@ -91,7 +91,7 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// none is the state number for a document for which there is nothing to undo.
+// none is the number that stands for no state: nothing is to be undone, or no other commit made a state.
 const none = int32(-2)
 
 // back returns the state to which the undo restores the document, or none. since is the position of the first
@@ -208,8 +208,8 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns, as its first result, the reason why the change of a memory cannot be undone: an assembly that is
-// not restored contains the memory. The second result is an error of reading.
+// rests returns, as its first result, the reason why the change of a memory cannot be undone: an assembly that the
+// undo does not change contains the memory. The second result is an error of reading.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil

@@ -116,12 +116,12 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 type node struct {
 	lsn     wal.LSN
 	writer  uint32
-	parent  int32 // index of the state before it; -1: the state before the first commit that is undone
+	parent  int32 // index of the state that this one replaced; -1: the state before the first commit that is undone
 	cause   uint8
 	chosen  bool // a commit that is undone made the state
 	upkeep  bool
 	deleted bool
-	unknown bool // in place of the index of a state whose entries are not in the log
+	unknown bool // the node stands for states whose entries are not in the log
 }
 
 // document is the history of a document in the log since the first commit that is to be undone.

@@ -243,12 +243,12 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 // made is a commit that a writer made, as found in the log.
 type made struct {
 	at      wal.LSN
-	undo    string // JSON object of the undo, of several commits, to which the commit belongs
+	undo    string // JSON object of the undo of several commits to which the commit belongs; "" if it belongs to none
 	undoing bool   // the commit belongs to that undo and is not its last
 	purge   bool   // the commit names purged or redacted documents
 }
 
-// newestBy returns the newest commit, in a part of the log, of a writer for which is returns true. It considers
+// newestBy returns the newest commit in a part of the log by a writer for which is returns true. It considers
 // commits that changed documents or that name a purge, except those that the store made by itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()

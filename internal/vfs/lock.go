@@ -13,7 +13,7 @@ type flock struct {
 	name     string
 	perm     fs.FileMode
 	look     func(name string) error // checks the path before each open; nil: no check
-	way      opener                  // function that opens the file; nil: it is opened by its path
+	way      opener                  // how the file is opened; nil: by its path
 	patience *patience
 	turn     chan struct{} // holds one token, which is taken by the caller that holds the lock or waits for it
 

@@ -15,7 +15,7 @@ import (
 type freshLock struct {
 	name     string
 	perm     fs.FileMode
-	way      opener // function that opens the file; nil: it is opened by its path
+	way      opener // how the file is opened; nil: by its path
 	patience *patience
 	f        *gofrs.Flock
 }

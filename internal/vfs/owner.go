@@ -45,10 +45,10 @@ func (u Users) Own(info *Info) bool { return len(u) == 0 || slices.Contains(u, i
 // its mode and group.
 func (u Users) Trusted(info *Info) bool { return info.UID == 0 || u.Own(info) }
 
-// Stranger returns the owner of the store in a folder, and true if that is none of u. It checks the owner of the
-// folder, and of a link that leads to it. If other users can create files in the folder, it also checks the owner of
-// each file that makes the folder a store. In a folder that a group shares (Options.Shared) it checks only the owner of
-// the log, since members of the group replace the other files there.
+// Stranger returns the owner of the store in a folder, and true, if that user is not one of u. It checks the owner of
+// the folder, and of a link that leads to it. If other users can create files in the folder, it also checks the owner
+// of each file that makes the folder a store. In a folder that a group shares (Options.Shared) it checks only the owner
+// of the log, since members of the group replace the other files there.
 func (u Users) Stranger(fsys FS, dir string) (owner int, is bool) {
 	if len(u) == 0 {
 		return 0, false

@@ -14,8 +14,8 @@ import (
 // Folder is the folder of a view's files. It contains regular files only, no folders.
 type Folder struct {
 	FS         vfs.FS
-	Path       string // permissions of the folder and its files
-	Temp       string // name for a temporary file in tmp/ that only this process uses
+	Path       string // path of the folder
+	Temp       string // path of a temporary file in tmp/ that only this process uses
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 	// Ready is called before the folder is created, and before a file takes its place: an error prevents that. nil: always

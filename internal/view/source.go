@@ -36,14 +36,14 @@ type Source struct {
 	// FileLimit is the maximum size of a document in bytes; Limits bound its contents.
 	FileLimit int
 	Limits    kind.Limits
-	Location  *time.Location // zone of times without a zone
+	Location  *time.Location // zone in which times without a zone are read
 	// Fits returns an error if a document of a kind violates the current limits.
 	Fits func(kind byte, id string, doc []byte) error
 	// Creates returns an error if a document of a kind cannot be created because the paths of existing documents
 	// exclude its path.
 	Creates func(kind byte, id string) error
-	// Ignores reports whether a file in the folder of a kind must not become a document, because a setting excludes
-	// its path; nil: no file is excluded.
+	// Ignores reports whether a file in the folder of a kind, which is not a document yet, must not become one, because
+	// notes_ignore names it or because it is in the folder of another store; nil: no file is ignored.
 	Ignores func(kind byte, path string) bool
 	// Explain adds advice to a system error; it returns nil if it has no advice.
 	Explain func(error) error

@@ -34,7 +34,7 @@ type Views struct {
 	makers []Maker
 	list   []view.View // the views for which this process writes files
 	words  *words.Query
-	places *words.Query // view of the sections of notes
+	places *words.Query // query of the sections of notes
 	near   *meanings.Query
 	orders *words.Orders
 	due    atomic.Bool // files may be missing or behind, so that a round is necessary even if no index is written
@@ -63,7 +63,7 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 }
 
 // Limit limits how many entries of the log a round takes into a view. It leaves the others to later rounds, each of
-// which goes on where the one before it ended. 0 means no limit.
+// which continues where the round before it ended. 0 means no limit.
 func Limit(vs *Views, _ *wal.Held, n int) { vs.most = n }
 
 // Partly reports whether the last round left entries of the log to later ones, which have to be able to read them.

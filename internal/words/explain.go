@@ -10,7 +10,7 @@ import (
 type Share struct {
 	Word  int // index of the word in Query.All
 	Score float64
-	Near  float64 // the part of Score that comes from neighbours of the document, from 0 to 1
+	Near  float64 // fraction of Score that comes from neighbours of the document, from 0 to 1
 }
 
 // watch records the amounts that each word adds to the scores of the documents in hits.

@@ -14,7 +14,7 @@ type postings struct {
 	at   int
 	end  int
 	row  int64
-	left int   // number of postings that were not read yet
+	left int   // number of postings that were neither read nor skipped yet
 	from int64 // groups that end before this row are skipped
 
 	groupLeft int

@@ -19,8 +19,9 @@ type pruning struct {
 	least int // the number of postings of optional words from which on it is tried
 	share int // the first pass may read 1 in share of these postings
 
-	// odds times the ratio of what the words of the second pass and of the first one can add to a score, times the share
-	// of the postings that the first pass reads, must be at most 1.
+	// The product of three numbers must be at most 1: odds; the score that the words of the second pass can add,
+	// divided by the score that the words of the first pass can add; the share of the postings that the first pass
+	// reads.
 	odds float64
 	rows int // the second pass may search 1 in rows of all rows
 }
@@ -44,8 +45,8 @@ type plan struct {
 
 // try is a point of the first pass at which the sessions for the second one are chosen.
 type try struct {
-	looked int     // number of words in later that were looked for
-	rest   float64 // the most that the others add to a score
+	looked int     // number of words in later that the pass has searched for
+	rest   float64 // the most that the other words in later add to a score
 }
 
 func (s *search) plan(limits pruning) (p plan) {
@@ -73,8 +74,8 @@ func (s *search) plan(limits pruning) (p plan) {
 	if len(p.later) == 0 || len(p.later) == 1 && !p.requires || p.all < limits.least {
 		return p
 	}
-	// If the first pass does not exclude enough sessions, its work is lost. That is the likelier, the more its words are
-	// outweighed by the others, and the more documents have its words. So the product of these two ratios is limited.
+	// If the first pass does not exclude enough sessions, its work is lost. That is likelier if the other words
+	// outweigh its words, and if many documents have its words. So the product of these two ratios is limited.
 	had, read := 0.0, p.cost
 	for k, i := range p.later {
 		rest := 0.0

@@ -34,7 +34,7 @@ type Hit struct {
 // Parts are the summands of a score.
 type Parts struct {
 	Own     float64 // part of the score that comes from the words of the document and of its neighbours
-	Session float64 // part of the score that comes from other documents of the session
+	Session float64 // part of the score that comes from the document's session, including the document
 	Self    bool    // the document itself, not only a neighbour, has a word of the query
 }
 
@@ -69,10 +69,10 @@ func inTurn(n int, do func(i int) error) error {
 // scratch is the working memory of a search for one part. It is pooled.
 type scratch struct {
 	*layout
-	some bool  // only these rows are searched; nil: all
-	in   spans // whole sessions, and rows without a session, that are searched
+	some bool  // only the rows in the field in are searched; otherwise all
+	in   spans // whole sessions, and rows without a session
 
-	narrowed bool       // only these rows can be hits; nil: all
+	narrowed bool       // only the rows in the field only can be hits; otherwise all
 	only     bitset.Set // as in Filter
 
 	// Per row: the count of the current term in the content, and its weight in other fields. They are filled only if a

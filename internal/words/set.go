@@ -29,7 +29,7 @@ type Part struct {
 	ID   uint64
 	Seg  *Segment
 	Name string // name of the segment's file; "" if it is not written to a file
-	Live string // name of the file with the current state of the rows; "" if there is none
+	Live string // name of the file with this state of the rows; "" if this state is not written to a file
 
 	dead    bitset.Set
 	deaths  int

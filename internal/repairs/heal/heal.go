@@ -22,11 +22,10 @@ func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
 // healer repairs an open store while other processes may have it open. Each action checks its
 // target again under flush.lock: only then no other process changes files.
 type healer struct {
-	r *repairer
-	s Store
-	v *verify.Run
-	// names of the files whose versions recall has searched for in archive and log
-	names [kind.Most]map[string]bool           // names of files, by kind
+	r     *repairer
+	s     Store
+	v     *verify.Run
+	names [kind.Most]map[string]bool           // by kind: names of the files whose versions recall has searched for
 	known [kind.Most]map[string][]past.Version // the versions that recall found, by file name
 }
 

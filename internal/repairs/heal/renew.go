@@ -56,12 +56,12 @@ type renewal struct {
 	attested wal.LSN
 	lastTime int64
 	newest   map[string]found // readable entries above spilled, by key
-	older    map[string]found // entries below flushed, because the old log may have the only copy of them
+	older    map[string]found // entries below flushed: the old log may have the only copy of them
 	hashes   map[string][][32]byte
 	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
 	model    index.Model // the newest embedding model that a readable entry names
-	low      bool        // position below which checkpoint or index have positions: the new log begins above it
+	low      bool        // the new log begins below positions that checkpoint or index contain
 
 	explained []writer.Writer // descriptions of writers, found in readable entries
 	purged    []purgefile.Row // purges, found in readable entries

@@ -121,7 +121,7 @@ func (v *Run) overlay() error {
 		}
 		if err := v.report(repair.Finding{
 			Kind: repair.OverlayWrong, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: id, LSN: at.Pos,
-			Stake: "correct answers of this process until it opens the store again", Heals: repair.ByLog, Next: repair.NextFlush,
+			Stake: "correct answers of this process", Heals: repair.ByLog, Next: repair.NextFlush,
 			Err: fmt.Errorf("the log has a change at position %d, but the overlay has %d (%v)", at.Pos, p.Version, err),
 		}); err != nil {
 			return err

@@ -11,7 +11,7 @@ type inode struct {
 	ino   uint64 // the number that Stat returns; reused after removal, as file systems do
 	mode  fs.FileMode
 	nlink int
-	name  string // last name of the file
+	name  string // the name that the file or folder was given last
 	early bool   // its last name was removed before KeepFreed
 	descs int    // number of open files, in any process
 	lease *file  // the file that holds a lease, or nil
@@ -23,7 +23,7 @@ type inode struct {
 	cache, disk content
 	pending     []change
 	lost        map[int]uint8 // bits of the sectors that a failed sync lost, neither dirty nor durable, by page
-	locks       []*lock       // locks that are held on the file
+	locks       []*lock       // locks that are held on the inode
 
 	version, flatVersion uint64 // version of the content, and of flat
 	flat                 []byte // snapshot for Map

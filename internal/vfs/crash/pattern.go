@@ -47,8 +47,8 @@ func (p Pattern) String() string {
 // changes survive; they are called for each file and each sector.
 type loss struct {
 	step   func(seq uint64) bool
-	attr   func(seqs []uint64) uint64 // random choices for the size and time changes of a file
-	sector func(seqs []uint64) uint64 // random choices for the versions of a sector
+	attr   func(seqs []uint64) uint64 // chooses for the size and time changes of a file
+	sector func(seqs []uint64) uint64 // chooses for the versions of a sector
 	failed func() bool                // reports whether a sector that a failed sync lost has reached the disk
 	old    bool                       // fill missing content with the old content
 }

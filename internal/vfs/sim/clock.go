@@ -9,7 +9,7 @@ import (
 // deadline is a context that ends at a time of the simulated clock. It has AfterFunc, so that contexts derived from it
 // need no goroutine.
 type deadline struct {
-	context.Context // parent of the context
+	context.Context // the parent context
 	s               *Sim
 	at              time.Time
 	done            chan struct{}

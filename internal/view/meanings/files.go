@@ -30,7 +30,7 @@ const (
 	manifestMost = 16 << 20
 	// room for 4 million notes of one section each, with paths of 90 bytes, or for 16 million sections
 	rowsMost      = 512 << 20
-	dimensionMost = 1 << 20 // the largest value that max_embedding_dims allows
+	dimensionMost = 1 << 20 // the largest value that max_embedding_dims can have
 	formatVersion = 1
 	loadTries     = 8 // maximum number of attempts while other processes replace the files
 	segmentMagic  = "VARVEMEA"
@@ -97,7 +97,8 @@ func parseManifest(b []byte) (*manifest, error) {
 		return nil, fmt.Errorf("%w: impossible dimension %d or file number %d", errs.ErrCorrupt, m.Dimension, m.Next)
 	}
 	if m.Rows.Bytes < len(rowsMagic) || m.Rows.Bytes > rowsMost {
-		return nil, fmt.Errorf("%w: the manifest lists rows of %d bytes, which is impossible", errs.ErrCorrupt, m.Rows.Bytes)
+		return nil, fmt.Errorf("%w: the manifest lists rows of %d bytes, which is impossible", errs.ErrCorrupt,
+			m.Rows.Bytes)
 	}
 	for _, l := range m.Segments {
 		if !l.holds(m.Dimension) {
@@ -243,7 +244,8 @@ func (m *Meanings) Load(f *view.Folder) (wal.Mark, error) {
 func (m *Meanings) load(f *view.Folder, b []byte) error {
 	has, err := parseManifest(b)
 	if err == nil && has.Cut != note.CutVersion {
-		err = fmt.Errorf("%w: the sections were made by version %d of the rules for dividing notes", errs.ErrCorrupt, has.Cut)
+		err = fmt.Errorf("%w: the sections were made by version %d of the rules for dividing notes", errs.ErrCorrupt,
+			has.Cut)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
@@ -437,8 +439,9 @@ func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err e
 	return list, nil
 }
 
-// keeps reports whether a vector is kept. It is kept if a section has its text, or if it was added after the
-// position of the rows, because the note may be newer than the rows. A purge drops the latter vectors too.
+// keeps reports whether a vector is kept. It is kept if a section has its text. It is also kept if the process that
+// added it had read the log beyond the position of the rows, because its note may be newer than the rows; but a purge
+// drops such vectors.
 func (m *Meanings) keeps(h Hash, seen, at uint64) bool {
 	return m.used[h] > 0 || seen > at && !m.purges
 }

@@ -46,19 +46,19 @@ type Meanings struct {
 
 	notes map[string]sections // sections of each note, by path
 	used  map[Hash]int        // number of sections that have a text, by the hash of the text
-	lacks map[Hash]section    // texts without a vector, each with one section that has the text
+	lacks map[Hash]section    // texts without a vector, each with a section that has it; zero: see drop
 	// keys of lacks in the order in which they were added; it may contain texts that lacks no longer has
 	queue []Hash
 
-	model string // dimension of the vectors
+	model string // name of the model of the vectors
 	by    vector.Metric
 	dim   int // 0: there are no vectors
 	segs  []*segment
 	added []Vector // vectors that are not in a segment yet
-	seen  uint64   // log position up to which the process that added the vector had read the log
+	seen  uint64   // highest log position up to which a process had read that added vectors
 	next  uint64   // number of the next file
 
-	rows   listing // name of the file that has the current notes, unless changed is set
+	rows   listing // the file of notes; up to date unless change is set
 	change bool    // notes differ from the content of that file
 	purges bool    // the next Save removes all other files
 	loaded []byte  // manifest as it was loaded

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Query answers searches by meaning in an open store. Each answer is as of the call or later. One search runs at a
-// time.
+// Query answers searches by meaning in an open store. An answer includes all commits from before the call. One search
+// runs at a time.
 type Query struct {
 	eng     *engine.Engine
 	files   files
@@ -49,7 +49,8 @@ type files struct {
 	seen  string // the manifest when Reset last ran
 }
 
-// stale reports whether a process has added vectors or created the files since, although no index was written.
+// stale reports whether the files were replaced since the last Reset, or the vectors are Outdated. A process can add
+// vectors or create the files although no index was written.
 func (f *files) stale() bool {
 	if f.Absent() {
 		return false
@@ -102,7 +103,7 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 // damagedTries is the maximum number of times that a search starts again after it found the files damaged.
 const damagedTries = 2
 
-// with calls use with the view in its state as of now or later.
+// with calls use when the view includes all commits from before the call of with.
 func (q *Query) with(ctx context.Context, use func() error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -131,7 +132,8 @@ type Lacks struct {
 	Unread []Hash // hashes of texts whose notes could not be read, or have another text by now
 }
 
-// Lacking returns texts of sections that have no vector: at most most texts, and none for which skip returns true.
+// Lacking returns texts of sections that have no vector, without those for which skip returns true. most is
+// their maximum number.
 func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l Lacks, err error) {
 	type wanted struct {
 		Hash

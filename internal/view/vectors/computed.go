@@ -65,7 +65,7 @@ const (
 	computedLimit = 16 << 20 // maximum number of bytes of a record
 )
 
-var ErrComputed = errors.New("not a record with a computed vector")
+var ErrComputed = errors.New("not a valid record of computed vectors")
 
 // ComputedPath returns the path of a file in the folder vector_index/.
 func (vs *Vectors) ComputedPath(name string) string {

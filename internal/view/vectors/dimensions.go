@@ -16,8 +16,8 @@ type dimensionSeen struct {
 	oldest uint64 // log position of the write that added the oldest vector of the dimension
 }
 
-// add counts a vector with its number and the version of its memory. A number below the version is the log position
-// of the write that added the vector; any other number comes from elsewhere.
+// add counts a vector with its number and the version of its memory. A number below the version that can be a log
+// position (a multiple of 8) is the position of the write that added the vector; any other number comes from elsewhere.
 func (d dimensions) add(dim int, number int64, version uint64) {
 	at := version
 	if number > 0 && number%8 == 0 && uint64(number) < at {

@@ -27,7 +27,7 @@ type vectorPlan struct {
 	model index.Model
 	dim   int // dimension of the vectors to write; vectors of another dimension are omitted
 	edits [2][]vector.Edit
-	dims  dimensions // dimensions of the vectors that the index lines record
+	dims  dimensions // dimensions of the vectors seen so far, in index lines, log entries and documents
 	line  []byte
 }
 

@@ -28,7 +28,7 @@ import (
 type Vectors struct {
 	engine *engine.Engine
 
-	Lock engine.CtxMutex // guards the fields below
+	Lock engine.CtxMutex // guards view, upTo, by and of
 	view *vector.View
 	upTo wal.LSN       // the overlay of view has all changes below this position
 	by   uint64        // value of index.Model.Since for the model of the view's vectors

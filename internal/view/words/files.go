@@ -55,8 +55,8 @@ type listing struct {
 // terms returns the version of the rules by which the words in the listed segments were made.
 func (m *manifest) terms() int { return cmp.Or(m.Terms, analyzer.FirstTerms) }
 
-// of returns the recorded language and version of the terms of an analyzer. The first version is written as format
-// 1, which records no version.
+// of records in the manifest the language of an analyzer and the version of its terms. The first version is written as
+// format 1, which records no version.
 func (m *manifest) of(an *analyzer.Analyzer) {
 	m.Format, m.Language = formatFirst, an.Language()
 	if v := an.Version(); v > analyzer.FirstTerms {

@@ -38,7 +38,8 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 // narrowShare limits reading row by row: if more than 1 in narrowShare memories must be read, all are scanned instead.
 const narrowShare = 4
 
-// few reports whether reading the n rows in the list only is cheaper than a full scan.
+// few reports whether reading the n rows of the parameter only is cheaper than a full scan. It returns false if only
+// is nil.
 func (s *Snapshot) few(only narrow.Rows, n int) bool {
 	docs, _ := s.Set.Docs()
 	return only != nil && int64(n) <= docs/narrowShare
@@ -75,7 +76,7 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	return ids, ok && few, err
 }
 
-// passing returns the ids of those rows in the list only (nil: all rows) that pass the filters, as far as rows can
+// passing returns the ids of those rows of the parameter only (nil: all rows) that pass the filters, as far as rows can
 // decide that. If there are more than most such rows, few is false and the list is incomplete.
 func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
 	most int) (ids []string, few bool, err error) {

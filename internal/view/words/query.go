@@ -58,9 +58,9 @@ type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
 	From     *query.Sources                          // the members of a memory that each field takes its words from
-	Each     func(n int, do func(i int) error) error // rows that words.Filter needs
+	Each     func(n int, do func(i int) error) error // see words.Filter
 	maps     []*mapped
-	lean     bool // the parts of the set without files have no words
+	lean     bool // parts of the set that are not in files have no words
 	sections bool // the rows are sections of notes, not memories
 }
 
@@ -79,7 +79,7 @@ func (s *Snapshot) Release() (err error) {
 // goroutines costs more than it saves.
 const besideLeast = 1 << 15
 
-// beside calls do with the numbers 0 to n-1, in as many goroutines as there are processors.
+// beside calls do with the numbers 0 to n-1, in at most GOMAXPROCS goroutines at a time.
 func beside(n int, do func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -136,7 +136,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	}
 }
 
-// found records that the snapshot turned out to be damaged, so that the next one is built from the documents.
+// found logs that the snapshot turned out to be damaged, and makes the next one be built from the documents.
 func (q *Query) found(err error) {
 	q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
 		q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
@@ -211,7 +211,7 @@ type Place struct {
 	ID      string
 }
 
-// Before returns the id of the memory before each of the given places in their sessions, "" if there is none.
+// Before returns the id of the memory before each of the given places in their sessions, "" if no memory is before it.
 // Memories in except are skipped.
 func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
 	err = q.With(ctx, func(s *Snapshot) (err error) {
@@ -234,8 +234,8 @@ func (q *Query) distrust() {
 	})
 }
 
-// files is the word index as a query keeps it up to date, as a fold. Its methods are called by one goroutine at a
-// time.
+// files is the word index of a query. It is a fold that the query keeps up to date. Its methods are called by one
+// goroutine at a time.
 type files struct {
 	*Words
 	seen string   // the manifest that was loaded last

@@ -29,7 +29,7 @@ type subject interface {
 	// old returns the row versions that documents have in a set, 0 for none, and the ids of those rows whose ids
 	// differ from the ids of the documents.
 	old(set *words.Set, ids []string) (lsns []uint64, of [][]string, err error)
-	// find returns one live row of a document, and the number of its live rows
+	// find returns one live row of a document, and the number of its live rows.
 	find(set *words.Set, id string) (at words.Ref, n int, err error)
 	// ids yields the ids of all documents of an index that have rows.
 	ids(set *index.Set) iter.Seq2[string, error]

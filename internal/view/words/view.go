@@ -41,7 +41,7 @@ const (
 	filingTimes = 4
 )
 
-// halvesLeast is the number of rows from which on two goroutines make a segment of half of them each.
+// halvesLeast is the minimum number of rows for which two goroutines make a segment each, of half of the rows.
 const halvesLeast = 1 << 10
 
 // decodedTimes is the memory needed to find the words of a document, as a multiple of its size: for its bytes, its text
@@ -54,13 +54,13 @@ type Words struct {
 	of      subject
 	an      *analyzer.Analyzer
 	built   *build.Builder // the previous builder, reused because it knows words
-	other   *build.Builder // the same of a second goroutine, for the analyzer otherOf
+	other   *build.Builder // the previous builder of a second goroutine, for the analyzer otherOf
 	otherOf *analyzer.Analyzer
 	sources *query.Sources
 	set     *words.Set
 	next    uint64 // number of the next segment
 
-	lean    bool                    // the view has only the sort keys of documents, and no words
+	lean    bool                    // new rows have only the sort keys of their documents, and no words
 	pending map[string][]*words.Doc // rows of documents that are not in set yet; nil: the document was deleted
 	size    int                     // size of pending in bytes
 	// factor for the limits of pending: filingTimes for a view that writes files, otherwise 1
@@ -218,7 +218,7 @@ func (w *Words) change(id string, docs []*words.Doc) error {
 	return nil
 }
 
-// mostPending returns the number of changed documents that wait in memory.
+// mostPending returns the number of changed documents at which they become segments.
 func (w *Words) mostPending() int {
 	if w.halves() {
 		return 2 * pendingRows
@@ -276,7 +276,7 @@ func (w *Words) seal() error {
 }
 
 // halves reports whether two goroutines may make a segment each of the pending changes. The sections of a note must be
-// in one segment. On the way to files, for which no caller waits, one goroutine is enough.
+// in one segment. One goroutine is enough in a view that writes files, because no caller waits for it.
 func (w *Words) halves() bool {
 	return w.times == 1 && !w.lean && w.of.cut() == 0 && !w.eng.Env().System.Inline && runtime.GOMAXPROCS(0) > 1
 }
@@ -405,7 +405,7 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 // mapped is a mapped file with a reference count.
 type mapped struct {
 	m    vfs.Mapping
-	sum  string // size of the mapped file
+	sum  string // checksum of the segment in the file, in hexadecimal
 	refs atomic.Int32
 	once sync.Once
 }

@@ -26,7 +26,7 @@ const (
 	mostTerms  = 16 // maximum number of words of a value that are looked up: further ones exclude hardly any rows
 	mostShare  = 2  // a word is not used to narrow if more than 1/mostShare of the rows have it
 	mostLeast  = 16 // exception to mostShare: a word that at most mostLeast rows have is used
-	enough     = 4  // no further word is looked up once only this many rows of a part remain
+	enough     = 4  // no further word of a value is looked up once at most this many rows of a part remain
 )
 
 // Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.

@@ -42,8 +42,8 @@ func (q *Query) Excludes() bool {
 	return slices.ContainsFunc(q.phrases, func(p phrase) bool { return p.not })
 }
 
-// Lends reports whether a neighbour of a document may be found because of the document: its content has a word of
-// the query, and its texts have none of the excluded phrases.
+// Lends reports whether a neighbour of a document may be found because of the document. That is so if the
+// document's content has a word of the query, and its texts have none of the excluded phrases.
 func (q *Query) Lends(list []Text, an *analyzer.Analyzer) bool {
 	t := newTexts(list, an)
 	for i := range q.phrases {

@@ -150,7 +150,7 @@ func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
 	return q, nil
 }
 
-// counted turns stop words into ordinary words if the query has no other words.
+// counted turns stop words into ordinary words if the query has no other words and no phrases.
 func (q *Query) counted() {
 	if slices.ContainsFunc(q.All, func(w Word) bool { return !w.Not && !w.Quiet }) {
 		return
