@@ -13,10 +13,10 @@ import (
 func callsEngine() []func() Engine { return []func() Engine{func() Engine { return &calls{} }} }
 
 // calls makes the system calls that Varve makes for puts under a continuous load, and computes nothing. It writes
-// and syncs the log in groups, within space that was allocated before; then it writes each document to a file, in
-// rounds, and makes the next round while the previous one is synced; and it writes the lines of the index for each
-// 64 MiB of log. It makes no word index, merges no index, and reads nothing back. Writers wait while files lag
-// callsBehind behind the log, so that it measures a rate that lasts.
+// and syncs the log in groups, within space to which zeros were written before; then it writes each document to a
+// file, in rounds, and makes the next round while the previous one is synced; and it writes the lines of the index for
+// each 64 MiB of log. It makes no word index, merges no index, and reads nothing back. Writers wait while more than
+// callsBehind documents of the log are not in files, so that the measured rate is one that lasts.
 type calls struct {
 	dir   string
 	root  *os.File
@@ -33,7 +33,7 @@ type calls struct {
 	at           int64
 	space        chan made // the next segment, made in advance
 	workers      []func(Doc) error
-	lines, bytes int // number of index lines written, and bytes of log since the last one
+	lines, bytes int // index lines to write, and bytes of log, since the index was last written
 }
 
 type callsPut struct {
@@ -88,7 +88,7 @@ func (c *calls) Open(dir string) (err error) {
 	return nil
 }
 
-// makeSpace allocates the segments of the log in advance.
+// makeSpace makes the segments of the log, files of zeros, in advance.
 func (c *calls) makeSpace(stop chan struct{}) {
 	for n := 0; ; n++ {
 		f, err := writtenOut(filepath.Join(c.dir, fmt.Sprint("log", n)), callsSegment)
@@ -118,7 +118,7 @@ func (c *calls) PutBatch(docs []Doc) error {
 	return <-p.done
 }
 
-// log writes all waiting documents to the log as one group.
+// log writes waiting documents to the log in groups, until c.in is closed.
 func (c *calls) log() {
 	buf := make([]byte, 2*callsGroup)
 	for p := range c.in {

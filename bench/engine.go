@@ -13,7 +13,7 @@ type Doc struct {
 	ID      string
 	Content string
 	JSON    []byte
-	Session string // name of the session; empty: all documents are in one session
+	Session string // name of the session; empty: oneSession
 }
 
 const oneSession = "s1"
@@ -21,8 +21,8 @@ const oneSession = "s1"
 // session returns the name of the document's session.
 func (d *Doc) session() string { return cmp.Or(d.Session, oneSession) }
 
-// Engine is a database that is measured. Put, PutBatch and Get are called by several goroutines at the same time. A
-// put must be durable when it returns. The caller owns the result of Get.
+// Engine is a database, or another way to store documents, that is measured. Put, PutBatch and Get are called by
+// several goroutines at the same time. A put must be durable when it returns. The caller owns the result of Get.
 type Engine interface {
 	Name() string
 	Open(dir string) error
@@ -41,7 +41,7 @@ type Flusher interface{ Flush() error }
 // Filler is an engine that can be filled without making each put durable.
 type Filler interface{ Fill([]Doc) error }
 
-// engines returns a new instance of each engine. Varve is last, and is included only with its build tag.
+// engines returns a function for each engine that makes a new one. Varve is last, and is there only with its build tag.
 func engines() []func() Engine {
 	peers := []func() Engine{
 		func() Engine { return &sqlite{driver: "sqlite3", name: "SQLite (mattn, C)"} },

@@ -12,13 +12,13 @@ type uncached interface {
 	Path(dir, id string) string // path of a document's file
 }
 
-// getRuns is how many documents are read in a row before the other reader of the same files continues.
+// getRuns is how many documents are read in a row in one way before the next way of reading has its turn.
 const getRuns = 1000
 
 // fresh measures reads of documents that were just put. It puts -files documents with 64 goroutines, then reads
 // each of them once, in random order, and a second time; then it does the same after a flush. If the engine stores
-// each document in a file, fresh also measures it without its cache, in turns with bare system calls that open,
-// read and close the file.
+// each document in a file, fresh also measures it without its cache, in turns with bare system calls that open, read
+// and close the file, and with the calls that the engine itself makes.
 func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]float64, error) {
 	e, err := opened(make, dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *config) fresh(make func() Engine, dir string, seed uint64) (map[string]
 	return out, e.Close()
 }
 
-// handed hands out documents, each to one goroutine.
+// handed returns a channel from which each document can be received once.
 func handed(docs []Doc) <-chan Doc {
 	c := make(chan Doc, len(docs))
 	for _, d := range docs {

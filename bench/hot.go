@@ -16,7 +16,7 @@ type adder interface {
 }
 
 // hot measures puts of a few documents by all goroutines, and changes of these documents that depend on their
-// previous content. The table has the rate, and the duration of the longest operation.
+// previous content. It returns the rate, and the duration of the longest operation.
 func hot(e Engine, kind string, goroutines int, d time.Duration,
 	seed uint64) (rate float64, longest time.Duration, err error) {
 	a, _ := e.(adder)

@@ -15,10 +15,11 @@ import (
 
 const (
 	limitWorkers = 2
-	limitRound   = 4096 // make files, then sync the file system while the next files are made
+	limitRound   = 4096 // number of files after which the file system is synced, while the next files are made
 )
 
-// syncLimit measures an append of 1 KB followed by fdatasync, repeatedly, within space that was allocated before.
+// syncLimit measures an append of 1 KB followed by fdatasync, repeatedly, within space to which zeros were written
+// before.
 func syncLimit(dir string, d time.Duration) (burst, error) {
 	const space = 64 << 20
 	f, err := writtenOut(filepath.Join(dir, "space"), space)
@@ -57,7 +58,7 @@ func writtenOut(name string, size int) (*os.File, error) {
 }
 
 // fileLimits measures the system calls that create n files in a folder which has some files already, and those that
-// replace n files, made durable by one syncfs at the end. It measures the calls for the files alone, and (with
+// replace n files, all durable at the end by a syncfs. It measures the calls for the files alone, and (with
 // "+log") together with the calls that write the documents to the log before and to the index after, and that read
 // the documents which are replaced.
 func fileLimits(dir string, already, n int, withLog bool) (map[string]float64, error) {
@@ -153,8 +154,8 @@ func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error)
 }
 
 // logAndIndex makes the system calls that settled documents need besides those for their files: log writes of 64
-// documents each with an fdatasync, in space that was allocated before; the lines of the index in a new file, which
-// the syncfs makes durable; then the rename of that file, and the checkpoint.
+// documents each with an fdatasync, in space to which zeros were written before; the lines of the index in a new
+// file, which the syncfs makes durable; then the rename of that file, and the checkpoint.
 type logAndIndex struct {
 	space, table *os.File
 	name         string
@@ -225,7 +226,7 @@ func (l *logAndIndex) close() {
 	l.table.Close()
 }
 
-// creator writes a temporary file in its worker's own folder, sets its time, and renames it.
+// creator returns a function that writes a temporary file in its worker's own folder, sets its time, and renames it.
 func creator(dir, home string, w int) (func(Doc) error, error) {
 	tmp := filepath.Join(dir, fmt.Sprint("tmp", w))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
@@ -244,7 +245,7 @@ func creator(dir, home string, w int) (func(Doc) error, error) {
 	}, nil
 }
 
-// fillFile writes data to a file and closes it.
+// fillFile writes a document to a file, sets the time of the file and closes it.
 func fillFile(fd int, d Doc) error {
 	_, err := unix.Pwrite(fd, d.JSON, 0)
 	if err == nil {
@@ -265,10 +266,10 @@ func setTime(fd int) error {
 	return nil
 }
 
-// replacer replaces a document: it examines the existing file and exchanges it with a temporary file. The displaced
-// file becomes the next temporary file, once a lease has shown that no process has it open and an examination that
-// it is the expected one. A process that opens the file later makes the system send SIGURG and not SIGIO, which
-// would end this process. Closing the file ends the lease.
+// replacer returns a function that replaces a document: it examines the existing file and exchanges it with a
+// temporary file. The displaced file becomes the next temporary file, once a lease has shown that no process has it
+// open, and fstat that it is the expected file. If a process opens the file later, the system sends SIGURG and not
+// SIGIO, which would end this process. Closing the file ends the lease.
 func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	tmp := filepath.Join(dir, fmt.Sprint("tmp", w))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
@@ -316,8 +317,8 @@ func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	}, nil
 }
 
-// readFile reads a file in such a way that the reader can be sure that the file had this name while it was read,
-// even if files are replaced and reused at the same time.
+// readFile makes the system calls by which a reader can be sure that a file had this name while it was read, even if
+// files are replaced and reused at the same time.
 func readFile(name string, b []byte) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

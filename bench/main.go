@@ -47,11 +47,13 @@ func command() error {
 	only := flag.String("only", "", "comma-separated `names` of workloads; all by default")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	out := flag.String("o", "RESULTS.md", "`file` for the results")
-	rates := flag.Bool("rates", false, "measure how the rates of Varve, or of -engines, depend on the size of the store")
+	rates := flag.Bool("rates", false,
+		"measure how the rates of Varve, or of -engines, depend on the size of the store")
 	sizes := flag.String("steps", "", "comma-separated `sizes` of the store for -rates; 100 to 100,000 by default")
 	workerOf := flag.String("worker", "", "internal: put into this `engine`'s store in -dir")
 	steady := flag.String("steady", "",
-		"measure minutes of steady load, and store each result in this `folder`; existing results are not measured again")
+		"measure minutes of steady load, and store each result in this `folder`; existing results are not measured "+
+			"again")
 	minutes := flag.Float64("minutes", 3, "`minutes` of each cell of -steady")
 	mixed := flag.Float64("mixed", 10, "`minutes` of the mixed load of -steady")
 	steadyWorker := flag.String("steadyworker", "", "internal: be a process of a cell with this `load`")

@@ -134,8 +134,8 @@ func fill(e Engine, docs []Doc) error {
 	return nil
 }
 
-// settled is the rate at which documents became durable files, measured from the first put on, and the time that
-// each part took.
+// settled has the rate at which documents became durable files, measured from the first put on, and tells where the
+// time went.
 type settled struct {
 	rate  float64 // documents per second
 	acked float64 // share of the time until the last put was acknowledged

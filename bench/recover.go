@@ -20,7 +20,8 @@ import (
 // recoverLoads are the steady loads in which one process puts as fast as the engine accepts.
 var recoverLoads = []string{"put64", "batch1000"}
 
-// recovery has the times that a process needed after a kill, in milliseconds since it began to open the store.
+// recovery has the times that a process needed after a kill, in milliseconds since it began to open the store, and the
+// log that it found.
 type recovery struct {
 	Open    float64 `json:"open"`    // time at which Open returned
 	Get     float64 `json:"get"`     // time at which the first document was read

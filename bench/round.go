@@ -69,7 +69,7 @@ func (c *config) limits(res results, load string) error {
 	})
 }
 
-// manyFiles is the number of files from which on a folder is not removed between two runs.
+// manyFiles is the maximum number of files in a folder that is removed between two runs.
 const manyFiles = 100
 
 // inFolder runs f in a new folder, after the disk has finished all earlier writes. A folder with many files is kept

@@ -7,7 +7,7 @@ import (
 )
 
 // sameRead makes the system calls of a get that reads a file, and computes the hash: it opens the file without
-// following a link, compares its size and time with those of the index, reads it, and compares the content.
+// following links, calls fstat, reads the file, and hashes its content.
 func sameRead(name string) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, name,
 		&unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOCTTY | unix.O_NONBLOCK,
@@ -26,4 +26,4 @@ func sameRead(name string) error {
 	return err
 }
 
-var sum [sha256.Size]byte // result of the comparison, stored so that the compiler does not omit it
+var sum [sha256.Size]byte // the last hash, stored so that the compiler does not omit the computation

@@ -21,7 +21,7 @@ type sqlite struct {
 	driver, name string
 	w, r         *sql.DB
 	insert, byID *sql.Stmt
-	change       func() error // prepares the statements again and count, once, on the writing connection
+	change       func() error // prepares the fields again and count on the writing connection, at its first call
 	again, count *sql.Stmt    // reads a document as byID does, and increments a counter
 }
 

@@ -57,7 +57,7 @@ type steadyConfig struct {
 	results  string // folder for the results of the cells
 	minutes  float64
 	minutesX float64 // length of a cell with the mixed load, in minutes
-	profile  string  // CPU profile of the first process of each cell
+	profile  string  // file for the CPU profile of the first process of each cell
 }
 
 // cellResult is the stored result of a cell: one load of one engine.
@@ -202,13 +202,13 @@ type timeline struct {
 	Docs   []int              `json:"docs"` // documents committed in each second
 	Reads  []int              `json:"reads"`
 	Ops    []int              `json:"ops"`    // number of commits in each second
-	P50    []float64          `json:"p50_us"` // latency of the commits that ended in that second
+	P50    []float64          `json:"p50_us"` // median latency of the commits that ended in each second
 	P99    []float64          `json:"p99_us"`
 	Most   []float64          `json:"most_us"`
 	Kinds  map[string]latency `json:"kinds"`  // latencies of all seconds, by kind of operation
 	Marks  []mark             `json:"marks"`  // background work of the engine
 	Levels map[string][]int64 `json:"levels"` // levels of the engine, one value per second
-	lat    []latency          // latencies by second
+	lat    []latency          // latencies of the commits that ended in each second
 }
 
 // mark is one piece of background work of an engine.
@@ -275,7 +275,7 @@ func (t *timeline) MarshalJSON() ([]byte, error) {
 	return json.Marshal(&p)
 }
 
-// add adds the measurements of another process. The quantiles of a second are then those of the slowest process.
+// add adds the measurements of another process. Each quantile of a second is then the greatest among the processes.
 func (t *timeline) add(o *timeline) {
 	if t.Docs == nil {
 		*t = *o

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// target is a requirement of the design: a measurement of Varve compared with that of other engines.
+// target is a requirement of the design: a measurement of Varve compared with that of other engines or of a limit.
 type target struct {
 	what    string
 	measure string
-	against []string // other engines, of which the best one counts
-	times   float64  // the factor between Varve and the best other engine that is required at least
-	atMost  bool     // the factor must not be exceeded, instead of being reached
+	against []string // rows of the report with which Varve is compared; the best one counts
+	times   float64  // Varve's value must be at least this multiple of the best one
+	atMost  bool     // Varve's value must be at most this multiple, not at least
 }
 
 var sqlites = []string{"SQLite (mattn, C)", "SQLite (modernc, Go)"}

@@ -76,7 +76,7 @@ var (
 type CorruptionError struct {
 	Path    string // file, relative to the store
 	Segment uint64 // number of the segment, 0 if the file is not a segment
-	Offset  int64  // byte offset in the file, -1 if the damage is not at one place
+	Offset  int64  // byte offset in the file, -1 if the whole file is meant
 	LSN     uint64 // position in the log, 0 when unknown
 	Err     error  // what is wrong
 }
@@ -104,7 +104,7 @@ func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt
 type FieldError struct {
 	Field string // name of the refused member in JSON: "id", "embedding[3]"
 	Value string // the refused value, shortened
-	Limit string // the limit that was exceeded; "" if there is none
+	Limit string // the limit that was exceeded; "" if no limit was
 	Err   error  // the reason for the refusal
 }
 

@@ -163,7 +163,7 @@ func noLimits() assembly.Limits {
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }
 
-// lack is an assembly that was yielded before some of its members.
+// lack is an assembly some of whose members had not been yielded when the assembly was.
 type lack struct {
 	path, id string
 	members  int

@@ -78,7 +78,7 @@ const (
 	KindGhost     Kind = "ghost"          // an id in a vector mapping without file and entry
 	KindDuplicate Kind = "duplicate"      // an id that was already imported from another file
 	KindCopy      Kind = "copy"           // a .bak file, which is a copy
-	KindSetAside  Kind = "set aside"      // a copy in backups/, corrupted_backups/ or ltm/
+	KindSetAside  Kind = "set aside"      // found in backups/, corrupted_backups/, ltm/ or an assembly only
 	KindMember    Kind = "missing member" // an assembly has members that the source lacks
 	KindMerge     Kind = "merge"          // a contradiction between a merge log and the assemblies
 	KindNumber    Kind = "vector number"  // two vectors have the same number

@@ -47,7 +47,7 @@ var seed = maphash.MakeSeed()
 // place is the place in a list of hits at which a page begins.
 type place struct {
 	shown  map[string]bool
-	lost   bool // only the score and the ending of the id are known; the hits of the page are not
+	lost   bool // only the score and the ending of the id are known, and shown is nil
 	score  float64
 	ending string
 }

@@ -83,7 +83,7 @@ type connection struct {
 	undone atomic.Int64
 
 	// The following fields are used only by Read.
-	end     error     // error of reading the input, after everything before it was processed
+	end     error     // error that ended the input; set once everything before it is processed
 	eof     bool      // the input has ended
 	ended   time.Time // time at which the input ended or the client was found gone
 	notices int       // number of notifications passed to the SDK since the last probe

@@ -11,7 +11,7 @@ import (
 )
 
 // period is a period of time, from a time on and before another.
-type period struct{ from, to time.Time } // exclusive end of the period; zero: no bound
+type period struct{ from, to time.Time } // to is the exclusive end; zero: no bound
 
 func (p period) String() string {
 	const day = time.DateOnly

@@ -35,7 +35,7 @@ type found struct {
 	name   string // name of the folder
 	mtime  time.Time
 	size   int64
-	file   os.FileInfo // size and time of config.json in the folder
+	file   os.FileInfo // identifies config.json in the folder, for os.SameFile
 	config settings.MemoryStoreConfig
 	err    error // config.json cannot be read, or has no id: errUnnamed
 }
@@ -232,7 +232,7 @@ func (s *Stores) name(ctx context.Context, folder string) error {
 	return errors.Join(err, st.CloseWithin(closeWithin))
 }
 
-// identify returns the description of a store, and creates it if there is none. If the description is invalid,
+// identify returns the description of a store, and creates one if the store has none. If the description is invalid,
 // identify returns an error: with a new description, clients would lose the store.
 func identify(ctx context.Context, st *varve.Store, name string, now time.Time) (settings.MemoryStoreConfig, error) {
 	if c := st.Admin().Config().MemoryStore; c != nil {

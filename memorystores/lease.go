@@ -15,7 +15,7 @@ type Lease struct {
 
 // Lend returns a lease of the store with an id; Status returns what its error means for a client. A request that
 // listens for changes lasts until its client ends it, and must end when Ended is closed. Any other request writes
-// only between Writing and the end that Writing returns.
+// only between a call of Writing and a call of the function end that Writing returns.
 func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, error) {
 	h, err := s.use(ctx, id)
 	if err != nil {

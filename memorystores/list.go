@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// memoryList is a page of a listing of memories by path. Without it, a memory that is moved while a client reads
-// page after page could be on two pages or on none. So a moved memory keeps the place that it had when the listing
-// began, but is shown with its current path.
+// memoryList is a page of a listing of memories by path. A memory that is moved while a client reads page after page
+// keeps the place that it had when the listing began, but is shown with its current path: otherwise it could be on two
+// pages, or on none.
 type memoryList struct {
 	h      *handle
 	folder string // prefix of the paths; "": all
@@ -27,8 +27,8 @@ type memoryList struct {
 	more bool
 }
 
-// mostListed is the maximum number of times that a page is read because memories were moved meanwhile. The last
-// result is used as it is.
+// mostListed is the maximum number of times that a page is read: it is read again if memories were moved meanwhile.
+// The last result is used even so.
 const mostListed = 20
 
 // read reads the page of a listing that began as of a position of the log.

@@ -37,7 +37,7 @@ type Options struct {
 	Name     string        // name for the store of Single if it has none yet
 	Trash    time.Duration // time for which deleted stores are kept; 0 means 30 days, a negative time forever
 	Clock    func() time.Time
-	Logger   *slog.Logger // logs errors; nil discards them
+	Logger   *slog.Logger // receives errors, warnings and removals of deleted stores; nil discards them
 }
 
 // The defaults of Options.
@@ -60,8 +60,8 @@ type Stores struct {
 	one *served.Store // the one store, for Single
 
 	self     vfs.Users
-	uptime   func() time.Time     // a clock that nobody sets
-	seenOld  map[string]time.Time // what emptyTrash found old, with the time at which it did so first, by uptime
+	uptime   func() time.Time     // a clock that cannot be set
+	seenOld  map[string]time.Time // names that emptyTrash found old, with the uptime at which it first did
 	naming   chan struct{}        // has an element while a store gets an id
 	scanning sync.Mutex           // held while the folder is scanned; locked before mu
 
@@ -75,7 +75,7 @@ type Stores struct {
 	// stores for which requests wait until another store is closed, with the number of these requests
 	wanted  map[string]int
 	count   int           // number of handles that are open, being opened or being closed
-	closing int           // handles that are being closed, or that only listening requests use until then
+	closing int           // handles that are being closed, or will be when the last listening request ends
 	freed   chan struct{} // closed when a request has ended its use of a handle, or when a handle was closed
 	closed  bool
 }
@@ -317,8 +317,8 @@ func (s *Stores) inPlace(h *handle) error {
 	return nil
 }
 
-// dropOldest closes the store that was unused for the longest time. If one is only used by listening requests, it
-// closes that. The caller holds s.mu.
+// dropOldest drops the store whose last use is the longest ago, of those that no request uses or only requests that
+// listen. If there is no such store, it does nothing. The caller holds s.mu.
 func (s *Stores) dropOldest() {
 	var oldest *handle
 	for _, h := range s.open {

@@ -18,7 +18,7 @@ const (
 	newKind = "memory store"
 	// leftAfter is the age from which such a folder counts as left by a process that was killed.
 	leftAfter = time.Hour
-	// oldFor is how long this process must have seen that something is old, by a clock that nobody sets, before it is
+	// oldFor is how long this process must have seen that something is old, by a clock that cannot be set, before it is
 	// removed. So a clock that was ahead for a while removes nothing.
 	oldFor = time.Hour
 )
@@ -58,7 +58,7 @@ func (s *Stores) emptyTrash(ctx context.Context) {
 	s.seenOld = seen
 }
 
-// oldLong records in seen that something is old. It returns true if it was so for oldFor, as this process has seen.
+// oldLong records in seen that a store or folder is old, and reports whether this process has found it old for oldFor.
 func (s *Stores) oldLong(name string, seen map[string]time.Time) bool {
 	now := s.uptime()
 	first, ok := s.seenOld[name]
@@ -89,8 +89,8 @@ func (s *Stores) left(files vfs.FS, path string, now time.Time) bool {
 	return ok && m.Kind == newKind
 }
 
-// ofStore reports whether a store has a file or folder of this name. In folders in which a user chooses the names, it
-// has every one.
+// ofStore reports whether a file or folder of this name may belong to a store. In folders in which users choose the
+// names, every name may.
 func ofStore(rel string, folder bool) bool {
 	switch top, _, in := strings.Cut(rel, "/"); {
 	case rel == ".":
@@ -101,7 +101,7 @@ func ofStore(rel string, folder bool) bool {
 	return places.IsName(rel, folder)
 }
 
-// ofCreation returns what ofStore is for the folder in which the store with an id is created.
+// ofCreation returns the counterpart of ofStore for the folder in which the store with an id is created.
 func ofCreation(id string) func(rel string, folder bool) bool {
 	return func(rel string, folder bool) bool {
 		switch rel {

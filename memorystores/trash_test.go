@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// looks has the clocks of a site, and looks for what is to be removed.
+// looks has the clocks of a site, and looks for stores and folders to be removed.
 type looks struct {
 	*site
 	now, up time.Time

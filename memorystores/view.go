@@ -13,7 +13,7 @@ import (
 // mostVersions is the maximum number of versions of a store that a view has: the newest ones.
 const mostVersions = 1 << 20
 
-// view finds the memories and versions of a store by their ids. It is computed from the store's log, and discarded
+// view finds the memories and versions of a store by their ids. It is computed from the store, and discarded
 // when the store is closed.
 type view struct {
 	mu    sync.Mutex
@@ -40,8 +40,8 @@ type move struct {
 	to     string
 }
 
-// mostMoves is the maximum number of moves that a view keeps. A listing that began before the oldest one ignores
-// earlier moves.
+// mostMoves is the maximum number of moves that a view keeps. A listing that began before the oldest of them continues
+// as if no memory had been moved.
 const mostMoves = 1 << 16
 
 // version is one version of a memory.
@@ -52,7 +52,7 @@ type version struct {
 	path   string
 	size   int64
 	hash   [32]byte
-	writer int32 // index in view.writers; -1: the writer is unknown
+	writer int32 // index in view.versions.writers; -1: the writer is unknown
 	what   string
 }
 
@@ -160,8 +160,8 @@ func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 // trip describes how a memory was moved: its first path and its current one.
 type trip struct{ from, to string }
 
-// movedSince returns the memories that were moved since a log position. It knows no moves from before this process
-// opened the store.
+// movedSince returns the memories that were moved since a log position. For a position before v.since, which is not
+// before this process opened the store, it returns none.
 func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64) (map[memory]trip, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -21,9 +21,9 @@ type Order struct {
 	By   OrderKey
 	Down bool
 	At   *Place // the place after which listings begin; nil: at the beginning
-	Skip int    // number of memories at the beginning of a listing that are skipped
+	Skip int    // number of memories that pass the filters and are skipped at the beginning of a listing
 
-	reached *Place // place of the newest listing; nil: no listing has yielded a memory yet
+	reached *Place // place of the newest listing; nil: that listing has yielded nothing yet
 	of      *Order // in a listing's copy: the Order from which it was copied
 }
 

@@ -109,9 +109,9 @@ func archived(st *varve.Store) bool {
 	return c != nil && !c.ArchivedAt.IsZero()
 }
 
-// ofStore returns a handler that passes on only requests whose token is valid for the store that is served. It
-// holds that store for the whole request, so that the request cannot use another store. A request that listens for
-// changes ends when another store is served.
+// ofStore returns a handler that refuses a request whose token names memory stores, unless the store that is served
+// is one of them. Such a request can use only the store that was checked; if it listens for changes, it ends when
+// another store is served. All other requests are passed on unchanged.
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := TokenOf(r.Context()); t != nil && t.Stores != nil {

@@ -101,7 +101,7 @@ func TestHalfRequests(t *testing.T) {
 	}
 }
 
-// A client that does not read its answer is let go after the time of its request.
+// A client that does not read its answer is disconnected after the time limit of its request.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
@@ -135,7 +135,8 @@ func (l narrow) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A client that listens for changes and does not read is let go, and does not keep the others from hearing of changes.
+// A client that listens for changes and does not read is disconnected, and does not keep the others from hearing of
+// changes.
 func TestDeafListener(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -246,8 +247,8 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// On a full disk agents and applications are told so, and what was there can be read and deleted; when there is room,
-// everything goes on.
+// On a full disk agents and applications are told so, and existing data can be read and deleted; when there is room,
+// everything continues.
 func TestFullDisk(t *testing.T) {
 	fixture.OnSmallDisks(t, func(t *testing.T, d *fixture.SmallDisk) {
 		v := servingIn(t, d.Dir, &d.O, func(o *Options, held *served.Store) {
@@ -272,7 +273,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		d.Fill(4096)
 		status, n := 200, 1
-		for ; status == 200 && n < 5000; n++ { // what is left of the log
+		for ; status == 200 && n < 5000; n++ { // the rest of the log
 			status, answer = create(n)
 		}
 		if status != http.StatusInternalServerError || !strings.Contains(answer, "the disk of the server is full") {

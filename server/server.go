@@ -60,7 +60,7 @@ const (
 const (
 	mostHeader    = 64 << 10
 	headerTimeout = 10 * time.Second
-	pieceTimeout  = 10 * time.Second // of what a client that listens for changes has to read
+	pieceTimeout  = 10 * time.Second // for each piece of the answer to a client that listens for changes
 	idleTimeout   = 2 * time.Minute
 )
 
@@ -74,7 +74,7 @@ type Server struct {
 	mux       *http.ServeMux
 	slots     chan struct{} // limits the number of running requests: it has room for one element for each
 	listening chan struct{} // the same for requests that listen for changes
-	failing   chan struct{} // limits the number of delayed answers to wrong tokens: it has room for one element for each
+	failing   chan struct{} // limits the number of delayed answers to wrong tokens, in the same way
 	current   requests
 }
 
@@ -197,7 +197,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Watch ends running requests whose tokens are no longer valid, until ctx ends. Serve calls it.
+// Watch ends running requests whose tokens were removed, or no longer have the same rights, until ctx ends. Serve
+// calls it.
 func (s *Server) Watch(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()

@@ -52,7 +52,7 @@ type Token struct {
 	ReadOnly bool
 	// groups of tools that the token permits; nil permits all that the server offers, an empty list none
 	Tools   []string
-	Project string    // id of the project whose memories the token permits in addition to the shared ones; "": no project
+	Project string    // id of the project whose memories the token permits besides the shared ones; "": no project
 	Stores  []string  // ids of the memory stores that the token permits; nil: all
 	Page    bool      // the token permits the page, which shows the memories of all projects
 	Created time.Time // time at which the token was created; zero if unknown

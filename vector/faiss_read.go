@@ -16,7 +16,7 @@ type Index struct {
 	r    io.ReaderAt
 	shape
 	ids   []int64
-	byID  []idRow // the ids, sorted
+	byID  []idRow // the ids with their rows, sorted by id
 	plain []byte  // row i has id i, for all rows
 }
 

@@ -17,7 +17,7 @@ type View struct {
 	dim    int
 
 	mu     sync.RWMutex
-	hidden [2]bitmap // for each level, the rows that the overlay replaces
+	hidden [2]bitmap // for each level, the rows whose vectors the overlay replaces or deletes
 	over   [kinds]overlay
 	size   int // number of keys in the overlay
 }

@@ -17,7 +17,7 @@ type engine interface {
 	name() string
 	open(dir string) error
 	add(docs []document) error
-	settle() error // flush writes all added documents to files on the disk
+	settle() error // returns when all added documents are on the disk, in files
 	query(v []float32) ([]hit, error)
 	get(id string) error
 	count() (int, error)
@@ -84,7 +84,7 @@ func (s *chromemStore) get(id string) error {
 
 func (s *chromemStore) count() (int, error) { return s.c.Count(), nil }
 
-// Close does nothing, because chromem-go keeps nothing open.
+// close releases the database; chromem-go has nothing to close.
 func (s *chromemStore) close() error {
 	s.db, s.c = nil, nil
 	return nil
@@ -92,7 +92,7 @@ func (s *chromemStore) close() error {
 
 // varveStore is Varve with its defaults.
 type varveStore struct {
-	workers int // number of documents per call; 0: PutAll
+	workers int // number of goroutines that call Put; 0: one call of PutAll
 	st      *varve.Store
 }
 
@@ -168,8 +168,8 @@ func (s *varveStore) count() (int, error) {
 
 func (s *varveStore) close() error { return s.st.Close() }
 
-// same reports whether two searches found the same documents; neighbours whose order differs because of rounding
-// count as equal.
+// same reports whether two searches found the same documents in the same order; neighbours that rounding has
+// exchanged count as equal.
 func same(a, b []hit) bool {
 	if len(a) != len(b) {
 		return false

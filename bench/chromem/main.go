@@ -25,7 +25,7 @@ func command() error {
 	d := flag.Int("d", 384, "`dimensions`")
 	rounds := flag.Int("rounds", 3, "`rounds`")
 	seed := flag.Uint64("seed", 1, "`seed` of the documents")
-	dir := flag.String("dir", ".data", "`folder` for the stores, whose new files are removed at the end")
+	dir := flag.String("dir", ".data", "`folder` for the stores, which are removed at the end")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 || *d < 1 {
 		return fmt.Errorf("usage: chromem [-n 1000,10000] [-d 384] [-rounds 3] [-seed 1] [-dir DIR]")
@@ -97,7 +97,8 @@ func measure(dir string, docs []document, rounds int, seed uint64) error {
 			}
 			for j := range found {
 				if !same(found[j], hits[j]) {
-					return fmt.Errorf("query %d: the two databases find different documents: %v and %v", j, found[j], hits[j])
+					return fmt.Errorf("query %d: the two databases find different documents: %v and %v",
+						j, found[j], hits[j])
 				}
 			}
 			found = hits
@@ -148,7 +149,8 @@ func added(e engine, dir string, docs []document, to numbers) error {
 	return e.close()
 }
 
-// asked opens a store and measures all queries, then again for half a second. It returns the hits of each query.
+// asked opens a store and measures queries for half a second, but each query at least once. It returns the hits of
+// each query.
 func asked(e engine, dir string, queries []document, to numbers) (found [][]hit, err error) {
 	before := heap()
 	began := time.Now()

@@ -2,5 +2,5 @@
 
 package main
 
-// onDisk returns the size of the files in a folder.
+// onDisk returns the size in bytes of the files in a folder.
 func onDisk(dir string) int64 { return size(dir) }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// onDisk returns the disk space that the files in a folder occupy, in blocks.
+// onDisk returns the disk space in bytes that the blocks of the files in a folder occupy.
 func onDisk(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -25,7 +25,7 @@ type engine interface {
 	PutAll(docs func(yield func(doc) bool)) error
 	Search(query, session string, like bool) error
 	Close() error
-	Index(dir string, n int, texts int64) int64 // size of the text in bytes
+	Index(dir string, n int, texts int64) int64 // size of the index in bytes
 }
 
 // writer is an engine whose single puts are measured.

@@ -37,7 +37,7 @@ func (r *result) four(name, dir string, stream uint64) (err error) {
 	return children.ResultsOf(&all, func(took []time.Duration) { r.took["four"] = append(r.took["four"], took...) })
 }
 
-// work is the loop that each of the processes runs.
+// work is the main function of each of the processes.
 func work() (err error) {
 	make := engines[*worker]
 	if make == nil {

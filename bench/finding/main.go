@@ -147,7 +147,7 @@ func (r *result) fill(e engine, dir string, n int) error {
 	return nil
 }
 
-// round makes one call of each kind in turn.
+// round opens the engine and measures all kinds of calls, one kind after the other.
 func (r *result) round(e engine, dir string, n, round int) error {
 	t, err := newTexts(uint64(1 + round))
 	if err != nil {

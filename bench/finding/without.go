@@ -27,8 +27,8 @@ const (
 	perTurn     = time.Second
 )
 
-// without measures how much the view of words adds to the time of a put. It puts one memory after another, in
-// turns, into a store that has the view and into one that has not.
+// without measures how much the view of words adds to the time of a put. In turns, it puts memories one after another
+// into a store that has the view, and into one that does not.
 func without(at string, n int) error {
 	list := []struct {
 		name string

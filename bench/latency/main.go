@@ -91,7 +91,7 @@ func (s *sized) memory(i int) varve.Memory {
 		Metadata: map[string]any{"session_id": fmt.Sprint("s", i/100)}}
 }
 
-// words returns n words of a vocabulary of 5,000, the k-th of which has the frequency 1/k.
+// words returns n words of a vocabulary of 5,000. The frequency of the k-th word is proportional to 1/k.
 func (s *sized) words(n int) string {
 	var b strings.Builder
 	for range n {
@@ -126,7 +126,7 @@ func (s *sized) measure(ctx context.Context) error {
 	return err
 }
 
-// round makes one call of each kind in turn; new memories are numbered from first on.
+// round measures all kinds of calls, one kind after the other; new memories are numbered from first on.
 func (s *sized) round(ctx context.Context, first int) error {
 	var st *varve.Store
 	for range 10 {

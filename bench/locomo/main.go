@@ -24,7 +24,7 @@ func main() {
 
 func run(ctx context.Context) error {
 	data := flag.String("data", "", "the `file` locomo10.json")
-	dir := flag.String("dir", ".data", "`folder` for the store, which is removed at the end")
+	dir := flag.String("dir", ".data", "`folder` for the stores, which are removed at the end")
 	top := flag.Int("top", 10, "number of `hits` that are searched for the evidence")
 	speaker := flag.Bool("speaker", false, "begin the content of each memory with the speaker")
 	by := flag.String("by", "", "search only by `words`, meaning or both")
@@ -35,7 +35,8 @@ func run(ctx context.Context) error {
 		"text to embed: content, turns (the default here), or a custom `template`")
 	language := flag.String("language", "", "language of the stems, the setting `text_language`; none: no stems")
 	apart := flag.Bool("apart", false,
-		"search by words in stores of one conversation each, so that words are weighted by their rarity in that conversation")
+		"search by words in stores of one conversation each, so that words are weighted by their rarity in that "+
+			"conversation")
 	ranks := flag.Bool("ranks", false, "in a search by both, combine ranks instead of scores")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {

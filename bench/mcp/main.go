@@ -93,8 +93,8 @@ func runMemories(ctx context.Context, memctl, dir, sizes string, each time.Durat
 	return nil
 }
 
-// takeOver starts both servers with the same graph, and waits until everything is written before anything is
-// measured.
+// takeOver writes the graph with which both servers start, and lets memctl take it over, flush and close before
+// anything is measured. If an earlier run has written the graph, takeOver does nothing.
 func takeOver(ctx context.Context, at string, env []string, memctl string, n int) error {
 	file := filepath.Join(at, "memory.jsonl")
 	if _, err := os.Stat(file); err == nil {
@@ -157,7 +157,7 @@ func (t *times) quantile(q int) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/1e6)
 }
 
-// measure makes each kind of call for a while, and deletes everything that the calls have created.
+// measure makes each kind of call for a while. The last kind deletes the entities that the calls have created.
 func measure(ctx context.Context, n int, each time.Duration, env []string, command ...string) ([]times, error) {
 	s, err := start(ctx, env, command...)
 	if err != nil {

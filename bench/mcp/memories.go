@@ -19,7 +19,7 @@ type vocabulary struct {
 	words []string
 }
 
-// newVocabulary returns a vocabulary that always has the same words; the texts depend on the random numbers.
+// newVocabulary returns a vocabulary that always has the same words; the texts depend on stream.
 func newVocabulary(stream uint64) *vocabulary {
 	v := &vocabulary{r: rand.New(rand.NewPCG(1, 1)), words: make([]string, 20_000)}
 	for i := range v.words {

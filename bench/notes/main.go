@@ -80,7 +80,7 @@ func newTexts(o *options) *texts {
 	return t
 }
 
-// text returns a note with a unique heading, which contains the marker once, followed by a number.
+// text returns a note with a heading of its own. The marker occurs in the note once, followed by a number.
 func (t *texts) text(path string, number int) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s%d.\n", path, marker, number)
@@ -123,7 +123,7 @@ func closeAll(all []engine) (err error) {
 	return err
 }
 
-// calls measures calls, one after the other.
+// calls measures single calls, one after the other.
 func calls(o *options, dir string, t *texts) (err error) {
 	list := paths(smallSize)
 	all, contents, err := opened(o, dir, list, t)
@@ -278,7 +278,7 @@ func header(all []engine) {
 	fmt.Println()
 }
 
-// row prints the values of all engines, and the ratio of each of the others to the first.
+// row prints the values of all engines, and the ratio of the first one's value to each of the others.
 func row(name string, cells []string, values []float64) {
 	fmt.Printf("%-12s", name)
 	for _, c := range cells {

@@ -152,7 +152,7 @@ func TestStoreInItsPlace(t *testing.T) {
 	rename(t, dir+"-other", dir)
 	c := b.second()
 	c.text("of the other store")
-	for range 2 { // the second time the page has heard of the other store
+	for range 2 { // the second time the page knows of the other store
 		b.press("Save")
 		b.text("the store's folder was replaced")
 		b.text("look again at what you change")

@@ -146,7 +146,8 @@ func fill(memctl, store string) error {
 	return nil
 }
 
-// started returns how long a command takes, and how much processor time it uses, in milliseconds, sorted.
+// started runs a command several times. It returns how long the runs took, and the processor time that they used, in
+// milliseconds, each list sorted.
 func started(memctl, store string, args []string, runs int) (times, cpu []float64, _ error) {
 	const warm = 3
 	for i := range warm + runs {

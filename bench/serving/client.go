@@ -26,7 +26,7 @@ type served struct {
 	token  string
 	client *http.Client
 	store  string   // path of the store in the API
-	ids    []string // paths of the memories, by number
+	ids    []string // ids of the memories in the API, by number; see pathOf
 }
 
 // serve starts memctl serve for a store.

@@ -42,7 +42,8 @@ func main() {
 	}
 }
 
-// target is a call that is measured. Each call gets the number i of the client that makes it.
+// target is a store that is measured, with or without a server. Each call gets the number i of the client that makes
+// it.
 type target interface {
 	create(ctx context.Context, i, n int, content string) error
 	get(ctx context.Context, i, n int) error

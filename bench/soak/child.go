@@ -27,7 +27,7 @@ const (
 	purged   = 3
 )
 
-// purgeEvery is the minimum interval between two purges by all processes, which take turns.
+// purgeEvery is the length of a turn, in which one process may purge once. The processes take turns.
 const purgeEvery = time.Minute
 
 // purgeTries is the maximum number of attempts of a purge: an attempt gives up if another purge, or a flush, takes
@@ -39,7 +39,7 @@ type child struct {
 	st         *varve.Store
 	slot, life int
 	processes  int
-	stopped    sync.RWMutex // held while the judge compares
+	stopped    sync.RWMutex // locked while the judge compares; read-locked during each operation
 	said       sync.Mutex
 	out        *bufio.Writer
 }
@@ -50,7 +50,7 @@ type work struct {
 	prefix string
 	rng    *rand.Rand
 	n      int
-	purged int64 // the last of the turns, which all processes take, in which it purged
+	purged int64 // number of the last turn in which it purged; see purgeEvery
 	scope  *working.Memory
 }
 
@@ -124,8 +124,8 @@ func (c *child) say(format string, args ...any) {
 	}
 }
 
-// heldMost is how long a process may wait until the judge reads its output; a longer wait is reported, because the
-// process commits nothing meanwhile.
+// heldMost is how long a process may wait for the judge to read its output. It reports a longer wait, because it
+// commits nothing meanwhile.
 const heldMost = 500 * time.Millisecond
 
 func (w *work) keys() (all []string) {
@@ -350,7 +350,7 @@ func memory(id, session, state string) varve.Memory {
 	return varve.Memory{ID: id, Content: content(state), Metadata: map[string]any{"session_id": session}}
 }
 
-// words returns a vocabulary with the word frequencies of a language.
+// words is the vocabulary; word chooses from it with frequencies as in a language.
 var words = func() (list [5000]string) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range list {
@@ -382,7 +382,7 @@ func content(state string) string {
 	return b.String()
 }
 
-// stated returns the state in a content, or an error if the content does not match its state.
+// stated returns the state in a content, or a text that begins with torn: if the content does not match that state.
 func stated(text string) string {
 	state, _, _ := strings.Cut(text, " ")
 	if text != content(state) {
@@ -391,5 +391,5 @@ func stated(text string) string {
 	return state
 }
 
-// scopeOf returns the scope of working memory for a key.
+// scopeOf returns the session of the working memory for a key, and reports whether the key is for working memory.
 func scopeOf(key string) (string, bool) { return strings.CutSuffix(key, ".w") }

@@ -68,7 +68,7 @@ func command() error {
 	return err
 }
 
-// report prints the table and the faults.
+// report returns the report of the run: the table and the faults.
 func (s *soak) report() string {
 	var out strings.Builder
 	fmt.Fprintf(&out,

@@ -102,7 +102,7 @@ func (p *process) end() error {
 	return errors.Join(err, p.cmd.Wait())
 }
 
-// memory returns the resident memory of a process in bytes, and the number of its open files.
+// figures returns the resident memory of a process in bytes, and the number of its open files.
 func (p *process) figures() (memory, handles int64) {
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))

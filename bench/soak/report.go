@@ -51,7 +51,7 @@ type limits struct {
 	memory, handles, disk int64
 }
 
-// least is the minimum length of a run for which growth is judged: the beginning of a run is not typical.
+// least is the minimum number of minutes of a run for which growth is judged: shorter runs are still warming up.
 const least = 9
 
 // growth is a value that must not be much larger in the last third of a run than in the first.

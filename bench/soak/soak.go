@@ -360,7 +360,7 @@ func (s *soak) turn(tell io.Writer, over int) {
 	fmt.Fprintf(tell, "minute %d: %d commits/s, p99 %.1f ms, %d wrong\n", n, rate, ms(quantile(m.commits, 0.99)), m.broken)
 }
 
-// wrong records a fault of the run.
+// wrong returns all faults of the run.
 func (s *soak) wrong() []string {
 	all := append(s.told.Problems(), s.problems...)
 	return append(all, judge(s.minutes, s.limits)...)

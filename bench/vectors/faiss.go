@@ -9,8 +9,8 @@ import (
 	"os/exec"
 )
 
-// server is a process that searches in a FAISS file. A request is a line with the number of threads, the seconds
-// and a file of queries; the answer is a line with times and ids.
+// server is a Python program that searches in a FAISS file. A request is a line of JSON with the number of threads,
+// the seconds and the name of a file of queries; the answer is a line of JSON with times and ids.
 const server = `
 import sys, json, time, faiss, numpy as np
 index = faiss.read_index(sys.argv[1])

@@ -32,7 +32,7 @@ func command() error {
 	name := flag.String("metric", "ip", "`metric`, ip or l2")
 	rounds := flag.Int("rounds", 5, "`rounds`")
 	whole := flag.Bool("store", false, "measure a whole store, not only its vectors")
-	dir := flag.String("dir", ".", "`folder` for the file, which is removed at the end")
+	dir := flag.String("dir", ".", "`folder` for the files, which are removed at the end")
 	flag.Parse()
 	metric, err := vector.ParseMetric(*name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// measureStore fills a store with n memories that have embeddings, waits until everything is written, and opens the
-// store again several times.
+// measureStore fills a store with n memories that have embeddings, compacts and closes it, and opens it again several
+// times.
 func measureStore(dir string, n, d int, metric string, rounds int) error {
 	ctx := context.Background()
 	began := time.Now()

@@ -130,7 +130,7 @@ func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	r := with(dir, o)
 	_, err := r.o.FS.Stat(r.path(identityName))
 	if errors.Is(err, fs.ErrNotExist) {
-		// The mode of the folder does not matter: what is created in it has one of its own.
+		// The mode of the folder does not matter: each file and folder in it is created with a mode of its own.
 		if _, err := vfs.MakeRoot(r.o.FS, dir, r.o.FolderMode, r.self, true); err != nil {
 			return nil, wrapped("creating", dir, err)
 		}

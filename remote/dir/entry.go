@@ -31,8 +31,8 @@ type head struct {
 	position remote.Position
 	from     past.Mark
 	length   uint64
-	sha      [32]byte // size of the bytes
-	previous [32]byte // checksum of the previous entry
+	sha      [32]byte // checksum (SHA-256) of the bytes
+	previous [32]byte // checksum of the previous entry's head
 	sum      [32]byte // checksum of this head; set by encode and decode
 }
 

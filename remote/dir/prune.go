@@ -104,8 +104,8 @@ func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, er
 	return removed, nil
 }
 
-// sweep removes what killed processes have left: old temporary files, and bytes of snapshots without a description. A
-// file with another name than these have is none of them.
+// sweep removes what killed processes have left: old temporary files, and bytes of snapshots without a description. It
+// does not touch files with other names.
 func (r *Remote) sweep(ctx context.Context) error {
 	old := r.o.Clock().Add(-leftAfter)
 	for _, folder := range []string{"tmp", "snapshots"} {

@@ -38,7 +38,7 @@ type entry struct {
 	time      time.Time
 	size      int64
 	byteSum   [32]byte
-	digest    [32]byte // checksum as it was read
+	digest    [32]byte // checksum of the entry, as it was read
 	readBytes []byte   // bytes of the piece; nil unless requested
 }
 

@@ -15,7 +15,7 @@ func TestMemctl(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "memctl")
 	build := exec.Command("go", "build", "-o", bin, "github.com/varve-db/varve/cmd/memctl")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // under the race detector, too: what is built is at hand
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // also under the race detector, which needs cgo
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -53,7 +53,7 @@ func TestMemctl(t *testing.T) {
 	fails(pass, "PGPASSWORD", "remote", "add", strings.Replace(url, "varve@", "varve:secret@", 1))
 	must("remote", "add", url)
 	must("put", "--id", "second", "the text of the second memory")
-	must("remote", "add", url) // sends what is new
+	must("remote", "add", url) // sends the new changes
 	if out := must("remote", "status"); !strings.Contains(out, "0 B behind") {
 		t.Error(out)
 	}

@@ -48,7 +48,7 @@ type reading struct {
 	from  segment.LSN
 	next  uint64 // number of the next entry, 0 at the beginning
 	most  uint64 // number of the newest entry
-	rows  int    // entries of the next page
+	rows  int    // maximum number of entries of the next page
 	end   past.Mark
 	found []found
 }
@@ -96,8 +96,8 @@ func (g *reading) page(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// unreadable reads the entries of a page one by one after the server could not read the page, and skips the one
-// that cannot be read.
+// unreadable is called after the server could not read a page. From then on each page has one entry. If the page had
+// only one, unreadable records that entry as damaged and skips it.
 func (g *reading) unreadable(err error) (more bool, _ error) {
 	g.found = g.found[:0]
 	if g.rows > 1 {

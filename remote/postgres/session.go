@@ -141,7 +141,7 @@ func (r *Remote) give(s *session) {
 // state is the row of remote.
 type state struct {
 	id     uuid.UUID
-	number int64 // columns of the newest entry, 0 if there is none
+	number int64 // number of the newest entry, 0 if there is no entry
 	epoch  int64
 	floor  int64 // number of the oldest entry that is kept
 }

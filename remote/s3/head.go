@@ -24,7 +24,7 @@ const (
 	dataFolder = "data/"
 	listFolder = "lists/"
 
-	mostTries  = 100       // maximum number of attempts to change a head because another writer was faster
+	mostTries  = 100       // maximum number of attempts to change the head, which fail if another writer was faster
 	mostInline = 256 << 10 // maximum number of bytes of pieces in the head
 	mostLevel  = 8         // maximum level of lists
 )
@@ -49,7 +49,7 @@ const (
 type document struct {
 	Format uint64    `json:"format"`
 	Remote uuid.UUID `json:"remote"` // ID of the remote
-	Write  uuid.UUID `json:"write"`  // random number that only this head has
+	Write  uuid.UUID `json:"write"`  // random UUID that only this head has
 	// Floor is the number of the oldest entry that is kept; 0 if there are no entries. Lists may have older ones.
 	Floor   uint64    `json:"floor"`
 	Lists   []listRef `json:"lists"`   // lists of older entries, oldest first
@@ -62,10 +62,10 @@ type document struct {
 type listRef struct {
 	Object string `json:"object"`
 	SHA256 []byte `json:"sha256"`
-	Level  int    `json:"level"` // level; 0: a list of entries, otherwise a list of lists of the level below
+	Level  int    `json:"level"` // 0: a list of entries; otherwise a list of lists of the level below
 	First  uint64 `json:"first"` // number of its first entry
 	Last   uint64 `json:"last"`
-	Epoch  uint64 `json:"epoch"` // number of its last entry
+	Epoch  uint64 `json:"epoch"` // epoch of its last entry
 	End    uint64 `json:"end"`   // position at which its last entry ends
 }
 
@@ -144,7 +144,7 @@ func (l *listRef) valid() bool {
 		l.First > 0 && l.Last >= l.First
 }
 
-// check verifies that the entries and lists in a document or list have consecutive numbers.
+// check verifies that the entries and lists in a document or list are valid and have consecutive numbers.
 func check(lists []listRef, entries []entry, inline int64) error {
 	next := uint64(0)
 	for i := range lists {

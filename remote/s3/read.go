@@ -39,8 +39,8 @@ type reading struct {
 	from  segment.LSN // position up to which pieces were yielded; at first the requested position
 	yield func(remote.Piece, error) bool
 
-	lost map[string]bool // objects that are missing although the newest head names them
-	gone string          // the object that was last found missing
+	lost map[string]bool // data objects that are missing although the newest head names them
+	gone string          // the data object that was last found missing
 	end  mark            // where the previous entry ends; the zero value if unknown
 	name string          // name of the object that was read last
 	data []byte          // bytes of that object

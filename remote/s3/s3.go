@@ -28,7 +28,7 @@ type Options struct {
 	Prefix string // prefix of all names, without slashes at its ends; may be empty
 	// Endpoint is the host of the object store, with a port if it has one; empty for Amazon S3.
 	Endpoint string
-	Region   string // region; empty: the region in the environment, or the one that the object store reports
+	Region   string // empty: the region that the environment names, or that the object store reports
 	NoTLS    bool   // plain HTTP
 
 	// Credentials of the object store; nil: those of the environment, see Environment.

@@ -66,7 +66,7 @@ type shownAssembly struct {
 	Deleted *version // the assembly is deleted
 	// Versions is the history of the assembly, the newest version first.
 	Versions []version
-	Older    bool // the history has lost earlier versions
+	Older    bool // there were versions before those in Versions
 	Unread   []string
 }
 
@@ -163,7 +163,7 @@ func (p *Page) assemblyRestore(r *request) (*view, error) {
 type shownGraph struct {
 	Name     string
 	Entity   *graph.Entity
-	Entities []graph.Entity // the first entities in the list of all
+	Entities []graph.Entity // the first entities of the whole graph; nil around an entity
 	Edges    []graph.Relation
 	More     bool
 	Drawing  *drawing
@@ -240,8 +240,7 @@ func (p *Page) graph(r *request) (*view, error) {
 	return &view{template: "graph", title: title, data: d}, nil
 }
 
-// draw returns the drawing of the relations. If there are too many entities, it contains those with the most
-// relations.
+// draw sets the drawing of the relations. If there are too many entities, it draws those with the most relations.
 func (d *shownGraph) draw() {
 	degree := map[string]int{}
 	for _, e := range d.Edges {

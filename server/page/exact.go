@@ -45,7 +45,8 @@ func fieldOf(text string) (f fieldText) {
 }
 
 // standIn returns a character that does not occur in a text, to replace another character: the symbol for that
-// character, or one of the private use area. A text of at most MostEdited bytes cannot contain all of these.
+// character, or one of the supplementary private use areas. For a text that has all of these (at least 512 KiB), it
+// returns U+FFFD, which content refuses.
 func standIn(text string, symbol rune) string {
 	for next := '\U000F0000'; strings.ContainsRune(text, symbol); next++ {
 		symbol = next

@@ -60,7 +60,7 @@ func (p *Page) export(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// name sets the headers that make the answer a file to be saved.
+// fileNamed sets the headers that make the answer a file to be saved.
 func fileNamed(w http.ResponseWriter, name string) {
 	w.Header().Set("Varve-File", url.PathEscape(name))
 	w.Header().Set("Content-Type", "application/octet-stream")

@@ -67,8 +67,8 @@ func (p *Page) health(r *request) (*view, error) {
 	}
 	if h.SettingsUnknown {
 		add("settings",
-			"unknown settings: until config.json is valid, no history is removed, nothing is evicted or deleted by age, "+
-				"and a missing file is no deletion")
+			"unknown settings: until config.json is valid, no history is removed, nothing is evicted or deleted by "+
+				"age, and a missing file is no deletion")
 	}
 	add("log",
 		human.Bytes(n.Backlog)+" to read at the next open, "+human.Bytes(n.Unflushed)+" of it not yet in files")

@@ -50,7 +50,7 @@ type listed struct {
 	Rows    []row
 	Search  bool
 	Export  string // parameters for exporting the list
-	By      string // kind of search: "words", "meaning" or "both"; "": the list is not the result of a search
+	By      string // "words", "meaning", "words and meaning" or "similarity"; "": the list has no search
 	Notes   []string
 	Unread  []string // errors of memories that cannot be read
 	Next    string   // link to the next page of the list
@@ -455,7 +455,7 @@ func why(h *varve.Hit, query string) (reasons []string) {
 	return reasons
 }
 
-// choices returns the values that the filters propose: the newest sessions, and all writers.
+// choices returns the values that the filters propose: sessions and names of writers, at most 4*MostRows of each.
 func (p *Page) choices(r *request) (*view, error) {
 	var d struct{ Sessions, Writers []string }
 	for s, err := range r.st.Sessions().All(r.ctx) {

@@ -103,7 +103,7 @@ type plannedUndo struct {
 	Changes []varve.UndoChange // the first changes that the undo would make
 	More    int
 	Unread  []string
-	Done    string // description of what was undone; "": this is a plan
+	Done    string // description of the changes that were undone; "": nothing was, this is a plan
 	// Interrupted means that an error has ended the undo between two of its commits. The same undo can be run again to
 	// continue.
 	Interrupted bool

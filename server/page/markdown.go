@@ -84,7 +84,7 @@ func markdown(shown, folder string, place lines) (template.HTML, error) {
 }
 
 // markPlace sets the class here on the blocks that begin in a place. It sets the id place on the first of them, or
-// on the last block before the place if there is none.
+// on the last block before the place if no block begins in the place.
 func markPlace(tree ast.Node, source []byte, place lines) {
 	var first, before ast.Node
 	line, at := 1, 0

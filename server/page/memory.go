@@ -29,7 +29,7 @@ type shownMemory struct {
 	Tags       []string
 	Assemblies []varve.Assembly
 	Versions   []version // versions of the memory, the newest first
-	Older      bool      // the history has lost earlier versions
+	Older      bool      // there were versions before those in Versions
 	Unread     []string  // errors of versions that cannot be read
 	Writer     varve.Writer
 	MayEdit    bool // the memory is small enough to be edited on the page
@@ -48,7 +48,7 @@ type fact struct {
 type version struct {
 	varve.Version
 	Newest bool
-	Before uint64 // the previous version in the list; 0: none
+	Before uint64 // the nearest earlier version in the list that has a document; 0: none
 }
 
 // mostVersions is the maximum number of versions that a history shows.
@@ -286,7 +286,7 @@ func metadataText(m map[string]any) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// entered reads the form of an edit. Together with an error, it returns what was entered, unless that cannot be
+// entered reads the form of an edit. Together with an error, it returns the entered values, unless they cannot be
 // read.
 func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 	content, err := r.content()
@@ -332,7 +332,7 @@ func because(err error) (unsaved, int) {
 	return unsaved{err.Error(), next, errors.Is(err, varve.ErrOutcomeUnknown)}, status
 }
 
-// again returns a view of the form with what was entered, and with the reason why it was not saved.
+// again returns a view of the form with the entered values, and with the reason why they were not saved.
 func again(e *edited, err error) *view {
 	v := &view{template: "edit", title: "Not saved", data: e}
 	e.unsaved, v.status = because(err)

@@ -185,7 +185,7 @@ type request struct {
 	*http.Request
 	ctx       context.Context // context that names the writer
 	st        *varve.Store
-	readOnly  bool // the token permits changes
+	readOnly  bool // the token only permits reading
 	noButtons bool // the token, or the state of the store, does not permit changes
 }
 

@@ -76,7 +76,7 @@ type plannedPurge struct {
 
 type plannedRow struct {
 	ID, Text, Link string
-	Version        uint64 // version; 0: the document is deleted
+	Version        uint64 // newest version; 0: the document is deleted
 	Versions       int
 }
 

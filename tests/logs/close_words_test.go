@@ -104,7 +104,7 @@ func TestCloseLeavesWords(t *testing.T) {
 }
 
 // TestCloseGoesOnWithWords: a process that has left the words of many changes is followed by short ones without a
-// background, each of which writes one memory. None makes all of the words; each goes on where the one before ended.
+// background, each of which writes one memory. None makes all of the words; each continues where the one before ended.
 func TestCloseGoesOnWithWords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -184,7 +184,7 @@ func TestSlowedBatches(t *testing.T) {
 }
 
 // While no flusher works, the backlog exceeds its bound, and commits wait the longer the more it does, also where the
-// rate of the files is not known: they do not go on as if the files followed.
+// rate of the files is not known: they do not continue as if the files followed.
 func TestSlowedBeyondBound(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{true, false} {

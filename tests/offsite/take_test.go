@@ -84,7 +84,7 @@ func TestTakeBesideAnotherSender(t *testing.T) {
 	x.check(err)
 	x.check(x.st.Flush(ctx))
 	storetest.SameTexts(t, "documents", files(t, newest), files(t, filepath.Join(x.dir, "store")))
-	// with discard, exactly what was looked at is superseded, in the end
+	// with discard, exactly the entries that were examined are superseded, in the end
 	h.after = func() {
 		x.put("d", "sent meanwhile")
 		x.check(x.st.Admin().Offsite().Send(ctx, x.remote))

@@ -17,7 +17,7 @@ type EventKind string
 // The kinds of events.
 const (
 	FallbackBegan EventKind = "fallback began" // a fallback begins; Err is the reason
-	FallbackEnded EventKind = "fallback ended" // a fallback has ended with data that are not in Redis; Written has them
+	FallbackEnded EventKind = "fallback ended" // a fallback has ended; Written has its data, which are not in Redis
 )
 
 // Event reports the beginning or end of a fallback. Events are delivered one at a time, in order.
