@@ -112,9 +112,9 @@ func TestDeletedInAnotherTab(t *testing.T) {
 	b.open("edit")
 	b.do(chromedp.SetValue("textarea[name=content]", "new", chromedp.ByQuery))
 	b.eval(`{ const form = document.querySelector('main form'), body = new URLSearchParams(new FormData(form))
-		fetch('/page/new', {method: 'POST', body, headers: {Authorization: 'Bearer ` + secret + `'}}).then(() => {
-			window.sent = true }) }`)
-	b.until(`window.sent`)
+		fetch('/page/new', {method: 'POST', body, headers: {Authorization: 'Bearer ` + secret + `',
+			'Varve-Store': '` + s.st.Admin().Stats().UUID + `'}}).then(r => { window.sent = r.status }) }`)
+	b.until(`window.sent === 200`)
 	b.press("Save")
 	b.text("Saved as version")
 	if n := s.st.Admin().Stats().Memories; n != 2 {
