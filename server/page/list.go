@@ -233,10 +233,12 @@ func (r *request) number(name string) int {
 }
 
 // listText is the number of bytes of a memory's content that a list shows. heldMost is the maximum number of bytes
-// of documents that a search holds.
+// of documents that a search holds. mostTyped is the maximum number of hits shown while the query is being typed: two
+// screens of them, since a browser needs longer to show 200 rows than the store to find them.
 const (
-	listText = 280
-	heldMost = 8 << 20
+	listText  = 280
+	heldMost  = 8 << 20
+	mostTyped = 30
 )
 
 func (p *Page) row(st *varve.Store, m *varve.Memory) row {
@@ -304,7 +306,11 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	l.From = r.number("from")
 	q, by, notes := p.query(r)
 	l.By, l.Notes = by, notes
-	q.Limit, q.Offset, q.Explain, q.Held = MostRows+1, l.From, true, heldMost
+	most := MostRows
+	if r.get("typed") != "" && l.From == 0 {
+		most = mostTyped
+	}
+	q.Limit, q.Offset, q.Explain, q.Held = most+1, l.From, true, heldMost
 	if q.Text != "" {
 		q.Fragment, q.Note = listText, func(note string) { l.Notes = append(l.Notes, note) }
 	}
@@ -324,7 +330,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	if err != nil {
 		l.Unread = append(l.Unread, err.Error())
 	}
-	for i := range hits[:min(len(hits), MostRows)] {
+	for i := range hits[:min(len(hits), most)] {
 		h := &hits[i]
 		if h.Note != nil {
 			l.Rows = append(l.Rows, noteRow(h, l.Query))
@@ -348,8 +354,8 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 		}
 		l.Rows = append(l.Rows, x)
 	}
-	if len(hits) > MostRows {
-		l.Next = r.listLink("from", strconv.Itoa(l.From+MostRows))
+	if len(hits) > most {
+		l.Next = r.listLink("from", strconv.Itoa(l.From+most))
 	}
 	return nil
 }

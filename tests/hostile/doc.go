@@ -28,9 +28,10 @@
 //	VARVE_HOSTILE=full go test ./tests/hostile -timeout 8h
 //	VARVE_HOSTILE=5m   go test ./tests/hostile
 //	go test ./tests/hostile -hostile 10s -hostile.seed 7
+//	go test ./tests/hostile -hostile full -hostile.seed 7 -hostile.part 3/16
 //	go test ./tests/hostile -hostile.case '^store/tmp fifo put$' -v
 //
 // Each case is named by place, kind and command; a failure prints the line that runs it again. A
-// seed, which is printed, determines the sample; the long tests have one of 20 minutes. TMPDIR is the folder of the
-// copies.
+// seed, which is printed, determines the sample; the long tests have one of 20 minutes. A full run takes hours: parts
+// with the same seed together run each case once. TMPDIR is the folder of the copies.
 package hostile

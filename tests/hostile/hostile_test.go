@@ -215,6 +215,14 @@ func choose(t *testing.T, all []*trial) (chosen []*trial, until time.Time) {
 	t.Logf("%d cases; again in this order: go test ./tests/hostile -hostile.seed %d", len(all), seed)
 	chosen = slices.Clone(all)
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
+	if *partFlag != "" {
+		var part, parts int
+		if n, err := fmt.Sscanf(*partFlag, "%d/%d", &part, &parts); n != 2 || err != nil || part < 1 || part > parts {
+			t.Fatalf("-hostile.part is K/N, with K from 1 to N, not %q", *partFlag)
+		}
+		chosen = chosen[len(chosen)*(part-1)/parts : len(chosen)*part/parts]
+		t.Logf("part %s of them: %d cases", *partFlag, len(chosen))
+	}
 	size := time.Second // .ci/run has more in its step of proofs
 	switch {
 	case *sizeFlag == "full":

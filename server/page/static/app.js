@@ -156,7 +156,7 @@
     typing = setTimeout(() => {
       if (leave()) go(query(true), name() === 'list')
       else { $('#q').value = ''; $('#q').blur() }
-    }, 40)
+    }, 25)
   })
   search.addEventListener('change', e => { if (e.target.closest('.filters')) go(query(false), true) })
   search.addEventListener('submit', e => { e.preventDefault(); clearTimeout(typing); go(query(false), name() === 'list'); $('#filters').open = false })
@@ -369,10 +369,11 @@
     const s = n + ' ' + unit + (n === 1 ? '' : 's')
     return ms >= 0 ? s + ' ago' : 'in ' + s
   }
+  const wholeTime = new Intl.DateTimeFormat([], {dateStyle: 'full', timeStyle: 'long'}) // made once: each takes long
   const localTime = t => {
     const at = new Date(t.dateTime)
     if (isNaN(at)) return
-    t.title = at.toLocaleString([], {dateStyle: 'full', timeStyle: 'long'})
+    t.title = wholeTime.format(at)
     if (t.classList.contains('age')) t.textContent = ageOf(Date.now() - at)
   }
   setInterval(() => { for (const t of $$('main time.age')) localTime(t) }, 30000)
