@@ -17,8 +17,8 @@ import (
 
 var speed = flag.Int("speed", 0, "measure the page with this number of memories")
 
-// searched resolves to the milliseconds from a key to the list that answers it, followed by its parts, which searchParts
-// names. The page waits 25 ms for the next key.
+// searched resolves to the milliseconds from a key to the list that answers it, followed by its parts, which
+// searchParts names. The page waits 25 ms for the next key.
 const searched = `new Promise(done => {
   const q = %q, main = document.querySelector('main'), field = document.querySelector('#q'), from = performance.now()
   const seen = new MutationObserver(() => {
@@ -37,7 +37,8 @@ const searched = `new Promise(done => {
   field.dispatchEvent(new Event('input', {bubbles: true}))
 })`
 
-var searchParts = [...]string{"wait for the next key", "answer of the server", "change of the page", "wait for the next frame"}
+var searchParts = [...]string{"wait for the next key", "answer of the server", "change of the page",
+	"wait for the next frame"}
 
 // TestSpeed measures the first paint, a search as one types, and the time until a change of an agent is on the page.
 func TestSpeed(t *testing.T) {

@@ -20,7 +20,7 @@ var (
 	seedFlag = flag.Uint64("hostile.seed", 0, "the seed of the sample; 0 makes one up")
 	caseFlag = flag.String("hostile.case", "", "run only cases whose name matches, all of them")
 	sizeFlag = flag.String("hostile", os.Getenv("VARVE_HOSTILE"), "full, or for how long to run")
-	partFlag = flag.String("hostile.part", "", "run only this part of the cases, such as 3/16; the seed decides which they are")
+	partFlag = flag.String("hostile.part", "", "run only this part of the cases, such as 3/16; the seed decides which")
 	outFlag  = flag.String("hostile.out", "", "write all findings to this file")
 )
 

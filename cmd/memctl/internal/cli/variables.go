@@ -17,8 +17,8 @@ func Variables() []Variable {
 		{"MEMORY_FILE_PATH", "memctl mcp only: the file of the memory server that memctl replaces"},
 		{"VARVE_PROJECT", "memctl mcp only: the project, if --project does not name one"},
 		{"XDG_DATA_HOME", "memctl mcp only: the folder below which the store is, if nothing else names one"},
-		{"XDG_STATE_HOME", "the folder below which memctl keeps the key that identifies repairs, the ids of projects, and places " +
-			"and keys of copies"},
+		{"XDG_STATE_HOME", "the folder below which memctl keeps the key that identifies repairs, the ids of " +
+			"projects, and places and keys of copies"},
 		{"XDG_CONFIG_HOME", "memctl service only: the folder below which the user's units are"},
 		{"SOURCE_DATE_EPOCH", "memctl manual only: the date of the pages, in Unix seconds"},
 		{"VISUAL, EDITOR", "the editor of memctl edit"},
