@@ -113,7 +113,7 @@ func (c *trial) run(tp *template, dir string) (all []finding, r *result, err err
 func (c *trial) judge(r *result, found func(class, format string, args ...any)) {
 	switch {
 	case r.hung:
-		found("hang", "it had not ended after %s: %s", longest, where(r.err))
+		found("hang", "it had not ended after %s: %s", *longest, where(r.err))
 		return
 	case crash.MatchString(r.err):
 		found("crash", "%s", short(r.err[crash.FindStringIndex(r.err)[0]:]))

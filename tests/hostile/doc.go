@@ -11,7 +11,7 @@
 //
 // # What is checked
 //
-//	ends       within the bound (10 s), by itself or on its first SIGINT
+//	ends       within the bound (-hostile.longest, 10 s), by itself or on its first SIGINT
 //	memory     the process never has more than 256 MiB resident
 //	codes      it ends with one of the exit codes that its help lists, and never panics
 //	outside    nothing outside the store has changed except what the command was asked to

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/scratch"
@@ -20,6 +21,7 @@ var (
 	seedFlag = flag.Uint64("hostile.seed", 0, "the seed of the sample; 0 makes one up")
 	caseFlag = flag.String("hostile.case", "", "run only cases whose name matches, all of them")
 	sizeFlag = flag.String("hostile", os.Getenv("VARVE_HOSTILE"), "full, or for how long to run")
+	longest  = flag.Duration("hostile.longest", 10*time.Second, "how long a command may take; more on a busy machine")
 	partFlag = flag.String("hostile.part", "", "run only this part of the cases, such as 3/16; the seed decides which")
 	outFlag  = flag.String("hostile.out", "", "write all findings to this file")
 )

@@ -16,7 +16,6 @@ import (
 
 // The bounds of one run.
 const (
-	longest = 10 * time.Second
 	slow    = 2 * time.Second
 	largest = 256 << 20 // resident
 	told    = 4 << 20   // bytes of output that are kept
@@ -145,7 +144,7 @@ func bound(cmd *exec.Cmd, c *command, end func()) (hung bool) {
 				_ = cmd.Process.Signal(os.Interrupt)
 			}
 		}},
-		{longest - 3*time.Second, func() { hung = true; _ = cmd.Process.Signal(syscall.SIGQUIT) }},
+		{*longest - 3*time.Second, func() { hung = true; _ = cmd.Process.Signal(syscall.SIGQUIT) }},
 		// The whole group, before its leader is waited for: afterwards the number may belong to another
 		// process.
 		{2 * time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }},
