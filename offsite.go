@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/remote/dir"
+	"github.com/varve-db/varve/remote/sealed"
 	"github.com/varve-db/varve/remote/sender"
 	"github.com/varve-db/varve/wal"
 	walpast "github.com/varve-db/varve/wal/past"
@@ -135,27 +137,38 @@ func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	case err == nil:
 		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
 			now.URL)
-	case errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrNotFound):
-		if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
-			return err
-		}
-	default:
+	case !errors.Is(err, errs.ErrInvalid) && !errors.Is(err, errs.ErrNotFound):
 		return err
 	}
-	return of.add(ctx, r, url)
+	return of.add(ctx, r, url, nil)
 }
 
-// add makes an empty remote the copy of a store that has none.
-func (of Offsite) add(ctx context.Context, r remote.Remote, url string) error {
+// add makes an empty remote the copy of a store that has none. With keys the copy is sealed with them, or is refused.
+func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *offsite.Keys) error {
 	p := of.st.inner.Places()
 	unlock, err := of.following(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if now, err := p.Load(ctx); err == nil { // another process was faster
+		return fmt.Errorf("%w: the store has a copy already, at %s", errs.ErrInvalid, now.URL)
+	}
+	if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
+		return err
+	}
+	if keys != nil {
+		if err := p.SaveKeys(*keys); err != nil {
+			return err
+		}
+	}
 	e := of.st.inner.Engine.Env()
 	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return err
+	}
+	if s, ok := r.(*sealed.Remote); ok != (keys != nil) || ok && !bytes.Equal(s.ChainKey(), keys.Chain) {
+		return fmt.Errorf("the keys of the copy: %w: by another process → repeat the command",
+			errs.ErrConflict)
 	}
 	_, err = sender.Bind(ctx, r, p.Store, p.Keeper(), e.Rand())
 	if errors.Is(err, remote.ErrMoved) {
@@ -165,7 +178,7 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC()}); err != nil {
+	if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC(), Sealed: keys != nil}); err != nil {
 		return err
 	}
 	if err := of.sendNow(ctx, r); err != nil {
@@ -191,9 +204,7 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 		return err
 	}
 	o := of.st.inner.Sending()
-	if o.Recipients, err = of.st.inner.Places().Fingerprint(); err != nil {
-		return err
-	}
+	o.Recipients = offsite.RecipientsOf(r)
 	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), o)
 	if err != nil {
 		return err
@@ -375,6 +386,9 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 		}
 		follows = sender.Seen{Number: head.Number}
 		head, err = remote.BeforeDamage(ctx, r, head.Number)
+		if _, ok := r.(*sealed.Remote); err == nil && !ok { // a sealed copy must not continue in plain text
+			head.Format, err = remote.FormatOf(ctx, r)
+		}
 	}
 	switch {
 	case err != nil:
@@ -426,7 +440,9 @@ type CloneOptions struct {
 	// them: what another one has signed is refused with *SignerError.
 	Unseal  Unseal
 	Signers []string
-	// Known is a position that the copy had, EPOCH:POSITION: a copy that ends before it is refused. "": not known.
+	// Known is a position that the copy had, EPOCH:POSITION: a copy that ends before it is refused. "": not known. Of a
+	// sealed copy, signed pieces or snapshots prove the position. With At, where an epoch before that position ended is
+	// not proven.
 	Known string
 	// Options are the options with which the new store is opened; ReadOnly and MustExist are ignored.
 	Options *Options
@@ -495,6 +511,9 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	m, finish, err := offsite.Materialize(ctx, r, o.At, t)
 	if err != nil {
 		return report, err
+	}
+	if err := o.proven(ctx, r, &m); err != nil {
+		return report, errors.Join(err, offsite.Remove(t.FS, at))
 	}
 	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork,
 		Damage: m.Damage}

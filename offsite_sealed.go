@@ -60,17 +60,11 @@ func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, re
 	if !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrInvalid) {
 		return "", err
 	}
-	if err := p.Remove(); err != nil {
-		return "", err
-	}
 	k, err := offsite.NewKeys(recipients, e.Rand())
-	if err == nil {
-		err = p.SaveKeys(k)
-	}
 	if err != nil {
 		return "", err
 	}
-	if err := of.add(ctx, r, url); err != nil {
+	if err := of.add(ctx, r, url, &k); err != nil {
 		if _, lerr := p.Load(ctx); errors.Is(lerr, errs.ErrNotFound) {
 			err = errors.Join(err, p.Remove())
 		}
@@ -166,4 +160,20 @@ func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remo
 		err = known.Check(r.Place(), &head)
 	}
 	return r, keys, err
+}
+
+// proven returns *sealed.OlderError unless what was read of a copy for a clone reaches the position that it had. The
+// place says where the copy ends, and nothing signs that; pieces and snapshots are signed.
+func (o *CloneOptions) proven(ctx context.Context, r remote.Remote, m *offsite.Moment) error {
+	if o.Known == "" {
+		return nil
+	}
+	known, err := sealed.ParseKnown(o.Known)
+	if err != nil {
+		return err
+	}
+	if !o.At.IsZero() && m.Epoch < known.Epoch { // a later epoch was begun since
+		return offsite.Proven(ctx, r, known)
+	}
+	return known.Check(r.Place(), &remote.Position{Epoch: m.Epoch, At: m.Read})
 }

@@ -2,12 +2,14 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/past"
 )
@@ -155,4 +157,35 @@ func BeforeDamage(ctx context.Context, r Remote, number uint64) (head Position, 
 		head = Position{Number: number, Epoch: last.Number, Geometry: last.Geometry, Log: last.Log, At: last.To}
 	}
 	return head, err
+}
+
+// FormatOf returns the highest format of what a remote has, as far as it can be read; 0 if nothing can.
+func FormatOf(ctx context.Context, r Remote) (format uint32, err error) {
+	list, err := r.Snapshots(ctx)
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return 0, err
+	}
+	for _, s := range list {
+		format = max(format, s.Format)
+	}
+	epochs, err := r.Epochs(ctx)
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return 0, err
+	}
+	for _, e := range epochs {
+		for p, err := range r.Read(ctx, e.Number, e.From.LSN) {
+			if errors.Is(err, errs.ErrCorrupt) {
+				continue
+			}
+			if errors.Is(err, errs.ErrTruncated) {
+				break
+			}
+			if err != nil {
+				return 0, err
+			}
+			format = max(format, p.Format)
+			break
+		}
+	}
+	return format, nil
 }

@@ -126,14 +126,11 @@ func (h *Host) waitForChange(ctx context.Context, place Place, why error) {
 // credentials, follow.lock is not taken: another process may have them.
 func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	o := h.c.Sender
-	// Before the keys are read for sealing: what is sealed for newer recipients than these is followed by a new epoch.
-	if o.Recipients, err = h.c.Places.Fingerprint(); err != nil {
-		return err
-	}
 	r, err := h.c.Open(ctx, place.URL)
 	if err != nil {
 		return err
 	}
+	o.Recipients = RecipientsOf(r)
 	defer func() { err = errors.Join(err, r.Close()) }()
 	src, err := h.c.Source(ctx)
 	if err != nil {
@@ -148,7 +145,7 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	var s *sender.Sender
 	watching.Go(func() {
 		for h.sleep(ctx, h.c.Every) == nil {
-			if now, err := h.c.Places.Load(ctx); err != nil || now != place {
+			if !h.stays(ctx, place, o.Recipients) {
 				cancel()
 				return
 			}
@@ -172,7 +169,7 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if now, err := h.c.Places.Load(ctx); err != nil || now != place { // it may have changed while this process waited
+	if !h.stays(ctx, place, o.Recipients) { // it may have changed while this process waited
 		return nil
 	}
 	made, err := sender.New(ctx, r, src, h.c.Places.Keeper(), o)
@@ -194,6 +191,16 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 		return nil
 	}
 	return err
+}
+
+// stays reports whether the place and the recipients of the copy are still those for which it was opened.
+func (h *Host) stays(ctx context.Context, place Place, recipients string) bool {
+	now, err := h.c.Places.Load(ctx)
+	if err != nil || now != place {
+		return false
+	}
+	to, err := h.c.Places.Fingerprint()
+	return err == nil && to == recipients
 }
 
 // recordEvery is how often a status is recorded in which only the times have changed.

@@ -124,9 +124,20 @@ func (k *Keys) Signer() string {
 }
 
 // Fingerprint returns a text that identifies the recipients, whatever their order is.
-func (k *Keys) Fingerprint() string {
-	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(k.Recipients)), "\n")))
+func (k *Keys) Fingerprint() string { return fingerprint(k.Recipients) }
+
+func fingerprint(recipients []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(recipients)), "\n")))
 	return hex.EncodeToString(sum[:16])
+}
+
+// RecipientsOf returns the text that identifies those for whom an opened copy is sealed; "" if it is not sealed.
+func RecipientsOf(r remote.Remote) string {
+	s, ok := r.(*sealed.Remote)
+	if !ok {
+		return ""
+	}
+	return fingerprint(s.Recipients())
 }
 
 // Fingerprint returns the text that identifies the recipients of the copy; "" if the copy is not sealed.
@@ -166,6 +177,9 @@ func (p *Places) Opened(ctx context.Context, r remote.Remote, seal Sealer, unsea
 	}
 	k, err := p.Keys()
 	if errors.Is(err, errs.ErrNotFound) {
+		if _, lerr := p.Load(ctx); errors.Is(lerr, errs.ErrCorrupt) {
+			return nil, lerr // the copy is sealed, and its keys are missing
+		}
 		return r, nil
 	}
 	if err != nil {

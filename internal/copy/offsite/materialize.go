@@ -45,6 +45,7 @@ type Moment struct {
 	Epoch uint64
 	Store uuid.UUID
 	End   past.Mark // mark at which the log of the moment ends
+	Read  past.Mark // mark up to which the pieces of the epoch were read
 	Time  time.Time // clock reading of that commit; zero: none since the snapshot
 	Log   uint64    // epoch of the store's own log
 	// Damage is what was found in the copy and is not needed for the moment; each error matches errs.ErrCorrupt or
@@ -359,6 +360,7 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 			return m, err
 		}
 	}
+	m.Read = f.end
 	if m.End, m.Time, err = f.moment(ctx, log, until); err != nil {
 		return m, err
 	}
