@@ -12,6 +12,8 @@
 //     and moved.
 //   - the past: a store that was restored, cloned, or whose log was repaired, changed in every way,
 //     by processes that are killed and cut: no version that was ever current leaves its history.
+//   - the copy elsewhere: a store that is sent to a folder, over a network that loses, repeats and
+//     delays, by processes that are killed and cut: each moment that is cloned is what was written.
 //   - embedding: random workloads with an embedder that sometimes fails, while the model is
 //     changed, from one dimension to another: each search uses one model.
 //   - assemblies: random workloads of memories and their groups, a race of two

@@ -9,5 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	storetest.Main(m, storetest.Jobs(map[string]storetest.Job{"write": writing, "send": sending}))
+	storetest.Main(m, storetest.Jobs(map[string]storetest.Job{"write": writing, "send": sending,
+		"storm": storming, "stormsend": stormSending}))
 }

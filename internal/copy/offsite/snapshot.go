@@ -59,6 +59,7 @@ func (s *Source) Snapshot(ctx context.Context) (sender.Snapshot, error) {
 	snap := &snapshot{PipeReader: r, begin: begin, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(snap.done)
+		defer w.CloseWithError(errNotMade) // unless it was closed: a panic must not leave the reader waiting
 		end, err := s.write(ctx, w, o)
 		err = errors.Join(err, o.close())
 		snap.end = end
@@ -70,6 +71,9 @@ func (s *Source) Snapshot(ctx context.Context) (sender.Snapshot, error) {
 	}()
 	return snap, nil
 }
+
+// errNotMade reports that the goroutine that makes a snapshot has ended early.
+var errNotMade = errors.New("the snapshot was not made")
 
 type snapshot struct {
 	*io.PipeReader
