@@ -80,13 +80,14 @@ func (h *Host) warn(err error) {
 // mostPause is the longest pause after an error.
 const mostPause = time.Minute
 
-// Run sends until ctx ends.
+// Run sends until ctx ends. After an error the pause grows up to mostPause.
 func (h *Host) Run(ctx context.Context) {
+	pause := time.Duration(0)
 	for ctx.Err() == nil {
 		place, err := h.c.Places.Load(ctx)
 		if errors.Is(err, errs.ErrNotFound) || err == nil && !place.Sends() {
 			h.note(nil)
-			if h.sleep(ctx, h.c.Every) != nil {
+			if pause = 0; h.sleep(ctx, h.c.Every) != nil {
 				return
 			}
 			continue
@@ -97,22 +98,26 @@ func (h *Host) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if h.Err() == nil { // it worked until now
+			pause = 0
+		}
 		h.note(err)
 		if err != nil {
 			h.warn(err)
-			h.waitForChange(ctx, place, err)
+			pause = min(max(2*pause, h.c.Every), mostPause)
+			h.waitForChange(ctx, place, err, pause)
 		}
 	}
 }
 
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
-// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most mostPause. A
+// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most for the pause. A
 // place that has another copy, or none, may have its own again: another disk may be mounted there for a while.
-func (h *Host) waitForChange(ctx context.Context, place Place, why error) {
+func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause time.Duration) {
 	lost := (*sender.LostError)(nil)
 	stopped := errors.Is(why, sender.ErrStopped) && !errors.As(why, &lost)
-	for waited := time.Duration(0); stopped || waited < mostPause; waited += h.c.Every {
+	for waited := time.Duration(0); stopped || waited < pause; waited += h.c.Every {
 		if h.sleep(ctx, h.c.Every) != nil {
 			return
 		}
