@@ -151,8 +151,9 @@ func add(ctx context.Context, w *pack.Writer, f *file) error {
 	return err
 }
 
-// documents copies the documents of a kind. It omits a damaged document, which verify reports, and one that was
-// deleted meanwhile, because the log has the deletion.
+// documents copies the documents of a kind. It omits one that was deleted meanwhile, because the log has the deletion.
+// A document that is damaged or missing, and of which the store has no other copy, is an error: no clone of this
+// snapshot would be whole, and one of an earlier snapshot may be.
 func documents(ctx context.Context, w *pack.Writer, k *kind.Kind, ids iter.Seq2[string, error],
 	read func(context.Context, string) (backup.Document, error)) error {
 	for id, err := range ids {
@@ -164,8 +165,11 @@ func documents(ctx context.Context, w *pack.Writer, k *kind.Kind, ids iter.Seq2[
 		}
 		d, err := read(ctx, id)
 		switch {
-		case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
+		case errors.Is(err, errs.ErrNotFound):
 			continue
+		case errors.Is(err, errs.ErrCorrupt):
+			return fmt.Errorf("no snapshot can be made for the copy: %s of %q: %w → memctl verify shows the damage, memctl "+
+				"repair restores what can be restored", k.Folder, id, err)
 		case err != nil:
 			return fmt.Errorf("%s of %q: %w", k.Folder, id, err)
 		}
