@@ -150,6 +150,9 @@ func (r *place) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err 
 func (r *place) Append(ctx context.Context, p *remote.Piece) error {
 	own := *p
 	own.Bytes = bytes.Clone(p.Bytes)
+	if w := r.w; w.s.Odds.Cut > 0 && w.rng.IntN(20) == 0 { // the copy has the piece, and the store may not have synced it
+		defer func() { w.s.CutAt(w.s.Ops()+1+w.rng.IntN(20), w.s.Patterns[w.rng.IntN(len(w.s.Patterns))]) }()
+	}
 	return r.call("append", func(r *place) error { return r.Remote.Append(ctx, &own) })
 }
 
@@ -505,7 +508,7 @@ func (w *offsites) run() error {
 	}
 	for boot := range 1 + w.rng.IntN(4) {
 		w.acts, w.often, w.late = 30+w.rng.IntN(150), w.rng.IntN(6), nil
-		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
+		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: []int{3000, 500, 100}[w.rng.IntN(3)], Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
 			Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
 		w.writing = 1 + w.rng.IntN(2)
 		for i := range w.writing {
