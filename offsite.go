@@ -205,6 +205,11 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	}
 	o := of.st.inner.Sending()
 	o.Recipients = offsite.RecipientsOf(r)
+	pl, err := of.st.inner.Places().Load(ctx)
+	if err != nil {
+		return err
+	}
+	o.Erase = pl.Erase
 	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), o)
 	if err != nil {
 		return err
@@ -401,7 +406,11 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 	case uuid.UUID(head.Geometry.UUID) != p.Store:
 		return b, &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}
 	}
-	err = log.Past().Continues(ctx, walpast.ID{Store: p.Store, Epoch: head.Log}, head.At)
+	sent, err := sender.PurgedOnly(log.Past(), head.Log) // the epoch that begins here has what was purged erased
+	if err != nil {
+		return b, err
+	}
+	err = log.Past().Continues(ctx, walpast.ID{Store: p.Store, Epoch: sent}, head.At)
 	if err == nil && head.At.LSN > log.Durable() { // so far behind that the log has nothing to compare with
 		err = walpast.ErrBegunAgain
 	}

@@ -124,7 +124,7 @@ type Snapshot struct {
 	ID       uuid.UUID
 	Geometry segment.Geometry
 	Log      uint64    // epoch of the store's own log
-	Epoch    uint64    // epoch whose pieces complete the snapshot
+	Epoch    uint64    // epoch whose pieces complete the snapshot; if it is not kept: see CompletedBy
 	Begin    past.Mark // mark from which pieces are needed
 	End      past.Mark // no moment before this can be restored from the snapshot
 	Machine  uuid.UUID
@@ -132,6 +132,17 @@ type Snapshot struct {
 	Time     time.Time // clock of the sender at the End
 	Size     int64
 	SHA256   [32]byte
+}
+
+// CompletedBy returns the epoch whose pieces complete a snapshot: its own one, or, if that is no longer kept, the oldest
+// one that is. That epoch was begun after a purge, and has the pieces of the earlier one, erased; whether it does, and
+// is not that of another log, is decided by the marks of the snapshot. The epochs are those that a remote has, oldest
+// first. The result is 0 if none can complete it.
+func (s *Snapshot) CompletedBy(epochs []Epoch) uint64 {
+	if len(epochs) > 0 && s.Epoch < epochs[0].Number && s.Begin.LSN >= epochs[0].From.LSN {
+		return epochs[0].Number
+	}
+	return s.Epoch
 }
 
 // Body has the bytes of a snapshot.

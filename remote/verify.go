@@ -38,6 +38,7 @@ type VerifiedSnapshot struct {
 	Snapshot
 	To  past.Mark // mark up to which pieces complete it; zero if they do not reach its End
 	Err error     // damage of its bytes
+	by  uint64    // epoch whose pieces complete it
 }
 
 // Verify reads all pieces and verifies every frame and the chain over all of them, and, if data is set, the bytes of
@@ -57,7 +58,7 @@ func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 		return v, err
 	}
 	for _, s := range list {
-		v.Snapshots = append(v.Snapshots, VerifiedSnapshot{Snapshot: s})
+		v.Snapshots = append(v.Snapshots, VerifiedSnapshot{Snapshot: s, by: s.CompletedBy(epochs)})
 	}
 	v.Epochs = len(epochs)
 	for i := range epochs {
@@ -81,7 +82,7 @@ func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 			}
 		}
 		v.Snapshots = append(v.Snapshots, *s)
-		v.Restorable = v.Restorable || s.Err == nil && s.Epoch == head.Epoch && head.Number > 0 && s.To.LSN >= head.At.LSN
+		v.Restorable = v.Restorable || s.Err == nil && s.by == head.Epoch && head.Number > 0 && s.To.LSN >= head.At.LSN
 	}
 	return v, nil
 }
@@ -135,7 +136,7 @@ func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 		s := &v.Snapshots[i]
 		within := from == s.Begin || from.LSN < s.Begin.LSN && s.Begin.LSN < to.LSN
 		begins := s.Begin == to || from.LSN != 0 && within
-		if s.Epoch == epoch && (begins || from.LSN != 0 && s.To == from) {
+		if s.by == epoch && (begins || from.LSN != 0 && s.To == from) {
 			s.To = to
 		}
 	}

@@ -131,16 +131,16 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
 
-// FinishRedactions records that the given redacted versions are overwritten everywhere. The caller holds
-// flush.lock, and wal/purges has their rows.
-func (eng *Engine) FinishRedactions(done map[uint64]bool) error {
+// FinishRedactions records that the given redacted versions are overwritten everywhere, by a purge that ended at a
+// position of the log. The caller holds flush.lock, and wal/purges has their rows.
+func (eng *Engine) FinishRedactions(done map[uint64]bool, ended wal.LSN) error {
 	f := eng.purgesFile()
 	c, err := f.Read()
 	if err != nil {
 		return eng.env.IOError("reading", f.Path(), err)
 	}
 	temp := filepath.Join(eng.env.Dir, "tmp", "purges."+eng.token)
-	err = f.Write(c.Rows.Finish(eng.log.UUID(), done), c.Damaged, temp, eng.env.FileMode)
+	err = f.Write(c.Rows.Finish(eng.log.UUID(), done, ended), c.Damaged, temp, eng.env.FileMode)
 	return eng.env.IOError("writing", f.Path(), err)
 }
 

@@ -15,6 +15,7 @@
 //
 //	{"purged":[{"key":"<32 hex digits>",  digest of the document's key
 //	            "version":N,              versions up to this one are purged; or, with redacted, this version
+//	            "first":N,                nothing of what was purged is before this position of the log
 //	            "redacted":true,          only this version, whose document remains
 //	            "time":N,                 of a redacted version: its commit, Unix microseconds
 //	            "writer":N,               of a redacted version: the number of its writer, see package writer
@@ -34,7 +35,8 @@
 //	space
 //	JSON object    the members of a row, and of its entry: "since" (its position), "at" (its commit, Unix
 //	               microseconds), "by" (the number of its writer), "store" (the UUID with which key is made);
-//	               of a redaction "done":true, when nothing of the version is left to overwrite
+//	               of a redaction "done":true and "ended" (position of the log then), when nothing of the version
+//	               is left to overwrite
 //
 // The holder of flush.lock writes the file as a whole, before an index takes the place of the entries. A
 // line that does not verify is damage, and stays until a repair: verify reports it, since what the line

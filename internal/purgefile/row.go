@@ -50,12 +50,16 @@ type Row struct {
 	Time     int64  `json:"time,omitempty"`   // of the redacted version: its commit, Unix microseconds
 	Writer   uint32 `json:"writer,omitempty"` // of the redacted version
 	Next     uint64 `json:"next,omitempty"`   // the version that replaced or deleted the redacted one; 0: unknown
+	// First is a position before which the log had nothing of what the purge erased; 0: unknown. Of a redaction it is
+	// missing: that is Version.
+	First uint64 `json:"first,omitempty"`
 
 	Since uint64 `json:"since,omitempty"` // position of the entry
 	At    int64  `json:"at,omitempty"`    // commit of the entry, Unix microseconds
 	By    uint32 `json:"by,omitempty"`    // writer of the entry
 	Store digest `json:"store,omitzero"`  // UUID with which Key is made
 	Done  bool   `json:"done,omitempty"`  // of a redaction: nothing is left to overwrite
+	Ended uint64 `json:"ended,omitempty"` // of a redaction that is Done: position of the log at that time; 0: unknown
 }
 
 var errRows = errors.New("not a list of what was purged")
@@ -68,7 +72,7 @@ type line struct {
 func Line(rows []Row) ([]byte, error) {
 	l := line{make([]Row, len(rows))}
 	for i, r := range rows {
-		r.Since, r.At, r.By, r.Store, r.Done = 0, 0, 0, digest{}, false
+		r.Since, r.At, r.By, r.Store, r.Done, r.Ended = 0, 0, 0, digest{}, false, 0
 		l.Purged[i] = r
 	}
 	return json.Marshal(l)
@@ -88,7 +92,8 @@ func Parse(b []byte) ([]Row, error) {
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]
-		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) || r.Done {
+		if r.Version == 0 || r.Since != 0 || r.At != 0 || r.By != 0 || r.Store != (digest{}) || r.Done ||
+			r.Ended != 0 {
 			return nil, fmt.Errorf("%w: row %d lacks a version, or has a field that only rows of wal/purges have", errRows, i)
 		}
 	}

@@ -2,6 +2,7 @@ package purgefile
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -116,13 +117,38 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 	return rows
 }
 
+// Erased returns a position before which a store had nothing of what the purges erased that ended after another
+// position of its log; 0 if that is unknown.
+func (t *Table) Erased(store [16]byte, after uint64) uint64 {
+	first, any := uint64(math.MaxUint64), false
+	for i := range t.list {
+		r := &t.list[i]
+		from := r.First
+		switch {
+		case r.Store != store:
+			continue
+		case !r.Redacted && r.Since <= after:
+			continue
+		case r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
+			continue
+		case r.Redacted:
+			from = r.Version
+		}
+		first, any = min(first, from), true
+	}
+	if !any {
+		return 0
+	}
+	return first
+}
+
 // Finish returns the rows in the order of their log entries, with the redactions of the versions in done
-// marked as overwritten.
-func (t *Table) Finish(store [16]byte, done map[uint64]bool) []Row {
+// marked as overwritten when the log ended at the position ended.
+func (t *Table) Finish(store [16]byte, done map[uint64]bool, ended uint64) []Row {
 	list := t.Sorted()
 	for i := range list {
 		if r := &list[i]; r.Redacted && r.Store == store && done[r.Version] {
-			r.Done = true
+			r.Done, r.Ended = true, ended
 		}
 	}
 	return list

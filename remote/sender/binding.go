@@ -35,7 +35,20 @@ type Binding struct {
 	// entry: if another machine has sent since, Round returns *OvertakenError. Zero if nothing is superseded.
 	Follows Seen `json:"follows,omitzero"`
 
+	// Purged are the purges that the remote does not know yet.
+	Purged Gathered `json:"purged,omitzero"`
+
 	Snapshot Due `json:"snapshot"` // when the next snapshot is due, and where the last one was begun
+}
+
+// current returns the epoch of the store's log that is sent. The log continues after a purge, so it may be later than
+// the one with which the epoch of the remote was begun.
+func (b *Binding) current() uint64 { return max(b.Log, b.Purged.Log) }
+
+// Gathered are purges of the store that wait for the epoch in which they reach the remote.
+type Gathered struct {
+	Log   uint64    `json:"log"`   // epoch of the store's log that the newest of them has begun; 0: there is none
+	Since time.Time `json:"since"` // when the sender noticed the first of them
 }
 
 // Due is the state of the snapshots.
@@ -43,7 +56,9 @@ type Due struct {
 	// a snapshot must be saved, no matter how much has passed since the last one
 	Now bool `json:"now,omitempty"`
 	// a purge requires that all earlier data is removed; unless Now is set, the snapshot for that is saved already
-	Erase bool        `json:"erase,omitempty"`
+	Erase bool `json:"erase,omitempty"`
+	// with Erase: snapshots that end at or before this position have nothing of what was purged; 0: none are known
+	Clean segment.LSN `json:"clean,omitempty"`
 	At    segment.LSN `json:"at,omitempty"` // position at which the last one was begun
 	Time  time.Time   `json:"time"`         // time at which it was begun
 }

@@ -21,7 +21,9 @@
 // snapshot, when
 //
 //   - it has begun none yet, and the remote is empty;
-//   - the log of the store has ended for a recorded reason (past.Log.Broken): a restored or repaired store, a purge;
+//   - the log of the store has ended for a recorded reason (past.Log.Broken): a restored or repaired store;
+//   - the log was purged, and the purges have waited for others long enough (Options.Gather). The log continues after a
+//     purge, so until then the epoch does, too, and the remote has what was purged;
 //   - the recipients who can read what is sent have changed (Options.Recipients);
 //   - the log no longer has what the remote lacks: the remote was away for longer than the archive keeps, or the log
 //     is damaged there. The gap is reported in Status.
@@ -47,8 +49,15 @@
 //
 // A Source makes snapshots. They are due at the begin of an epoch, and when Options.SnapshotBytes of log or
 // Options.SnapshotEvery have passed since the last one. Older snapshots and the pieces before them are removed when two
-// newer ones exist and no moment within Options.Keep needs them. After a purge everything before the new snapshot is
-// removed as soon as that is saved.
+// newer ones exist and no moment within Options.Keep needs them.
+//
+// # Purges
+//
+// The epoch that a purge begins has the log from Source.Base on, as the purge has left it: what was purged is erased in
+// it. When its snapshot is saved, the pieces of earlier epochs are removed, and the earlier snapshots with them, except
+// those that end before the store had anything of what was purged (Source.Erased) and that the pieces of the new epoch
+// complete: their marks are in its string. remote.Snapshot.CompletedBy is how a reader finds that epoch. Which
+// moments are lost is therefore known before a purge.
 //
 // # Assumptions
 //

@@ -48,7 +48,9 @@ func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 	if serr != nil {
 		return errors.Join(err, serr)
 	}
-	if err := s.change(ctx, b, func(d *Due) { *d = Due{Erase: d.Erase, At: m.Begin.LSN, Time: begun} }); err != nil {
+	if err := s.change(ctx, b, func(d *Due) {
+		*d = Due{Erase: d.Erase, Clean: d.Clean, At: m.Begin.LSN, Time: begun}
+	}); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -147,7 +149,8 @@ func (e *ending) Read(b []byte) (int, error) {
 }
 
 // erase removes everything before the first snapshot of the epoch of a binding, after a purge: that snapshot was begun
-// after the purge. If the epoch has none, one is due. A damaged description stops the removal of no other snapshot; it
+// after the purge. Earlier snapshots that have nothing of what was purged stay: the pieces of the epoch, which were
+// sent after the purge, complete them. If the epoch has none, one is due. A damaged description stops the removal of no other snapshot; it
 // is an error then, because what it describes may have what was purged.
 func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	if err := s.confirm(ctx, b); err != nil {
@@ -157,26 +160,37 @@ func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	sortSnapshots(list)
+	SortSnapshots(list)
 	first := slices.IndexFunc(list, func(m remote.Snapshot) bool { return m.Epoch == b.Epoch && m.Log == b.Log })
 	if first < 0 {
 		b.Snapshot.Now = true
 		return errors.Join(err, s.change(ctx, b, func(d *Due) { d.Now = true }))
 	}
-	if _, err := s.remote.Prune(ctx, b.Epoch, list[first].Begin.LSN); err != nil {
+	kept, kerr := s.keeps(ctx, b, list[:first])
+	if kerr != nil {
+		return kerr
+	}
+	before := list[first].Begin.LSN
+	for i := range kept {
+		before = min(before, kept[i].Begin.LSN)
+	}
+	if _, err := s.remote.Prune(ctx, b.Epoch, before); err != nil {
 		return err
 	}
 	for i := range list[:first] {
+		if slices.ContainsFunc(kept, func(m remote.Snapshot) bool { return m.ID == list[i].ID }) {
+			continue
+		}
 		err = errors.Join(err, s.remote.Drop(ctx, list[i].ID))
 	}
 	if err != nil {
 		return err // Erase is still set
 	}
-	return s.change(ctx, b, func(d *Due) { d.Erase = false })
+	return s.change(ctx, b, func(d *Due) { d.Erase, d.Clean = false, 0 })
 }
 
-// sortSnapshots sorts snapshots without using their times, which may be wrong.
-func sortSnapshots(list []remote.Snapshot) {
+// SortSnapshots sorts snapshots without using their times, which may be wrong.
+func SortSnapshots(list []remote.Snapshot) {
 	slices.SortFunc(list, func(a, b remote.Snapshot) int {
 		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))
 	})
@@ -193,7 +207,7 @@ func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(m remote.Snapshot) bool { return m.Epoch > b.Epoch })
-	sortSnapshots(list)
+	SortSnapshots(list)
 	if n := len(list); n > 1 {
 		if most := list[n-2].Time.Add(s.o.SnapshotEvery); now.After(most) {
 			now = most

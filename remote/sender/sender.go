@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"sync"
 	"time"
 
@@ -28,6 +29,9 @@ type Source interface {
 	Durable() segment.LSN
 	// Base returns the mark from which a snapshot that is begun now needs the log. Later snapshots need no more.
 	Base(ctx context.Context) (past.Mark, error)
+	// Erased returns a position before which the store had nothing of what the purges erased that ended after another
+	// position of its log; 0 if that is unknown.
+	Erased(ctx context.Context, after segment.LSN) (segment.LSN, error)
 	// Snapshot begins a snapshot.
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
@@ -47,6 +51,9 @@ type Options struct {
 	SnapshotBytes uint64        // number of bytes of log after which a snapshot is due; 0 means 1 GiB
 	SnapshotEvery time.Duration // time after which a snapshot is due; 0 means 24 h
 	Keep          time.Duration // period within which every moment can be restored; 0 means 7 days
+
+	Gather time.Duration // time for which purges wait for others before they reach the remote; 0 means 24 h
+	Erase  uint64        // purges up to this epoch of the store's log do not wait
 
 	Clock    func() time.Time
 	Sleep    func(ctx context.Context, d time.Duration) error
@@ -71,6 +78,9 @@ func (o *Options) fill() {
 	if o.Keep == 0 {
 		o.Keep = 7 * 24 * time.Hour
 	}
+	if o.Gather == 0 {
+		o.Gather = Gathering
+	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -84,6 +94,9 @@ func (o *Options) fill() {
 		o.FileMode = 0o600
 	}
 }
+
+// Gathering is the time for which purges wait for others, unless Options.Gather says otherwise.
+const Gathering = 24 * time.Hour
 
 // Sender sends the log of a store to a remote.
 type Sender struct {
@@ -226,7 +239,7 @@ func (s *Sender) attempt(ctx context.Context) error {
 	switch {
 	case !damaged && head.Number > 0 && b.Request != uuid.Nil && head.Request == b.Request:
 		return s.adopt(ctx, head)
-	case b.Epoch > 0 && id.Epoch < b.Log: // the folder is of an earlier moment: its log began no other one since
+	case b.Epoch > 0 && id.Epoch < b.current(): // the folder is of an earlier moment: its log began no other one since
 		if err := s.follows(ctx, &b, head); err != nil {
 			return err
 		}
@@ -235,10 +248,21 @@ func (s *Sender) attempt(ctx context.Context) error {
 		return s.begin(ctx, head, id, "the newest entry of the copy is damaged")
 	case b.Epoch == 0, b.Request != uuid.Nil:
 		return s.begin(ctx, head, id, "")
-	case b.Log != id.Epoch:
+	case b.current() != id.Epoch && !s.purgedOnly(log, b.current()):
 		return s.begin(ctx, head, id, s.reason(log, b.Log))
 	case b.Recipients != s.o.Recipients:
 		return s.begin(ctx, head, id, "the recipients of the copy have changed")
+	}
+	if b.Log != id.Epoch {
+		if b.Purged.Log != id.Epoch {
+			if err := s.gather(ctx, id.Epoch); err != nil {
+				return err
+			}
+			b = s.bound()
+		}
+		if s.purgesDue(&b) {
+			return s.begin(ctx, head, id, past.Purged.String())
+		}
 	}
 	durable := s.source.Durable()
 	if head.At != s.known {
@@ -254,14 +278,14 @@ func (s *Sender) attempt(ctx context.Context) error {
 // something else there, and errAgain if that log has ended meanwhile.
 func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
 	log := s.source.Past()
-	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.Log}, head.At)
+	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.current()}, head.At)
 	if err == nil && head.At.LSN > s.source.Durable() { // nothing to compare with: this state is older than the copy
 		err = past.ErrBegunAgain
 	}
 	if !errors.Is(err, past.ErrBegunAgain) {
 		return err
 	}
-	if now, err := log.ID(); err != nil || now.Epoch > b.Log {
+	if now, err := log.ID(); err != nil || now.Epoch > b.current() {
 		return errors.Join(errAgain, err)
 	}
 	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}
@@ -328,7 +352,8 @@ func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, wh
 		}
 		erase := b.Epoch > 0 && s.purged(log, b.Log)
 		if err := s.rebind(ctx, func(b *Binding) {
-			b.Request, b.Snapshot.Now, b.Snapshot.Erase = request, true, b.Snapshot.Erase || erase
+			b.Request, b.Snapshot.Now = request, true
+			b.Snapshot.erase(erase, math.MaxUint64) // begun finds out what is clean
 		}); err != nil {
 			return err
 		}
@@ -361,11 +386,25 @@ func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, wh
 func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	b := s.bound()
 	erase := b.Epoch > 0 && s.purged(s.source.Past(), b.Log)
+	clean := segment.LSN(0)
+	if erase {
+		var err error
+		if clean, err = cleanSince(ctx, s.source, b.Log); err != nil {
+			return err
+		}
+	}
 	s.known = past.Mark{}
-	return errors.Join(errAgain, s.rebind(ctx, func(b *Binding) {
+	if err := s.rebind(ctx, func(b *Binding) {
 		b.Epoch, b.Log, b.Request, b.Follows, b.Recipients = epoch, log, uuid.Nil, Seen{}, s.o.Recipients
-		b.Snapshot.Now, b.Snapshot.Erase = true, b.Snapshot.Erase || erase
-	}))
+		if b.Purged.Log <= log {
+			b.Purged = Gathered{}
+		}
+		b.Snapshot.Now = true
+		b.Snapshot.erase(erase, clean)
+	}); err != nil {
+		return err
+	}
+	return errAgain
 }
 
 // reason returns, for messages, why the log ended after an epoch.
@@ -400,6 +439,12 @@ func (s *Sender) purged(log *past.Log, epoch uint64) bool {
 func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Position, durable segment.LSN) error {
 	log := s.source.Past()
 	sent := past.Mark{}
+	// An epoch that was begun again, or a remote that has lost its newest pieces, needs more of the log than before.
+	if before, ok, err := log.Sent(durable); ok && err == nil && before.Mark.LSN > head.At.LSN {
+		if err := s.record(log, past.ID{Store: b.Store, Epoch: b.current()}, head.At); err != nil {
+			return err
+		}
+	}
 	err := func() error {
 		for piece, err := range log.Pieces(ctx, head.At, durable) {
 			if gap := (*past.GapError)(nil); errors.As(err, &gap) {
@@ -429,7 +474,7 @@ func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Po
 		sent = head.At
 	}
 	if sent.LSN > 0 {
-		err = errors.Join(err, s.record(log, past.ID{Store: b.Store, Epoch: b.Log}, sent))
+		err = errors.Join(err, s.record(log, past.ID{Store: b.Store, Epoch: b.current()}, sent))
 		s.mu.Lock()
 		s.status.Sent = sent
 		s.mu.Unlock()

@@ -78,8 +78,9 @@ func (p *Log) reaches(at, durable LSN) error {
 	if _, _, err := p.Start(number); !gone(err) {
 		return nil // it exists, or is damaged, which verify reports
 	}
-	if s, _, err := p.Start(number + 1); err == nil && s.PrevEnd == at {
-		return nil // the mark is where the removed segment ends
+	if s, _, err := p.Start(number + 1); err == nil && (s.PrevEnd == at ||
+		s.PrevEnd == 0 && at == p.Geometry.Start(number+1)) {
+		return nil // the mark is where the removed segment ends, or where the log begins
 	}
 	oldest, _, _, err := p.Oldest(durable)
 	if err != nil || oldest <= at {

@@ -131,6 +131,7 @@ func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause 
 // credentials, follow.lock is not taken: another process may have them.
 func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	o := h.c.Sender
+	o.Erase = place.Erase
 	r, err := h.c.Open(ctx, place.URL)
 	if err != nil {
 		return err

@@ -261,7 +261,7 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 			if s.Format > remote.Format {
 				return nil, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
 			}
-			if s.Epoch == c.epoch.Number {
+			if s.CompletedBy(epochs) == c.epoch.Number {
 				c.snapshots = append(c.snapshots, s)
 			}
 		}
@@ -321,7 +321,7 @@ func Remove(fsys vfs.FS, name string) error {
 func (f *filling) run(ctx context.Context) (m Moment, err error) {
 	geo, s := f.epoch.Geometry, f.snapshot
 	m = Moment{Epoch: f.epoch.Number, Store: geo.UUID, Log: f.epoch.Log}
-	if s.Geometry != geo || s.Log != f.epoch.Log {
+	if s.Geometry != geo || s.Log != f.epoch.Log && !f.earlier() {
 		return m, f.corrupt("is of another log than the pieces of epoch %d", s.Epoch)
 	}
 	if err := vfs.MkdirAll(f.t.FS, f.path("wal"), f.t.FolderMode); err != nil {
@@ -335,6 +335,8 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 	lerr := f.log(ctx, need)
 	damaged := errors.Is(lerr, errs.ErrCorrupt)
 	switch {
+	case damaged && f.earlier() && f.end == s.Begin:
+		return m, errBefore // the epoch is that of another log
 	case damaged && f.end.LSN > f.begin.LSN:
 		if f.last, err = lastReading(ctx, log, f.begin, f.end.LSN); err != nil {
 			return m, err
@@ -352,6 +354,9 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 		if err != nil && !errors.Is(err, errs.ErrNotFound) {
 			return m, err
 		}
+		if f.earlier() {
+			return m, errBefore
+		}
 		return m, f.corrupt("ends at %d with another chain hash than the pieces", s.End.LSN)
 	}
 	until := segment.LSN(0)
@@ -366,6 +371,9 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 	}
 	return m, f.from(ctx, s, m.End)
 }
+
+// earlier reports whether the snapshot was made in an epoch that is no longer kept: see remote.Snapshot.CompletedBy.
+func (f *filling) earlier() bool { return f.snapshot.Epoch != f.epoch.Number }
 
 // corrupt returns the damage of the snapshot.
 func (f *filling) corrupt(format string, args ...any) error {

@@ -34,6 +34,7 @@ type Place struct {
 	// Ending is set while the copy is forgotten: nothing is sent, and the files about the copy are removed when the
 	// process that sends has ended.
 	Ending bool      `json:"ending,omitempty"`
+	Erase  uint64    `json:"erase,omitempty"`  // purges up to this epoch of the store's log do not wait for others
 	Sealed bool      `json:"sealed,omitempty"` // the copy is sealed: nothing is sent without its Keys
 	Added  time.Time `json:"added"`
 }

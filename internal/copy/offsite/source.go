@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy/backup"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/purgefile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote/sender"
 	"github.com/varve-db/varve/segment"
@@ -52,6 +53,23 @@ func (s *Source) Base(ctx context.Context) (past.Mark, error) {
 		return past.Mark{}, err
 	}
 	return s.base(ctx, &o.checkpoint)
+}
+
+// Erased returns a position before which the store had nothing of what the purges erased that ended after another
+// position of its log; 0 if that is unknown.
+func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, error) {
+	if err := s.s.CatchUp(ctx); err != nil {
+		return 0, err
+	}
+	rows, err := s.s.Purges()
+	if err != nil {
+		return 0, err
+	}
+	var t purgefile.Table
+	for _, r := range rows {
+		t.Add(r)
+	}
+	return t.Erased(s.s.Log.UUID(), after), nil
 }
 
 // opened are the files that were opened under flush.lock.

@@ -119,6 +119,10 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err == nil {
 		texts, err = p.learn(ctx, k, ids, traces)
 	}
+	first := wal.LSN(0)
+	if _, copied, _ := p.engine.Log().Past().Sent(p.engine.Log().Durable()); err == nil && copied {
+		first, err = p.first(ctx, k, ids, traces)
+	}
 	if err != nil {
 		if !cut && !p.engine.Log().Purges().Failed() {
 			p.leaveFolder()
@@ -140,7 +144,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 			return r, err
 		}
 	}
-	if err = p.purgeLocked(ctx, held, k, ids, traces, texts, cut, r); err == nil {
+	if err = p.purgeLocked(ctx, held, k, ids, first, traces, texts, cut, r); err == nil {
 		err = p.engine.Log().Purges().Done()
 	}
 	if deleted = err != nil; deleted {
@@ -346,7 +350,7 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 // commitPurge commits a log entry that names the purged documents and the version up to which they are purged:
 // all versions before this moment. If a document was written again after the deletion, its new versions are
 // not purged.
-func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string) error {
+func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, first wal.LSN) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
 	}
@@ -360,7 +364,7 @@ func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind
 	to := log.Applied() - 1
 	rows := make([]purgefile.Row, 0, len(ids))
 	for _, id := range ids {
-		r := purgefile.Row{Key: purgefile.KeyOf(log.UUID(), k.Key(id)), Version: to}
+		r := purgefile.Row{Key: purgefile.KeyOf(log.UUID(), k.Key(id)), Version: to, First: first}
 		if k != p.engine.Kinds().Scopes {
 			current, err := p.engine.State().Current(k.Key(id))
 			if err != nil {
@@ -393,8 +397,8 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 // purgeLocked removes the traces of the deleted documents, for the holder of flush.lock. The order is: the log
 // continues in a new segment; files and index are written until they cover everything before it. Then nothing
 // needs the older segments, and every place is searched.
-func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set,
-	texts *purgefile.Texts, cut bool, r *Report) error {
+func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, first wal.LSN,
+	traces *trace.Set, texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -407,7 +411,7 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 		}
 		return step()
 	}
-	if err := room(func() error { return p.commitPurge(held.In(ctx), held, k, ids) }); err != nil {
+	if err := room(func() error { return p.commitPurge(held.In(ctx), held, k, ids, first) }); err != nil {
 		return fmt.Errorf("recording what is purged: %w", err)
 	}
 	if err := room(func() error { return p.engine.SaveTexts(texts) }); err != nil {

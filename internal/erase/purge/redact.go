@@ -176,7 +176,7 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	defer held.Unlock()
 	defer end()
 	failed = true
-	err = p.purgeLocked(ctx, held, p.engine.Kinds().Memories, nil, traces, texts, cut, r)
+	err = p.purgeLocked(ctx, held, p.engine.Kinds().Memories, nil, 0, traces, texts, cut, r)
 	for _, k := range p.engine.Kinds().All {
 		if err == nil && k != p.engine.Kinds().Memories {
 			err = p.purgeStrangers(ctx, k, traces, r)
@@ -196,7 +196,15 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	for _, row := range rows {
 		done[row.Version] = true
 	}
-	return r, p.engine.FinishRedactions(done)
+	endings, err := p.engine.Log().Past().Endings()
+	if err != nil {
+		return r, err
+	}
+	position := wal.LSN(0) // as Purges.Done has recorded it
+	if n := len(endings); n > 0 {
+		position = endings[n-1].Next
+	}
+	return r, p.engine.FinishRedactions(done, position)
 }
 
 // redacted returns a trace.Set that finds the redacted versions, and hashes of their texts: if a text is

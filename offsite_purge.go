@@ -1,0 +1,207 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/sender"
+)
+
+// CopyPurge describes how far purges have reached the copy of a store.
+type CopyPurge struct {
+	URL string // of the copy
+	// Pending reports whether the copy still has something that was purged.
+	Pending bool
+	// Due is when purges that wait for others are carried out in the copy, by the process that sends; zero: now, or
+	// none waits.
+	Due time.Time
+}
+
+// Purged returns how far purges have reached the copy. The error matches ErrNotFound if the store has no copy.
+func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
+	places := of.st.inner.Places()
+	pl, err := places.Load(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.URL = pl.URL
+	if !pl.Sends() {
+		return p, fmt.Errorf("%s: %w: this store sends nothing there", pl.URL, errs.ErrNotFound)
+	}
+	b, err := places.Keeper().Load(ctx)
+	if err != nil {
+		return p, err
+	}
+	log := of.st.inner.Engine.Log().Past()
+	id, err := log.ID()
+	if err != nil {
+		return p, err
+	}
+	last, err := sender.PurgedOnly(log, b.Log)
+	if err != nil {
+		return p, err
+	}
+	p.Pending = b.Snapshot.Erase || b.Log != id.Epoch
+	if last == id.Epoch && b.Log != id.Epoch && pl.Erase < id.Epoch {
+		since := b.Purged.Since
+		if b.Purged.Log == 0 {
+			since = of.st.inner.Engine.Env().Clock()
+		}
+		p.Due = since.Add(sender.Gathering).UTC()
+	}
+	return p, nil
+}
+
+// CopyPurgeError reports that a copy still has something that was purged. It matches the reason.
+type CopyPurgeError struct {
+	Place string
+	Err   error
+}
+
+// Error returns the message, in one line.
+func (e *CopyPurgeError) Error() string {
+	return fmt.Sprintf("the copy at %s still has what was purged: %v", e.Place, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *CopyPurgeError) Unwrap() error { return e.Err }
+
+// purgeLook is the pause between two looks at what another process does for PurgeNow.
+const purgeLook = 200 * time.Millisecond
+
+// PurgeNow carries out in the copy what was purged: the log that the store has is sent again, without what was purged,
+// with a new snapshot, and then everything earlier is removed, except snapshots that have nothing of it. Without
+// PurgeNow the process that sends does so a day after the first of several purges. If another process sends, PurgeNow
+// waits for it. While anything of it may be left, the error is a *CopyPurgeError; PurgeNow may be repeated.
+func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
+	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+	pl, err := p.Load(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := of.st.inner.Engine.Log().Past().ID()
+	if err != nil {
+		return err
+	}
+	if pl.Erase < id.Epoch {
+		pl.Erase = id.Epoch
+		if err := p.Save(pl); err != nil { // a process that sends begins again when the place changes
+			return err
+		}
+	}
+	failed := func(err error) error { return &CopyPurgeError{Place: r.Place(), Err: err} }
+	for began := e.Clock().UTC(); ; {
+		now, err := of.Purged(ctx)
+		if err != nil {
+			return failed(err)
+		}
+		if !now.Pending {
+			return nil
+		}
+		free, err := of.sendIfFree(ctx, r)
+		if free {
+			now, perr := of.Purged(ctx)
+			switch {
+			case perr != nil:
+				return failed(errors.Join(err, perr))
+			case !now.Pending:
+				return nil // whatever failed afterwards
+			case err == nil:
+				err = errs.ErrConflict // purged again meanwhile
+			}
+		}
+		if err != nil {
+			return failed(err)
+		}
+		if s, ok := p.Status(); ok && s.Time.After(began) && (s.Error != "" || s.Snapping != "") {
+			return failed(errors.New(s.Error + s.Snapping))
+		}
+		if err := e.Sleep(ctx, purgeLook); err != nil {
+			return failed(err)
+		}
+	}
+}
+
+// sendIfFree sends everything, unless another process sends.
+func (of Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, err error) {
+	if sends, err := of.st.inner.Engine.Log().Processes().Followed(); err != nil || sends {
+		return false, err
+	}
+	err = of.Send(ctx, r)
+	if errors.Is(err, errs.ErrLocked) {
+		return false, nil
+	}
+	return true, err
+}
+
+// CopyLoss is the moments of a copy that a purge makes impossible to clone.
+type CopyLoss struct {
+	From, To time.Time // first moment that is lost, and first one after it that is not; both zero: none is lost
+}
+
+// PurgeLoses returns which moments of the copy cannot be cloned any more when memories and assemblies are purged, with
+// the purges that have not reached the copy yet: those for which a snapshot is needed that has something of them, or of
+// which the archive no longer has the log. If no id is given, that is all moments before now. What is purged is in none
+// of the other moments either.
+func (of Offsite) PurgeLoses(ctx context.Context, r remote.Remote, memories, assemblies []string) (CopyLoss, error) {
+	inner := of.st.inner
+	r, err := inner.OpenCopy(ctx, r, nil)
+	if err != nil {
+		return CopyLoss{}, err
+	}
+	src, err := inner.SentSource(ctx)
+	if err != nil {
+		return CopyLoss{}, err
+	}
+	b, err := inner.Places().Keeper().Load(ctx)
+	if err != nil {
+		return CopyLoss{}, err
+	}
+	list, err := r.Snapshots(ctx)
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) || len(list) == 0 {
+		return CopyLoss{}, err
+	}
+	sender.SortSnapshots(list)
+	clean, err := sender.Pending(ctx, src, &b)
+	if err != nil {
+		return CopyLoss{}, err
+	}
+	kinds := inner.Engine.Kinds()
+	if len(memories)+len(assemblies) == 0 {
+		clean = 0
+	}
+	if len(memories) > 0 {
+		first, err := inner.Purger.First(ctx, kinds.Memories, memories)
+		if err != nil {
+			return CopyLoss{}, err
+		}
+		clean = min(clean, first)
+	}
+	if len(assemblies) > 0 {
+		first, err := inner.Purger.First(ctx, kinds.Assemblies, assemblies)
+		if err != nil {
+			return CopyLoss{}, err
+		}
+		clean = min(clean, first)
+	}
+	base, err := src.Base(ctx)
+	if err != nil {
+		return CopyLoss{}, err
+	}
+	kept, err := sender.Clean(ctx, src.Past(), base, clean, list)
+	if err != nil {
+		return CopyLoss{}, err
+	}
+	loss := CopyLoss{From: list[0].Time.UTC(), To: inner.Engine.Env().Clock().UTC()}
+	if len(kept) > 0 {
+		loss.To = kept[0].Time.UTC()
+	}
+	if len(kept) > 0 && kept[0].ID == list[0].ID {
+		loss = CopyLoss{}
+	}
+	return loss, nil
+}

@@ -1,0 +1,154 @@
+package sender
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
+)
+
+// PurgedOnly returns the epoch of the log up to which only purges have ended the log after an epoch: a copy of the log
+// of that epoch can be continued, although it still has what was purged.
+func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
+	list, err := log.Endings()
+	for _, e := range list {
+		if e.Epoch <= epoch {
+			continue
+		}
+		if e.Reason != past.Purged {
+			break
+		}
+		epoch = e.Epoch
+	}
+	return epoch, err
+}
+
+// purgedOnly reports whether only purges have ended the log after an epoch, so that what the remote has can be continued.
+func (s *Sender) purgedOnly(log *past.Log, epoch uint64) bool {
+	id, err := log.ID()
+	if err != nil {
+		return false
+	}
+	last, err := PurgedOnly(log, epoch)
+	return err == nil && last == id.Epoch
+}
+
+// gather records that the purges up to an epoch of the store's log have to reach the remote.
+func (s *Sender) gather(ctx context.Context, log uint64) error {
+	now := s.o.Clock()
+	return s.rebind(ctx, func(b *Binding) {
+		if b.Purged.Log == 0 {
+			b.Purged.Since = now
+		}
+		b.Purged.Log = log
+	})
+}
+
+// purgesDue reports whether the gathered purges must reach the remote now. A clock that was set back makes them due, too.
+func (s *Sender) purgesDue(b *Binding) bool {
+	return b.Log < s.o.Erase || s.o.Clock().Sub(b.Purged.Since).Abs() >= s.o.Gather
+}
+
+// erase records that what purges have erased must be removed from the remote, if it must. Snapshots that end at or
+// before the position clean have nothing of it.
+func (d *Due) erase(must bool, clean segment.LSN) {
+	switch {
+	case !must:
+	case d.Erase:
+		d.Clean = min(d.Clean, clean)
+	default:
+		d.Erase, d.Clean = true, clean
+	}
+}
+
+// cleanSince returns a position before which no snapshot has anything of what the purges after an epoch of the store's log
+// have erased; 0 if that is unknown.
+func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, error) {
+	list, err := source.Past().Endings()
+	if err != nil {
+		return 0, nil
+	}
+	after, known := segment.LSN(0), epoch == 0 && len(list) < mostEndings
+	for _, e := range list {
+		switch {
+		case e.Epoch == epoch:
+			after, known = e.Next, true
+		case e.Epoch > epoch && e.Reason == past.RecordLost:
+			return 0, nil
+		}
+	}
+	if !known {
+		return 0, nil
+	}
+	return source.Erased(ctx, after)
+}
+
+// Pending returns a position before which no snapshot has anything of what was purged and that has not reached the
+// remote; 0 if that is unknown.
+func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error) {
+	clean := segment.LSN(math.MaxUint64)
+	if b.Snapshot.Erase {
+		clean = b.Snapshot.Clean
+	}
+	if id, err := source.Past().ID(); err == nil && id.Epoch == b.Log {
+		return clean, nil
+	}
+	since, err := cleanSince(ctx, source, b.Log)
+	return min(clean, since), err
+}
+
+// mostEndings is the number of records in wal/ended from which on the oldest are dropped.
+const mostEndings = 64
+
+// keeps returns those snapshots, of the ones before a purge, that have nothing of what was erased, and that the pieces
+// of the epoch of a binding complete: they are snapshots of the same string, whatever epoch they were made in.
+func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) (kept []remote.Snapshot, err error) {
+	if b.Snapshot.Clean == 0 || len(list) == 0 {
+		return nil, nil
+	}
+	epochs, err := s.remote.Epochs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(epochs, func(e remote.Epoch) bool { return e.Number == b.Epoch })
+	if i < 0 {
+		return nil, nil
+	}
+	return Clean(ctx, s.source.Past(), epochs[i].From, b.Snapshot.Clean, list)
+}
+
+// Clean returns those snapshots that end at or before a position, and that the log of a store completes from the mark
+// from on.
+func Clean(ctx context.Context, log *past.Log, from past.Mark, clean segment.LSN, list []remote.Snapshot) (
+	kept []remote.Snapshot, err error) {
+	has := func(m past.Mark) (bool, error) {
+		if m == from {
+			return true, nil
+		}
+		at, err := log.Chain(ctx, m.LSN)
+		if err != nil && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		return err == nil && at == m, nil
+	}
+	for _, m := range list {
+		if m.Begin.LSN < from.LSN || m.End.LSN > clean {
+			continue
+		}
+		begins, err := has(m.Begin)
+		if err != nil {
+			return nil, err
+		}
+		ends, err := has(m.End)
+		if err != nil {
+			return nil, err
+		}
+		if begins && ends {
+			kept = append(kept, m)
+		}
+	}
+	return kept, nil
+}
