@@ -134,10 +134,9 @@ type Snapshot struct {
 	SHA256   [32]byte
 }
 
-// CompletedBy returns the epoch whose pieces complete a snapshot: its own one, or, if that is no longer kept, the oldest
-// one that is. That epoch was begun after a purge, and has the pieces of the earlier one, erased; whether it does, and
-// is not that of another log, is decided by the marks of the snapshot. The epochs are those that a remote has, oldest
-// first. The result is 0 if none can complete it.
+// CompletedBy returns the number of the epoch whose pieces complete a snapshot: its own one, or the oldest that is
+// kept. The latter was begun after a purge then, and has the pieces of the earlier one, erased; whether it does, and is
+// not that of another log, is decided by the marks of the snapshot. The epochs are those of a remote, oldest first.
 func (s *Snapshot) CompletedBy(epochs []Epoch) uint64 {
 	if len(epochs) > 0 && s.Epoch < epochs[0].Number && s.Begin.LSN >= epochs[0].From.LSN {
 		return epochs[0].Number

@@ -150,8 +150,8 @@ func (e *ending) Read(b []byte) (int, error) {
 
 // erase removes everything before the first snapshot of the epoch of a binding, after a purge: that snapshot was begun
 // after the purge. Earlier snapshots that have nothing of what was purged stay: the pieces of the epoch, which were
-// sent after the purge, complete them. If the epoch has none, one is due. A damaged description stops the removal of no other snapshot; it
-// is an error then, because what it describes may have what was purged.
+// sent after the purge, complete them. If the epoch has none, one is due. A damaged description stops the removal of no
+// other snapshot; it is an error then, because what it describes may have what was purged.
 func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err

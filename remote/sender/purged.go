@@ -26,7 +26,7 @@ func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
 	return epoch, err
 }
 
-// purgedOnly reports whether only purges have ended the log after an epoch, so that what the remote has can be continued.
+// purgedOnly reports whether only purges have ended the log after an epoch, so that the remote can be continued.
 func (s *Sender) purgedOnly(log *past.Log, epoch uint64) bool {
 	id, err := log.ID()
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Sender) gather(ctx context.Context, log uint64) error {
 	})
 }
 
-// purgesDue reports whether the gathered purges must reach the remote now. A clock that was set back makes them due, too.
+// purgesDue reports whether the gathered purges must reach the remote now. A clock that was set back makes them due.
 func (s *Sender) purgesDue(b *Binding) bool {
 	return b.Log < s.o.Erase || s.o.Clock().Sub(b.Purged.Since).Abs() >= s.o.Gather
 }
@@ -64,8 +64,8 @@ func (d *Due) erase(must bool, clean segment.LSN) {
 	}
 }
 
-// cleanSince returns a position before which no snapshot has anything of what the purges after an epoch of the store's log
-// have erased; 0 if that is unknown.
+// cleanSince returns a position before which no snapshot has anything of what was purged after an epoch of the store's
+// log; 0 if that is unknown.
 func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, error) {
 	list, err := source.Past().Endings()
 	if err != nil {

@@ -34,7 +34,8 @@ func (l *local) count(r remote.Remote, key string) (n int) {
 // inLog returns how many entries of a key the log has.
 func (l *local) inLog(key string) (n int) {
 	for number, b := range l.files {
-		n += l.log.Geometry.EraseIn(bytes.Clone(b), l.log.Geometry.Start(number), func(_ segment.LSN, k string, v []byte) bool {
+		at := l.log.Geometry.Start(number)
+		n += l.log.Geometry.EraseIn(bytes.Clone(b), at, func(_ segment.LSN, k string, v []byte) bool {
 			return k == key && len(v) >= 8
 		}, nil).Wanted
 	}

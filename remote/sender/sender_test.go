@@ -354,7 +354,8 @@ func (m *memory) Save(_ context.Context, b sender.Binding) error {
 }
 
 func options(l *local) sender.Options {
-	return sender.Options{SnapshotBytes: 200 << 10, Gather: l.gather, Erase: l.erase, Clock: func() time.Time { return l.now },
+	return sender.Options{SnapshotBytes: 200 << 10, Gather: l.gather, Erase: l.erase,
+		Clock: func() time.Time { return l.now },
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 }
 

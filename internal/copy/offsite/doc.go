@@ -31,8 +31,20 @@
 // Materialize makes a store of a snapshot and the pieces from its Begin on, up to a moment. The folder has a mark
 // (vfs.Mark) until it is complete, so that the folder of a killed process does not open.
 //
+// A snapshot whose own epoch is no longer kept is completed by the oldest epoch that is (remote.Snapshot.CompletedBy),
+// if its marks are in the string of that epoch. Otherwise it counts as later than the moment, not as damaged.
+//
+// # Places
+//
+// Places records, in the folder of the user's state, where the copy of a store is. A record is bound to the UUID of the
+// store, the path of its folder and the inode of wal/: a copied folder has none, and a store that was moved gets a
+// *MovedStoreError until it takes the copy. Host reads the record every two seconds, and begins again when it has
+// changed: new recipients, a purge that does not wait (Place.Erase), the end of the copy (Place.Ending). Remove sets
+// Ending first, so that a removal that was interrupted can be repeated.
+//
 // # Assumptions
 //
-// The log below the durable mark never changes, except that a purge erases payloads in place. A purge begins a new
-// epoch, whose snapshot is begun after it.
+// The log below the durable mark never changes, except that a purge erases payloads in place. Package remote/sender
+// describes how a purge reaches the remote; Source.Erased reads in the entries of purges since which position of the
+// log the store had something of what was erased.
 package offsite
