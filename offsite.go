@@ -487,7 +487,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	if err := opt.Validate(); err != nil {
 		return report, err
 	}
-	to, err := target(to)
+	to, err := newFolder(to)
 	if err != nil {
 		return report, err
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/store"
 	"github.com/varve-db/varve/internal/vfs"
@@ -57,6 +59,19 @@ func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 func target(dir string) (string, error) {
 	dir, err := absolute(dir)
 	return vfs.FolderGiven(dir), err
+}
+
+// newFolder returns the folder for a new store at a path that the caller has passed. It refuses a link that leads
+// nowhere, which the new store would replace.
+func newFolder(dir string) (string, error) {
+	dir, err := target(dir)
+	if err != nil {
+		return dir, err
+	}
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return dir, fmt.Errorf("%s: %w: a link that leads nowhere → remove it, or name a new folder", dir, errs.ErrInvalid)
+	}
+	return dir, nil
 }
 
 func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {
