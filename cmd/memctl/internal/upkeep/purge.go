@@ -71,6 +71,12 @@ named. The bytes are overwritten at once if no other process has the store open,
 otherwise by such a process, within about a minute, so that many redactions are overwritten together.
 memctl status counts what is left to overwrite, and a backup overwrites it first.
 
+A copy elsewhere (memctl remote) is purged within a day, together with what is purged meanwhile, by the
+process that sends, or with --now before the command ends; without ids, --now does that for earlier
+purges. The log that the store has is sent again without what was purged; snapshots of the copy that
+have it are removed, and which moments cannot be cloned any more is printed before the confirmation.
+Versions of objects that a bucket keeps, and backups of a database, are not covered.
+
 A purge lasts: the store keeps a digest of each id with the versions that are purged, and a restore
 leaves them out. Files with a purged text are not taken over when they come back, and imports refuse
 it; so do put and the tool remember with memctl config set block_purged true. memctl put
@@ -83,25 +89,28 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  " +
 			"memctl purge --working session:s1\n  memctl purge --session s1 --yes\n  " +
 			"memctl list --where source=leak --limit 0 --output id | memctl purge - --yes",
-		Args: sel.arguments("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
+		Args: sel.arguments(&now, "the id of a memory, or with --assembly of an assembly, or with --working a scope"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("version") {
 				if sel.given(cmd, args) || scopes || len(args) != 1 {
 					return cli.Usagef(cmd.CommandPath(), "--version names a version of one memory, or with --assembly of an assembly")
 				}
 				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
-					return purgeVersion(cmd, a, st, groups, args[0], version, now, yes)
+					if err := purgeVersion(cmd, a, st, groups, args[0], version, now, yes); err != nil {
+						return err
+					}
+					return endVersion(cmd.Context(), a, st, now)
 				})
 			}
-			if now {
-				return cli.Usagef(cmd.CommandPath(), "--now requires --version: every other purge overwrites at once")
+			if now && len(args) == 0 && !sel.flags(cmd) {
+				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return purgeCopy(cmd.Context(), a, st) })
 			}
 			if sel.given(cmd, args) {
 				if groups || scopes {
 					return cli.Usagef(cmd.CommandPath(), "--session, --where, --by and - choose memories, not --assembly or --working")
 				}
 				return cli.Resumable(a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
-					return purgeSelected(cmd, a, st, &sel, yes)
+					return purgeSelected(cmd, a, st, &sel, now, yes)
 				}), repeatable)
 			}
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
@@ -137,11 +146,19 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 				if !groups && !scopes {
 					mcpcmd.MarkGoes(cmd.Context(), a, st, args)
 				}
+				memories, assemblies := args, []string(nil)
+				if groups {
+					memories, assemblies = nil, args
+				} else if scopes {
+					memories = nil
+				}
+				elsewhere := aboutCopy(cmd.Context(), a, st, memories, assemblies)
 				if err := confirmPurge(cmd.Context(), a, args, yes); err != nil {
 					return err
 				}
 				r, err := purge(cmd.Context(), args...)
-				return tellResult(a, args, r, err)
+				err = tellResult(a, args, r, err)
+				return elsewhere.end(cmd.Context(), now, err)
 			})
 			return cli.Resumable(err, repeatable)
 		}),
@@ -149,7 +166,8 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 	sel.add(c)
 	c.Flags().Uint64Var(&version, "version", 0,
 		"remove only this `version`: an earlier one, or one of a deleted memory")
-	c.Flags().BoolVar(&now, "now", false, "with --version, overwrite the bytes of the version before the command ends")
+	c.Flags().BoolVar(&now, "now", false, "purge the copy elsewhere, too, and with --version overwrite the bytes of the "+
+		"version, before the command ends")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&scopes, "working", false, "the arguments are scopes of working memory")
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are ids of assemblies")

@@ -39,13 +39,14 @@ func (s *selection) given(cmd *cobra.Command, args []string) bool {
 }
 
 // arguments returns a check that a command line has either ids or a selection.
-func (s *selection) arguments(what string) cobra.PositionalArgs {
+// With now there may be neither.
+func (s *selection) arguments(now *bool, what string) cobra.PositionalArgs {
 	ids := cli.AtLeastOne(what)
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case s.flags(cmd) && len(args) > 0:
 			return cli.Usagef(cmd.CommandPath(), "give ids, or choose memories with --session, --where and --by, not both")
-		case s.flags(cmd):
+		case s.flags(cmd), *now && len(args) == 0 && !cmd.Flags().Changed("version"):
 			return nil
 		case len(args) > 1 && slices.Contains(args, "-"):
 			return cli.Usagef(cmd.CommandPath(), "- reads the ids from standard input, and takes no other ids")
@@ -85,7 +86,7 @@ type planned struct {
 }
 
 // purgeSelected purges all selected memories together.
-func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selection, yes bool) error {
+func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selection, now, yes bool) error {
 	ctx := cmd.Context()
 	plan := new(varve.PurgePlan)
 	if sel.flags(cmd) {
@@ -125,6 +126,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 			"%s would be purged, and nothing was: a purge cannot be undone, and here it needs --yes", what)
 	}
 	mcpcmd.MarkGoes(ctx, a, st, plan.IDs)
+	elsewhere := aboutCopy(ctx, a, st, plan.IDs, nil)
 	if !yes {
 		err := Confirm(ctx, a, fmt.Sprintf("Every version of %s will be removed. This cannot be undone.", what),
 			fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
@@ -134,7 +136,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 	}
 	a.Note("purging %s", what)
 	r, err := st.Admin().Purge(ctx, plan.IDs...)
-	return tellResult(a, plan.IDs, r, err)
+	return elsewhere.end(ctx, now, tellResult(a, plan.IDs, r, err))
 }
 
 // mostIDLine is the maximum number of bytes in a line of ids.

@@ -1,0 +1,132 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/place"
+	"github.com/varve-db/varve/remote"
+)
+
+// copyState is the copy of the store in the JSON document of purge.
+type copyState struct {
+	URL      string     `json:"url"`
+	Complete bool       `json:"complete"`       // the copy has nothing of what was purged
+	Due      *time.Time `json:"due,omitempty"`  // when the process that sends carries out what is not complete
+	From     *time.Time `json:"from,omitempty"` // moments that are lost
+	To       *time.Time `json:"to,omitempty"`
+}
+
+// copyPurge is the part of a purge that concerns the copy of the store elsewhere. It is nil if there is none.
+type copyPurge struct {
+	a  *cli.App
+	of varve.Offsite
+	c  copyState
+}
+
+// copyWait is the time for which a purge waits for the place of the copy before it asks for a confirmation.
+const copyWait = 20 * time.Second
+
+// aboutCopy prints which moments of the copy cannot be cloned any more after memories or assemblies are purged. Without
+// either, scopes of working memory are.
+func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assemblies []string) *copyPurge {
+	p := &copyPurge{a: a, of: st.Admin().Offsite()}
+	now, err := p.of.Purged(ctx)
+	if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) { // nothing is sent from here
+		return nil
+	}
+	p.c.URL = now.URL
+	var loss varve.CopyLoss
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, copyWait)
+		defer cancel()
+		err = p.opened(ctx, func(r remote.Remote) error {
+			loss, err = p.of.PurgeLoses(ctx, r, memories, assemblies)
+			return err
+		})
+	}
+	switch {
+	case err != nil:
+		a.Note("moments of the copy elsewhere may be lost by the purge; which ones is unknown: %v", err)
+	case loss.From.IsZero():
+		a.Note("every moment of the copy at %s can still be cloned, without what is purged", p.c.URL)
+	default:
+		p.c.From, p.c.To = &loss.From, &loss.To
+		a.Note("the moments from %s to %s of the copy at %s cannot be cloned any more after the purge",
+			loss.From.Format(time.RFC3339), loss.To.Format(time.RFC3339), p.c.URL)
+	}
+	return p
+}
+
+func (p *copyPurge) opened(ctx context.Context, f func(r remote.Remote) error) error {
+	r, err := place.Open(ctx, p.c.URL)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(r), r.Close())
+}
+
+// end carries out in the copy what was purged, with now, or prints when that is done. err is the error of the purge.
+func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
+	if p == nil {
+		return err
+	}
+	if now {
+		err = errors.Join(err, p.opened(ctx, func(r remote.Remote) error { return p.of.PurgeNow(ctx, r) }))
+	}
+	state, serr := p.of.Purged(ctx)
+	p.c.Complete = serr == nil && !state.Pending
+	if !state.Due.IsZero() {
+		p.c.Due = &state.Due
+	}
+	p.a.Document.Member("copy", p.c)
+	switch {
+	case p.c.Complete:
+		p.a.Note("the copy at %s has nothing of what was purged%s", p.c.URL, kept(p.c.URL))
+	case serr != nil:
+		p.a.Note("whether the copy at %s still has what was purged is unknown: %v", p.c.URL, serr)
+	case !now && p.c.Due != nil:
+		p.a.Note("the copy at %s still has what was purged, until the process that sends removes it, at %s at the latest; "+
+			"memctl purge --now removes it now", p.c.URL, p.c.Due.Format(time.RFC3339))
+	default:
+		p.a.Note("the copy at %s still has what was purged: memctl purge --now removes it", p.c.URL)
+	}
+	return err
+}
+
+// kept names what a place may keep of what was removed from the copy.
+func kept(url string) string {
+	switch {
+	case strings.HasPrefix(url, "s3:"):
+		return "; if the bucket keeps versions of objects, remove the earlier ones yourself"
+	case strings.HasPrefix(url, "postgres"):
+		return "; backups of the database may have it"
+	}
+	return "; snapshots and backups of its disk may have it"
+}
+
+// endVersion is end for a version that was redacted.
+func endVersion(ctx context.Context, a *cli.App, st *varve.Store, now bool) error {
+	p := &copyPurge{a: a, of: st.Admin().Offsite()}
+	state, err := p.of.Purged(ctx)
+	if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) {
+		return nil
+	}
+	p.c.URL = state.URL
+	return p.end(ctx, now, nil)
+}
+
+// purgeCopy carries out in the copy what was purged earlier.
+func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
+	p := &copyPurge{a: a, of: st.Admin().Offsite()}
+	now, err := p.of.Purged(ctx)
+	if err != nil {
+		return cli.WithFix(err, "memctl purge --now without ids is for a store that is sent to a copy: memctl remote status")
+	}
+	p.c.URL = now.URL
+	return p.end(ctx, true, nil)
+}
