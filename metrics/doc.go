@@ -31,6 +31,11 @@
 //	varve_quarantined_files                        documents that were set aside
 //	varve_processes                                processes that have the store open to write
 //	varve_backup_last_success_timestamp_seconds    newest full backup in the store's own backups/; 0 without one
+//	varve_copy_behind_bytes                        log that the copy elsewhere lacks; missing without a copy
+//	varve_copy_lag_seconds                         time since all of the log was sent, 0 while nothing is missing; up
+//	                                               to a minute more, because the last success is recorded each minute
+//	varve_copy_last_success_timestamp_seconds      last time that all of the log was sent; 0 if never
+//	varve_copy_failing                             1 if the last attempt to send failed, or no process sends
 //
 // Calls adds, for a server of package mcpserver:
 //

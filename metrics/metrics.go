@@ -48,6 +48,10 @@ var (
 	damaged     = desc("damaged", "Problems of the store that are damage, those that its opening found among them.")
 	recovered   = desc("recovered_entries", "Entries of the log that opening the store read.")
 	embedderUp  = desc("embedder_up", "1 unless the last calls of the embedder failed; missing without one.")
+	copyBehind  = desc("copy_behind_bytes", "Bytes of log that the copy elsewhere lacks; missing without a copy.")
+	copyLag     = desc("copy_lag_seconds", "Time since all of the log was sent to the copy, 0 while it lacks nothing.")
+	copySuccess = desc("copy_last_success_timestamp_seconds", "Last time that all of the log was sent, 0 if never.")
+	copyFailing = desc("copy_failing", "1 if the last attempt to send failed, or no process sends.")
 	backup      = desc("backup_last_success_timestamp_seconds", "Newest full backup in backups/, 0 without one.")
 )
 
@@ -114,11 +118,33 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		gauge(quarantined, float64(n))
 	}
 	gauge(processes, float64(len(s.Processes)+len(s.Elsewhere)))
-	made := 0.0
-	if at := st.Admin().LastBackup(); !at.IsZero() {
-		made = float64(at.UnixMilli()) / 1000
+	gauge(backup, timestamp(st.Admin().LastBackup()))
+	if h.Copy.Follows {
+		c := &h.Copy
+		gauge(copyBehind, float64(c.Behind))
+		gauge(copyFailing, truth(c.LastErr != "" || c.Err != nil || c.Place != "" && !c.Sending))
+		if c.Place != "" {
+			gauge(copySuccess, timestamp(c.Success))
+			gauge(copyLag, lag(c, time.Now()))
+		}
 	}
-	gauge(backup, made)
+}
+
+// timestamp returns a time in seconds, 0 for the zero time.
+func timestamp(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return float64(at.UnixMilli()) / 1000
+}
+
+// lag returns how long the copy has not had all of the log, in seconds. A process that has nothing to send records its
+// last success each minute.
+func lag(c *varve.CopyHealth, now time.Time) float64 {
+	if c.Behind == 0 || c.Success.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(c.Success).Seconds())
 }
 
 // histogram sends a histogram. The counts in h are for each bucket; Prometheus gets cumulative ones.
