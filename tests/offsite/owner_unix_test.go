@@ -37,3 +37,23 @@ func TestCloneIntoAFolderOfOthers(t *testing.T) {
 		x.check(os.RemoveAll(to))
 	}
 }
+
+// TestKeysForOthers: nothing is sent to a sealed copy while other users can read the key with which this machine signs.
+func TestKeysForOthers(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.seals()
+	x.put("a", "one")
+	_, err := x.st.Admin().Offsite().AddSealed(ctx, x.remote, x.url, newIdentities(t, 2).recipients())
+	x.check(err)
+	names, err := filepath.Glob(filepath.Join(x.o.StateDir, "copies", "*.keys.json"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	for mode, refused := range map[os.FileMode]bool{0o644: true, 0o660: true, 0o600: false, 0o400: false} {
+		x.check(os.Chmod(names[0], mode))
+		err := x.st.Admin().Offsite().Send(ctx, x.remote)
+		if refused != errors.Is(err, varve.ErrPermission) || !refused && err != nil {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
+	}
+}
