@@ -248,7 +248,7 @@ func New(st *served.Store, o Options) *mcp.Server {
 		}
 	}
 	options := &mcp.ServerOptions{Instructions: strings.Join(about, "\n\n"), Logger: quieter(o.Logger),
-		Capabilities: &mcp.ServerCapabilities{}}
+		Capabilities: &mcp.ServerCapabilities{}, SetCacheable: neverShared}
 	if !o.Structured {
 		for i := range s.tools {
 			if s.tools[i].title == "" {
@@ -300,9 +300,6 @@ func (s *host) stamp(n int) time.Time {
 // as a result, which the model sees.
 func (s *host) handler(t *tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if !s.permitted(req.Extra, t) {
-			return unknown(t.name), nil
-		}
 		c := s.callers.of(req)
 		if !t.hints.lenient {
 			if ask, err := c.learn(ctx, &s.o, req); err != nil {
@@ -369,8 +366,14 @@ func (s *host) tool(name string) *tool {
 	return nil
 }
 
-func unknown(tool string) *mcp.CallToolResult {
-	return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", tool))
+// unknown returns the answer to a call of a tool that is not offered, or that the client may not use. In newProtocol it
+// is an error of the protocol; older clients get the result that the reference server returns.
+func unknown(req mcp.Request, tool string) (mcp.Result, error) {
+	text := fmt.Sprintf("MCP error -32602: Tool %s not found", tool)
+	if call, ok := req.(*mcp.CallToolRequest); ok && call.ProtocolVersion() >= newProtocol {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}
+	}
+	return failed(text), nil
 }
 
 // tellEvicted adds to a result that memories were evicted: a text for people and models, and a member of _meta
@@ -435,8 +438,8 @@ func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 				if kind != "object" && kind != "undefined" && (kind != "null" || at < 0 || s.tools[at].hints.lenient) {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: noRecord(kind)}
 				}
-				if at < 0 {
-					return unknown(p.Name), nil
+				if at < 0 || !s.permitted(req.GetExtra(), &s.tools[at]) {
+					return unknown(req, p.Name)
 				}
 			}
 			r, err := next(ctx, method, req)
@@ -448,13 +451,21 @@ func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}
 		case "resources/read":
 			if p, ok := req.GetParams().(*mcp.ReadResourceParams); ok && p.URI != resourceURI {
+				data, err := json.Marshal(map[string]string{"uri": p.URI})
+				if err != nil {
+					return nil, err
+				}
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-					Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI)}
+					Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI), Data: data}
 			}
 		}
 		return next(ctx, method, req)
 	}
 }
+
+// neverShared marks an answer as one of its client alone, which no proxy may give to another: the tools depend on the
+// access token, and the graph is that of the client.
+func neverShared(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
 
 // listed is a list of tools as the reference server encodes it. The SDK would sort the tools, and omit their
 // member execution.

@@ -153,7 +153,6 @@ func TestRefusals(t *testing.T) {
 	c.refuses("create_entities", `{"entities":[{"name":1,"observations":["a",null]},5]}`, bad+"create_entities: "+
 		"Invalid input: expected string, received number at entities[0].name\nInvalid input: expected string, received undefined at entities[0].entityType\n"+
 		"Invalid input: expected string, received null at entities[0].observations[1]\nInvalid input: expected object, received number at entities[1]")
-	c.refuses("nope", `{}`, "MCP error -32602: Tool nope not found")
 	c.refuses("recall", `{"query":"x","limit":1.5}`, "Invalid input: expected int, received number at limit")
 	c.refuses("recall", `{"query":"x","limit":"ten"}`, `limit: expected a whole number, received "ten"`)
 	c.refuses("recall", `{"query":"x","limit":1e300}`, "Invalid input: expected int, received number at limit")
