@@ -46,12 +46,24 @@ func fieldOf(text string) (f fieldText) {
 
 // standIn returns a character that does not occur in a text, to replace another character: the symbol for that
 // character, or one of the supplementary private use areas. For a text that has all of these (at least 512 KiB), it
-// returns U+FFFD, which content refuses.
+// returns U+FFFD, which content refuses. It reads the text at most twice: the text may be chosen to have many of them.
 func standIn(text string, symbol rune) string {
-	for next := '\U000F0000'; strings.ContainsRune(text, symbol); next++ {
-		symbol = next
+	if !strings.ContainsRune(text, symbol) {
+		return string(symbol)
 	}
-	return string(symbol)
+	const first = '\U000F0000'
+	var used [utf8.MaxRune - first + 1]bool
+	for _, r := range text {
+		if r >= first {
+			used[r-first] = true
+		}
+	}
+	for i, u := range used {
+		if !u {
+			return string(first + rune(i))
+		}
+	}
+	return string(utf8.RuneError)
 }
 
 // read returns the original text of a field that was sent. In a form, browsers send CR LF for each LF.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve"
 )
@@ -145,5 +146,28 @@ func TestNamesOfButtons(t *testing.T) {
 		if a := s.post("purge", purge...); a.status != http.StatusOK || left() != len(ids)-1 {
 			t.Fatalf("Purge of %q leaves %d: %+v", target, left(), a)
 		}
+	}
+}
+
+// A text that has nearly all characters that could stand for another one is read once: a memory may be written so that
+// its form would take half a minute.
+func TestStandInOfManyIsFast(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("\r\u240d")
+	for r := '\U000F0000'; r < '\U0010FFFD'; r++ {
+		b.WriteRune(r)
+	}
+	began := time.Now()
+	f := fieldOf(b.String())
+	if took := time.Since(began); f.CR != "\U0010FFFD" || took > 5*time.Second {
+		t.Errorf("%q after %v", f.CR, took)
+	}
+	if got := f.read(strings.ReplaceAll(f.Text, "\n", "\r\n")); got != b.String() {
+		t.Error("the text is changed")
+	}
+	b.WriteString("\U0010FFFD\U0010FFFE\U0010FFFF")
+	if f := fieldOf(b.String()); f.CR != "\ufffd" {
+		t.Errorf("%q", f.CR)
 	}
 }
