@@ -55,7 +55,7 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 
 // ErrOthers means that an undo would take back changes that are not by the caller, or that the view does not
 // include.
-var ErrOthers = errors.New("a change of another writer, which you cannot undo")
+var ErrOthers = errors.New("you can undo only your own changes, in this project")
 
 // Own names the commits that a caller may undo.
 type Own struct {
@@ -79,7 +79,7 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 		return v.seenPlan(ctx, o)
 	}
 	if own.Name == "" {
-		return nil, fmt.Errorf("the client has no name: %w", ErrOthers)
+		return nil, fmt.Errorf("the client has no name, so no change is its own: %w", ErrOthers)
 	}
 	var unseen error // of the newest commit that the view does not see
 	for c, err := range v.st.Log(ctx, varve.LogOptions{By: own.Name}) {
@@ -120,7 +120,8 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 		return nil, fmt.Errorf("you have written nothing since you connected: %w → what was written before is corrected by "+
 			"update or forget, and taken back by the user with memctl undo", varve.ErrNotFound)
 	}
-	return nil, fmt.Errorf("version %d is %w → ask the user, who can use memctl undo", o.Position, ErrOthers)
+	return nil, fmt.Errorf("version %d is not a change of yours: %w → ask the user, who can use memctl undo", o.Position,
+		ErrOthers)
 }
 
 var errUnseen = fmt.Errorf("the commit has changed memories or notes outside this project: %w", ErrOthers)
