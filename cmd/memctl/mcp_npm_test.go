@@ -22,6 +22,12 @@ var npmPackages = []string{"@modelcontextprotocol/server-memory@2026.8.31", "@mo
 // npmRoot is a folder with the packages, kept in the user's cache.
 func npmRoot(t *testing.T) string {
 	t.Helper()
+	return npmInstalled(t, "npm-2026.8.31-1.32.2", npmPackages...)
+}
+
+// npmInstalled returns a folder in which npm has installed packages, kept under a name in the user's cache.
+func npmInstalled(t *testing.T, name string, packages ...string) string {
+	t.Helper()
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%s is not there: apt-get install nodejs npm", tool)
@@ -32,7 +38,7 @@ func npmRoot(t *testing.T) string {
 		cache = os.TempDir()
 	}
 	parent := filepath.Join(cache, "varve-test")
-	root := filepath.Join(parent, "npm-2026.8.31-1.32.2")
+	root := filepath.Join(parent, name)
 	if _, err := os.Stat(filepath.Join(root, "node_modules")); err == nil {
 		return root
 	}
@@ -47,10 +53,10 @@ func npmRoot(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(fresh, "package.json"), []byte(`{"private":true}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}, npmPackages...)...)
+	cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}, packages...)...)
 	cmd.Dir = fresh
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("npm cannot install %v here: %v\n%s", npmPackages, err, out)
+		t.Skipf("npm cannot install %v here: %v\n%s", packages, err, out)
 	}
 	// Another test may have been faster.
 	if err := os.Rename(fresh, root); err != nil && !errors.Is(err, fs.ErrExist) {
