@@ -433,6 +433,11 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	visible := old.LSN
 	if found && old.Expired(now) {
 		visible = 0
+		if o.Memory != nil && o.Conds.absence() {
+			if err := cm.missing(o.ID, &old); err != nil {
+				return err
+			}
+		}
 	}
 	if visible != 0 {
 		if err := Admits(o.Conds.Session, old.Line.SessionID); err != nil {

@@ -32,6 +32,9 @@ func (c *Conditions) Any() bool {
 	return c.Version != nil || c.Absent || c.Modified != nil || c.Hash != nil
 }
 
+// absence reports whether there is a condition that a document does not exist.
+func (c *Conditions) absence() bool { return c.Absent || c.Version != nil && *c.Version == 0 }
+
 // inherit copies the conditions of an earlier operation on the same id, which this operation replaces in the
 // commit. Only one of the two operations has conditions.
 func (c *Conditions) inherit(before *Conditions) {

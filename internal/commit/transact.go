@@ -167,7 +167,13 @@ func (tx *Tx) load(k *engine.Kind, id string,
 	if err := tx.See(k.Key(id), v.LSN); err != nil {
 		return v, err
 	}
-	if gone || v.Expired(tx.cm.engine.Env().Clock()) {
+	if !gone && v.Expired(tx.cm.engine.Env().Clock()) {
+		if err := tx.cm.missing(id, &v); err != nil {
+			return v, err
+		}
+		gone = true
+	}
+	if gone {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound)
 	}
 	return v, nil

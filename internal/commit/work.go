@@ -2,8 +2,11 @@ package commit
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/view/counts"
@@ -19,6 +22,7 @@ type Committer struct {
 	counts  *counts.Counts
 	pace    Pace
 	host    Host
+	clock   Clock
 	works   sync.Pool // unused values of type *work
 	turns   turns
 	embeds  bool // puts may call an embedder
@@ -34,15 +38,37 @@ type Host interface {
 
 // Config has the options of New.
 type Config struct {
-	Embeds bool // puts may call an embedder
-	Fit    bool // cut or pad an embedding whose dimension is not the store's
+	Clock  Clock // decides whether a document that has expired may be replaced
+	Embeds bool  // puts may call an embedder
+	Fit    bool  // cut or pad an embedding whose dimension is not the store's
 }
 
 // New returns a Committer. pace is the flusher: it slows down commits while the document files are far behind
 // the log, and each commit wakes it. host is the embedder: it decides whether vectors that it made may still
 // be stored.
 func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
-	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, embeds: c.Embeds, fit: c.Fit}
+	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, clock: c.Clock, embeds: c.Embeds, fit: c.Fit}
+}
+
+// Clock is a clock that does not jump ahead when the time of day is set; it is implemented by *scopes.Scopes.
+type Clock interface {
+	Now() (now, doubted time.Time)
+}
+
+// NotExpired returns the error of a write that was about to take a document for missing, although it has expired only
+// by a clock that was set ahead. v is the newest version of the document.
+func NotExpired(id string, v wal.LSN, expires time.Time) error {
+	return &errs.ConflictError{ID: id, Found: v, Remedy: fmt.Sprintf("it expires at %s, and the clock was set ahead "+
+		"while the machine was running: correct the clock", expires.UTC().Format(time.RFC3339))}
+}
+
+// missing returns an error if a document, which has expired by the time of day, has not expired by the clock that does
+// not jump.
+func (cm *Committer) missing(id string, v *engine.Version) error {
+	if now, _ := cm.clock.Now(); !v.Expired(now) {
+		return NotExpired(id, v.LSN, v.Line.ExpiresAt)
+	}
+	return nil
 }
 
 // Pace is the flusher's interface for writers: it slows them down and is woken by them.

@@ -28,6 +28,7 @@ type Notes struct {
 	commits *commit.Committer
 	history *history.History
 	disk    Disk
+	clock   commit.Clock
 	kind    *engine.Kind
 
 	mu     sync.Mutex
@@ -50,8 +51,8 @@ type Disk interface {
 }
 
 // New returns the notes of a store.
-func New(eng *engine.Engine, cm *commit.Committer, h *history.History, d Disk) *Notes {
-	return &Notes{engine: eng, commits: cm, history: h, disk: d, kind: eng.Kinds().All[kind.Notes.At]}
+func New(eng *engine.Engine, cm *commit.Committer, h *history.History, d Disk, c commit.Clock) *Notes {
+	return &Notes{engine: eng, commits: cm, history: h, disk: d, clock: c, kind: eng.Kinds().All[kind.Notes.At]}
 }
 
 // Info describes a note without its content.
@@ -269,6 +270,18 @@ func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 
 func (ns *Notes) now() time.Time { return ns.engine.Env().Clock() }
 
+// replaceable returns an error if the note at a path has expired only because the clock was set ahead. A write that
+// took such a note for missing would lose its text, its tags and its expiry.
+func (ns *Notes) replaceable(path string, s *state) error {
+	if s.note.LSN == 0 || !s.expired(ns.now()) {
+		return nil
+	}
+	if now, _ := ns.clock.Now(); !s.expired(now) {
+		return commit.NotExpired(path, s.note.LSN, s.sidecar.Expires)
+	}
+	return nil
+}
+
 // holds returns an error if the conditions do not hold for the newest version of a note.
 func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	at, updated := s.note.LSN, s.note.Line.UpdatedAt
@@ -312,6 +325,9 @@ func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c comm
 	i, err := ns.retry(ctx, func() (Info, error) {
 		s, err := ns.load(ctx, path)
 		if err != nil {
+			return Info{}, err
+		}
+		if err := ns.replaceable(path, &s); err != nil {
 			return Info{}, err
 		}
 		if err := ns.holds(path, &s, &c); err != nil {

@@ -21,7 +21,7 @@ func TestDisk(t *testing.T) {
 	a := adopt.New(p.Engine, p.Vectors, p.Committer, p.Flusher)
 	p.Host.Judge, p.Host.Aside = a.JudgeEdit, a.AdoptAside
 	h := history.New(p.Engine)
-	ns := notes.New(p.Engine, p.Committer, h, adopt.NewFiles(a))
+	ns := notes.New(p.Engine, p.Committer, h, adopt.NewFiles(a), p.Scopes)
 	write := func(text string) {
 		t.Helper()
 		if _, err := ns.Write(t.Context(), "a.md", []byte(text), commit.Conditions{}); err != nil {

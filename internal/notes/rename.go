@@ -99,6 +99,9 @@ func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit
 	if there.exists(ns.now()) {
 		return nil, &errs.ConflictError{ID: to, Found: there.note.LSN, Remedy: "choose another path, or delete the note"}
 	}
+	if err := ns.replaceable(to, &there); err != nil {
+		return nil, err
+	}
 	next := s.sidecar.Moved(from, s.note.LSN)
 	changes := append(deletions(from, s), commit.DocumentChange{ID: to, Doc: s.note.Doc, Was: there.note,
 		Created: s.note.Line.CreatedAt})

@@ -34,14 +34,14 @@ func none() error { return nil }
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())
-	other := notes.New(p.Engine, p.Committer, history.New(p.Engine), looking(none))
+	other := notes.New(p.Engine, p.Committer, history.New(p.Engine), looking(none), p.Scopes)
 	loads, faster := 0, none
 	ns := notes.New(p.Engine, p.Committer, history.New(p.Engine), looking(func() error {
 		if loads++; loads == 2 { // the first one is before the commit
 			return faster()
 		}
 		return nil
-	}))
+	}), p.Scopes)
 	ctx, c := t.Context(), commit.Conditions{}
 	own := []byte("own")
 	for what, f := range map[string]func() error{
@@ -78,7 +78,7 @@ func TestOvertaken(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())
-	ns := notes.New(p.Engine, p.Committer, history.New(p.Engine), looking(none))
+	ns := notes.New(p.Engine, p.Committer, history.New(p.Engine), looking(none), p.Scopes)
 	var versions sync.Map
 	var all sync.WaitGroup
 	for g := range 8 {

@@ -132,7 +132,7 @@ func New(t testing.TB, dir string) *Parts {
 	must(err)
 	p.Scopes = scopes.New(p.Engine, p.Flusher)
 	p.Host.scopes = p.Scopes
-	p.Committer = commit.New(p.Engine, p.Vectors, p.Counts, p.Flusher, p.Host, commit.Config{})
+	p.Committer = commit.New(p.Engine, p.Vectors, p.Counts, p.Flusher, p.Host, commit.Config{Clock: p.Scopes})
 	p.Engine.SetOrders(p.Orders, p.Orders.Times)
 	id, err := e.UUID()
 	must(err)

@@ -26,7 +26,7 @@ import (
 // jump like any clock. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
 // putBack is the minimum time by which the wall clock must be behind the ticks of working memory to be considered
-// set back.
+// set back, or ahead of them to be considered set ahead.
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
@@ -58,6 +58,22 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 		}
 	}
 	return ws.began.UnixMilli() + (ws.mono() - ws.opened).Milliseconds(), 0
+}
+
+// Now returns the time by which the store decides about age when it changes documents. It is the time of the clock,
+// unless the clock is more than a minute ahead of the ticks: then it is the time of the ticks, since the clock was set
+// ahead after the machine was started. If doubted is not zero, no reading of the clock has confirmed the time for an
+// hour: doubted is the time at which a process first read the clock in this boot.
+func (ws *Scopes) Now() (now, doubted time.Time) {
+	now = ws.engine.Env().Clock()
+	tick, since := ws.Tick()
+	if ticks := time.UnixMilli(tick); now.Sub(ticks) > putBack {
+		now = ticks.UTC()
+	}
+	if since != 0 {
+		doubted = time.UnixMilli(since).UTC()
+	}
+	return now, doubted
 }
 
 // sharedTick returns the current tick as Tick does, computed from the uptime of the machine. ok is false if no

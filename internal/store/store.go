@@ -168,13 +168,13 @@ func (st *Store) build(ctx context.Context, c *Config) (err error) {
 		return err
 	}
 	st.Scopes = scopes.New(eng, st.Flusher)
-	embeds := commit.Config{Embeds: c.Embedder.Call != nil, Fit: c.Embedder.Fit}
+	embeds := commit.Config{Clock: st.Scopes, Embeds: c.Embedder.Call != nil, Fit: c.Embedder.Fit}
 	st.Committer = commit.New(eng, st.Vectors, st.Counts, st.Flusher, up, embeds)
 	st.Adopter = adopt.New(eng, st.Vectors, st.Committer, st.Flusher)
 	near := st.Views.Meanings()
 	st.Embedding = embedding.New(eng, st.Vectors, st.Committer, words.Before, sectionTexts{near, st}, c.Embedder)
 	st.History = history.New(eng)
-	st.Notes = notes.New(eng, st.Committer, st.History, adopt.NewFiles(st.Adopter))
+	st.Notes = notes.New(eng, st.Committer, st.History, adopt.NewFiles(st.Adopter), st.Scopes)
 	st.Retention = retention.New(eng, st.Committer, st.Counts, orders, st.Scopes, st.Notes)
 	st.Undoer = undo.New(eng, st.Committer)
 	st.Purger = purge.New(eng, st.Vectors, st.Committer, st.Flusher, st.Scopes, st.Retention, st.History)
@@ -208,6 +208,7 @@ func (st *Store) openLog(ctx context.Context, c *Config) error {
 		return err
 	}
 	if !e.ReadOnly {
+		st.Scopes.Now() // relates the time of day to the machine's uptime, if no other process of this boot has
 		diskspace.Watch(eng)
 		if err := eng.Log().RecordConfig(); err != nil {
 			e.Logger.Warn("recording that the store has a config.json", "err", err) // the next checkpoint does

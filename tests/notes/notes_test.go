@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/note"
 	"github.com/varve-db/varve/internal/storetest"
 )
@@ -374,9 +374,9 @@ func TestRenameLarge(t *testing.T) {
 // TestProperties: properties stay over writes, renames and a rebuild; an expired note does not exist.
 func TestProperties(t *testing.T) {
 	dir := t.TempDir()
-	var ahead atomic.Int64
-	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(ahead.Load())) }
-	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, Clock: now})
+	c := fixture.ClockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	now := c.Now
+	st, err := varve.Open(t.Context(), dir, c.On(&varve.Options{NoBackground: true, Clock: now}))
 	must(t, err)
 	defer st.Close()
 	ns := st.Notes()
@@ -397,7 +397,7 @@ func TestProperties(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "notes", ".varve", "e", ".a.json")); err != nil {
 		t.Error(err)
 	}
-	ahead.Add(int64(2 * time.Hour))
+	c.Add(2 * time.Hour)
 	expect(t, st, map[string]string{"e/a": none})
 	write(t, st, "e/a", "again")
 	n, err = ns.Read(t.Context(), "e/a")
