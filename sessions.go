@@ -88,6 +88,7 @@ type SessionSweep struct {
 	Session       // the session as it was when it was selected
 	Deleted int64 // number of memories that were deleted
 	Spared  bool  // the session was used after it was selected, and is kept
+	Doubted bool  // the session is unused only by a clock that may be wrong, and is kept
 }
 
 // Sweep deletes sessions that are no longer used, those unused longest first, and returns them.
@@ -95,11 +96,17 @@ type SessionSweep struct {
 // deleted in a commit that fails if the session was changed since: a session that is used meanwhile
 // is kept. A session too large for one commit is deleted in several, as with Delete; then only the
 // memories that are used after the first commit are kept.
+//
+// One wrong reading of the clock deletes nothing. A session for which IdleFor is over only because the clock was set
+// ahead while the machine was running is kept (SessionSweep.Doubted). So is one that was last written before the
+// machine was started, until the store has read the clock twice, an hour apart, unless the store was written to that
+// much later.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
 	list, err := ss.st.inner.Retention.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep
 	for _, s := range list {
-		all = append(all, SessionSweep{Session: Session(s.Session), Deleted: s.Deleted, Spared: s.Spared})
+		all = append(all, SessionSweep{Session: Session(s.Session), Deleted: s.Deleted, Spared: s.Spared,
+			Doubted: s.Doubted})
 	}
 	return all, err
 }

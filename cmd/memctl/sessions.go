@@ -163,6 +163,7 @@ type sweptSession struct {
 	listedSession
 	Deleted int64 `json:"deleted"`
 	Spared  bool  `json:"spared"`
+	Doubted bool  `json:"doubted"`
 }
 
 func sessionsRmCommand(a *cli.App) *cobra.Command {
@@ -240,7 +241,9 @@ func sessionsSweepCommand(a *cli.App) *cobra.Command {
 		Short: "Delete sessions that are no longer used",
 		Long: `List the sessions that were not written to for some time (--older-than), or all except the N
 written to last (--keep); with both flags, the sessions to which either applies. Nothing is
-deleted without --apply. A session that is written to meanwhile is kept.`,
+deleted without --apply. A session that is written to meanwhile is kept. So is one that is unused
+only by a clock that was set ahead since the machine was started, or that the store has read for
+the first time within the last hour ("doubted").`,
 		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl " +
 			"sessions sweep --keep 100 --apply --json",
 		Args: cli.NoArguments,
@@ -278,13 +281,17 @@ deleted without --apply. A session that is written to meanwhile is kept.`,
 
 // tellSwept prints which sessions were deleted, or without apply, which would be deleted.
 func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply bool) error {
-	l, memories, spared := newSessionList(a), int64(0), 0
+	l, memories, spared, doubted := newSessionList(a), int64(0), 0, 0
 	for _, s := range list {
-		if err := l.add(ctx, s.Session, sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared}); err != nil {
+		if err := l.add(ctx, s.Session, sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared,
+			s.Doubted}); err != nil {
 			return err
 		}
 		if s.Spared {
 			spared++
+		}
+		if s.Doubted {
+			doubted++
 		}
 		memories += s.Deleted
 	}
@@ -297,6 +304,11 @@ func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply
 			a.Note("session %s was kept, since it was written to meanwhile", cli.PrintableID(s.ID))
 		}
 	}
+	if doubted > 0 {
+		a.Note("%s kept: unused only by a clock that may be wrong → correct the clock, or run this again in an hour",
+			cli.Count(doubted, "session was", "sessions were"))
+	}
+	spared += doubted
 	switch {
 	case len(list) == 0:
 		a.Note("no session to delete")
@@ -304,7 +316,7 @@ func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply
 		a.Note("deleted %s of %s", cli.Count(int(memories), "memory", "memories"),
 			cli.Count(len(list)-spared, "session", "sessions"))
 	default:
-		a.Note("would delete %s; --apply does", cli.Count(len(list), "session", "sessions"))
+		a.Note("would delete %s; --apply does", cli.Count(len(list)-doubted, "session", "sessions"))
 	}
 	return nil
 }

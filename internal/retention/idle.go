@@ -28,6 +28,42 @@ type Swept struct {
 	Session Session // the session as it was when it was selected
 	Deleted int64   // number of memories that were deleted
 	Spared  bool    // the session was used after it was selected, and is kept
+	Doubted bool    // the session is unused only by a clock that may be wrong, and is kept
+}
+
+// idleness decides which sessions have been unused for some time. One wrong reading of the clock must not select
+// sessions, as for expired memories (sweep.go). So the time is that of a clock that does not jump when the time of day
+// is set (Scopes.Now). While no reading has confirmed it for an hour, it only counts for sessions that were written to
+// since it was first read. An earlier one counts as unused from the last write to an earlier session: that write is
+// another reading of the clock.
+type idleness struct {
+	wall, now time.Time // by the clock, and by the clock that does not jump
+	doubted   time.Time // since when now is in doubt; zero if it is not
+	newest    time.Time // last write before doubted
+}
+
+func (r *Retention) idleness(all []Session) idleness {
+	i := idleness{wall: r.engine.Env().Clock()}
+	i.now, i.doubted = r.uptime.Now()
+	for j := range all {
+		if last := all[j].Last; last.Before(i.doubted) && last.After(i.newest) {
+			i.newest = last
+		}
+	}
+	return i
+}
+
+// unused reports whether a session has been unused for a time. If it has only by a clock that may be wrong, doubted is
+// true.
+func (i *idleness) unused(s *Session, idleFor time.Duration) (unused, doubted bool) {
+	if idleFor == 0 || i.wall.Sub(s.Last) < idleFor {
+		return false, false
+	}
+	now := i.now
+	if s.Last.Before(i.doubted) {
+		now = i.newest
+	}
+	return true, now.Sub(s.Last) < idleFor
 }
 
 // SweepSessions deletes sessions that are no longer used, those unused longest first, and returns them.
@@ -58,17 +94,18 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
-	surplus, now := 0, r.engine.Env().Clock()
+	surplus, idle := 0, r.idleness(all)
 	if o.Keep > 0 {
 		surplus = max(0, len(all)-o.Keep)
 	}
 	var list []Swept
 	for i, s := range all {
-		if i >= surplus && (o.IdleFor == 0 || now.Sub(s.Last) < o.IdleFor) {
+		unused, doubted := idle.unused(&s, o.IdleFor)
+		if i >= surplus && !unused {
 			break // the others were used later
 		}
-		w := Swept{Session: s}
-		if o.Apply {
+		w := Swept{Session: s, Doubted: i >= surplus && doubted}
+		if o.Apply && !w.Doubted {
 			var err error
 			if w, err = r.sweepSession(ctx, s); err != nil {
 				return append(list, w), fmt.Errorf("session %s: %w", human.Quote(s.ID), err)

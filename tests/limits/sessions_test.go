@@ -230,7 +230,7 @@ func TestSweepSessions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := fixture.ClockAt(time.Unix(1_700_000_000, 0))
-	st := fixture.Open(t, t.TempDir(), &varve.Options{Clock: c.Now, NoBackground: true})
+	st := fixture.Open(t, t.TempDir(), c.On(&varve.Options{Clock: c.Now, NoBackground: true}))
 	for i := range 10 { // s0 is the oldest
 		for j := range 3 {
 			if _, err := st.Put(ctx,
@@ -283,13 +283,68 @@ func TestSweepSessions(t *testing.T) {
 	}
 }
 
+// TestSweepClockAhead: no session is deleted because the clock was set ahead while the machine was running.
+func TestSweepClockAhead(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const day = 24 * time.Hour
+	c := fixture.ClockAt(time.Unix(1_700_000_000, 0))
+	dir := t.TempDir()
+	o := c.On(&varve.Options{Clock: c.Now, NoBackground: true})
+	st := fixture.Open(t, dir, o)
+	put := func(id string) {
+		t.Helper()
+		if _, err := st.Put(ctx, varve.Memory{ID: id, Content: "x", Metadata: fixture.InSession(id)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep := func(what string, keep int, want string) {
+		t.Helper()
+		swept, err := st.Sessions().Sweep(ctx, varve.SweepOptions{IdleFor: 30 * day, Keep: keep, Apply: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, s := range swept {
+			if s.Doubted {
+				s.ID += "?"
+			}
+			if s.Doubted == (s.Deleted > 0) || s.Spared {
+				t.Errorf("%s: %+v", what, s)
+			}
+			list = append(list, s.ID)
+		}
+		if got := fmt.Sprint(list); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	put("old")
+	c.Add(60 * day)
+	put("b")
+	put("new")
+	sweep("right", 0, "[old]")
+	c.Jump(365 * day)
+	sweep("ahead", 0, "[b? new?]")
+	put("during")
+	sweep("ahead, and two are kept", 2, "[b new?]")
+	c.Jump(-365 * day)
+	c.Add(40 * day)
+	sweep("later", 0, "[new]")
+	c.Add(365 * day)
+	c.Jump(40 * day)
+	sweep("much later", 0, "[during]")
+	if n := fixture.CheckCount(t, st); n != 0 {
+		t.Errorf("%d memories", n)
+	}
+}
+
 // Sessions that are used while they are swept are spared as a whole.
 func TestSweepSessionsInUse(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	c := fixture.ClockAt(time.Unix(1_700_000_000, 0))
-	o := &varve.Options{Clock: c.Now}
+	o := c.On(&varve.Options{Clock: c.Now})
 	stores := []*varve.Store{fixture.Open(t, dir, o), fixture.Open(t, dir, o)}
 	for round := range 5 {
 		for i := range 30 {
