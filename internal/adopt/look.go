@@ -170,7 +170,12 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	case errors.Is(err, errs.ErrNotFound):
 		// The flush removes a file whose deletion is pending, or sets it aside if the store did not write it.
 		s.unknown = true
-		return s, !ed.deletedSince(k, s.ID) && !ed.isLeft(k, name), nil
+		if ed.isLeft(k, name) {
+			return s, false, nil
+		}
+		is = !ed.deletedSince(k, s.ID)
+		s.early = !is && k.FileWins // the next round could come after the next save
+		return s, is, nil
 	case err != nil:
 		return s, false, err
 	}

@@ -353,3 +353,28 @@ func TestFirstByHand(t *testing.T) {
 	await(t, st, "b.md", "by hand")
 	clean(t, st)
 }
+
+// TestSavedOverDeletion: a file that is saved where a note was deleted a moment ago is adopted when the watcher looks at
+// it, not by a later flush: the file may be saved again before that.
+func TestSavedOverDeletion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
+	must(t, err)
+	defer st.Close()
+	write(t, st, "a.md", "first\n")
+	must(t, st.Flush(t.Context()))
+	must(t, st.Notes().Delete(t.Context(), "a.md"))
+	files := adopt.NewFiles(storetest.Inner(st).Adopter)
+	for _, text := range []string{"second\n", "third\n"} {
+		save(t, at(dir, "a.md"), text)
+		_, err := files.Look(t.Context(), "notes", []string{"a.md"})
+		must(t, err)
+	}
+	list := versions(t, st, "a.md")
+	for _, want := range []string{"first\n", "second\n", "third\n"} {
+		if !slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, want) }) {
+			t.Errorf("%q is not in the history: %q", want, list)
+		}
+	}
+}
