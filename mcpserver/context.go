@@ -141,7 +141,7 @@ func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield
 		return nil
 	}
 	q := varve.Query{Text: task, MaxRareTerms: nearWords, Limit: mostRelevant}
-	hits, _, _, err := c.search(ctx, q, "", place{}, filters)
+	hits, _, _, err := c.search(ctx, &q, "", place{}, filters)
 	if err != nil {
 		return err
 	}

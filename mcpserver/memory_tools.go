@@ -126,7 +126,10 @@ func foundShape() *shape {
 		may("session", str("")), may("category", str("")), may("key", str("")), may("tags", array(str(""))),
 		may("happened", str("RFC 3339")), needs("written", str("RFC 3339")), may("expires", str("RFC 3339")),
 		may("shared", &shape{kind: "boolean"}), may("why", str("")),
-	))), may("by", str("")), may("next", str("")), may("note", str("")))
+	))), may("notes", array(object(needs("path", str("")), needs("from", integer("first line", 1, 1<<31-1)),
+		needs("to", integer("last line", 1, 1<<31-1)), needs("text", str("")), may("cut", &shape{kind: "boolean"}),
+		may("score", &shape{kind: "number"})))),
+		may("by", str("")), may("next", str("")), may("note", str("")))
 }
 
 func changedShape() *shape { return object(needs("id", str("")), needs("text", str(""))) }

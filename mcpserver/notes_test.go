@@ -84,6 +84,45 @@ func TestNoteTools(t *testing.T) {
 	}
 }
 
+// TestRecallNotes: recall finds notes of the view as soon as they are written, and says so if the server does not offer
+// them.
+func TestRecallNotes(t *testing.T) {
+	t.Parallel()
+	st := openStore(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})
+	o := in(projectA)
+	o.Groups = []string{Memory, Notes}
+	a := eight(t, st, o)
+	o.Groups = []string{Memory}
+	without := eight(t, st, o)
+	for path, text := range map[string]string{
+		"vault/zeppelin.md":                    "# Airships\n\nThe zeppelin leaves at noon.\n",
+		"projects/" + projectA.ID + "/plan.md": "board the zeppelin\n",
+		"projects/other/secret.md":             "sink the zeppelin\n",
+	} {
+		if _, err := st.Notes().Write(t.Context(), path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.says("remember", `{"text":"Ada likes the zeppelin."}`)
+	text := a.says("recall", `{"query":"zeppelin"}`)
+	for _, want := range []string{"Ada likes the zeppelin.", "[/memories/plan.md:1-1] board the zeppelin",
+		"[/memories/vault/zeppelin.md (scope user):1-3] # Airships↵↵The zeppelin leaves at noon."} {
+		has(t, text, want)
+	}
+	if strings.Contains(text, "sink") {
+		t.Errorf("a note of another project: %s", text)
+	}
+	if text := a.says("recall", `{"query":"zeppelin","category":"fact"}`); strings.Contains(text, ".md") {
+		t.Errorf("a filter that no note passes: %s", text)
+	}
+	text = without.says("recall", `{"query":"zeppelin"}`)
+	has(t, text, "offer the group of tools notes")
+	if strings.Contains(text, ".md") || strings.Contains(text, "nothing found") {
+		t.Error(text)
+	}
+	has(t, without.says("recall", `{"query":"absent"}`), "nothing found")
+}
+
 // A commit that changed notes of another project is not taken back, though the same connection made it.
 func TestNotesOfAnotherProjectStay(t *testing.T) {
 	t.Parallel()

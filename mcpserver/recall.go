@@ -110,7 +110,7 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 	}
 	limit := c.number("limit", 10)
 	q.Limit = limit
-	hits, more, by, err := c.search(ctx, q, by, at, filters)
+	hits, more, by, err := c.search(ctx, &q, by, at, filters)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +131,10 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 		}
 		last, shown[hits[i].ID] = hits[i], true
 	}
+	found, err := c.noteHits(ctx, &p, q, filters)
+	if err != nil {
+		return nil, err
+	}
 	if order != nil {
 		slices.SortStableFunc(p.items, func(a, b item) int { return order.Compare(&a.of, &b.of) })
 	}
@@ -144,8 +148,8 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 		notes = append(notes, fmt.Sprintf("%q is taken as words → since and until limit to a time", said))
 	}
 	p.why = strings.Join(notes, "; ")
-	lines := p.lines(c)
-	if len(p.items) == 0 {
+	lines := append(p.lines(c), found.lines...)
+	if len(lines) == 0 {
 		lines = append(lines, c.nothing())
 	}
 	if p.why != "" {
@@ -154,6 +158,7 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 	return c.said(lines, func(w *writer) {
 		w.open('{')
 		p.write(w)
+		found.write(w)
 		w.text("by", by)
 		p.writeNext(w)
 		w.close('}')
@@ -279,8 +284,9 @@ var recallBy = []string{"both", "meaning", "words"}
 // search searches by words and meaning if it can. If the search by meaning fails or finds nothing, it searches
 // by words, unless by was given. Further pages, and a search with min_score, stay with one kind of search,
 // since scores by words are on another scale.
-func (c *memoryCall) search(ctx context.Context, q varve.Query, by string, at place,
+func (c *memoryCall) search(ctx context.Context, query *varve.Query, by string, at place,
 	filters []varve.Filter) (hits []varve.Hit, more bool, used string, err error) {
+	q := *query
 	o := &c.s.o
 	if (by == "meaning" || by == "both") && o.Embed == nil {
 		return nil, false, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, by)
@@ -296,6 +302,7 @@ func (c *memoryCall) search(ctx context.Context, q varve.Query, by string, at pl
 				near.Text, near.Share, near.RankFusion = "", 0, false
 			}
 			hits, more, err = c.all(ctx, near, at, filters)
+			*query = near
 		}
 		if by != "" || len(hits) > 0 || ctx.Err() != nil || err == nil && q.MinScore > 0 {
 			return hits, more, cmp.Or(by, "both"), err
@@ -305,6 +312,7 @@ func (c *memoryCall) search(ctx context.Context, q varve.Query, by string, at pl
 		}
 	}
 	q.Share, q.RankFusion = 0, false
+	*query = q
 	hits, more, err = c.all(ctx, q, at, filters)
 	return hits, more, "words", err
 }

@@ -35,7 +35,7 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 	filters ...varve.Filter) (hits []varve.Hit, more bool, err error) {
 	limit, perSession, trim, note := q.Limit, q.PerSession, q.Trim, q.Note
 	of := map[string]facts{}
-	q.Kinds = []varve.Kind{varve.KindMemory} // a view has no notes
+	q.Kinds = []varve.Kind{varve.KindMemory} // of notes see View.Notes
 	q.PerSession = 0                         // the hits of a session of another project would count too
 	over := v.overrides()
 	q.Trim = func(m *varve.Memory) {
@@ -70,6 +70,24 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 		if whole || sorted {
 			v.supersede(ctx, &hits, of, shown, len(filters) == 0, trim)
 			return hits[:min(limit, len(hits))], len(hits) > limit, serr
+		}
+	}
+}
+
+// Notes returns the best q.Limit notes of the view that pass the filters. q.Offset must be 0.
+func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter) ([]varve.Hit, error) {
+	limit := q.Limit
+	q.Kinds, q.Trim, q.Note = []varve.Kind{varve.KindNote}, nil, nil
+	for n := firstRanked + limit; ; n *= moreRanked {
+		q.Limit = min(n, mostRanked)
+		all, err := v.st.Search(ctx, q, filters...)
+		if err != nil && all == nil {
+			return nil, err
+		}
+		whole := len(all) < q.Limit || q.Limit == mostRanked
+		hits := slices.DeleteFunc(all, func(h varve.Hit) bool { return !v.seesNote(h.ID) })
+		if whole || len(hits) >= limit {
+			return hits[:min(limit, len(hits))], err
 		}
 	}
 }
