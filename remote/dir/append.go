@@ -17,7 +17,7 @@ import (
 
 const pollEvery = time.Second
 
-// Append appends a piece; see remote.Remote. A cancelled ctx is noticed until the piece is in its temporary file.
+// Append appends a piece; see remote.Remote. ctx can cancel Append only until the piece is in its temporary file.
 func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 	if err := p.Valid(); err != nil {
 		return err
@@ -75,7 +75,8 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 	return at.Epoch + 1, r.follow(ctx, &next, nil)
 }
 
-// before returns the newest readable entry before a damaged one; an empty head if there is none.
+// before returns the head of the newest readable entry before a damaged one, which has the given number; the zero head
+// if there is none.
 func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) {
 	floor, err := r.floor()
 	if err != nil {
@@ -119,8 +120,8 @@ func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	return r.above(ctx, next)
 }
 
-// above returns nil if an entry that was added is not below the floor. Otherwise entries after it were pruned before
-// it was added: it is no entry, and removed.
+// above returns nil if an entry that was added is not below the floor. Otherwise entries after it were pruned before it
+// was added. Then its file is not an entry: above removes the file, and returns an error.
 func (r *Remote) above(ctx context.Context, next *head) error {
 	floor, err := r.floor()
 	if err != nil {

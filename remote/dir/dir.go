@@ -238,7 +238,7 @@ func wrapped(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// isTemporary reports whether temporary may have returned this name in tmp/.
+// isTemporary reports whether a name of a file in tmp/ has the form of those that temporary returns.
 func isTemporary(name string) bool { return temporaryName.MatchString(name) }
 
 var temporaryName = regexp.MustCompile(`^[a-z2-7]{26}$`)

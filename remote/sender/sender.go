@@ -291,8 +291,8 @@ func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) 
 	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}
 }
 
-// beforeDamage returns what is known of the remote whose newest entry, with the number, is damaged. Its epoch is not
-// before that of the binding.
+// beforeDamage returns what is known of a remote whose newest entry, which has this number, is damaged. The returned
+// epoch is at least that of the binding.
 func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.Position, err error) {
 	if head, err = remote.BeforeDamage(ctx, s.remote, number); head.Number == 0 { // nothing else is kept
 		head = remote.Position{Number: number, Geometry: s.source.Past().Geometry}
@@ -301,8 +301,9 @@ func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.P
 	return head, err
 }
 
-// ownDamage returns nil if the damaged newest entry is one of this sender, or one that its user has decided to
-// supersede: the entries before it then end before the position that this sender knows to be sent. Otherwise another
+// ownDamage returns nil if this sender may begin an epoch after a newest entry that is damaged: if its user has decided
+// to supersede that entry (Binding.Follows), or if the sender has appended it. In the second case head, which describes
+// the entries before, is of the sender's epoch, and ends before the position that wal/sent records. Otherwise another
 // machine may have begun an epoch with that entry, and the error is a *DamagedHeadError.
 func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error {
 	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the mark counts though the copy cannot continue there
@@ -381,8 +382,8 @@ func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, wh
 	return s.begun(ctx, epoch, id.Epoch)
 }
 
-// begun records an epoch that this sender has begun for a log. A purge since the request for it was recorded has erased
-// more than one before.
+// begun records an epoch that this sender has begun for a log. It looks for a purge once more, because there may have
+// been one since the request for the epoch was recorded.
 func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	b := s.bound()
 	erase := b.Epoch > 0 && s.purged(s.source.Past(), b.Log)

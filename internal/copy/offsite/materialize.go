@@ -160,8 +160,9 @@ type attempts struct {
 	damage []error
 }
 
-// epoch tries the snapshots of an epoch, newest first. It returns false if the moment is before all of them, and
-// *DamagedError if the moment may be in the epoch and cannot be restored.
+// epoch tries to restore the requested moment from the snapshots of an epoch, one after the other, and reports whether
+// it did. It returns false without an error if the moment is earlier than the epoch or than all its snapshots. If the
+// moment may be in the epoch, but damage prevents restoring it, the error is a *DamagedError.
 func (a *attempts) epoch(ctx context.Context, c *choice) (m Moment, done bool, err error) {
 	var unusable []error
 	var last time.Time
@@ -204,7 +205,8 @@ func (t *Target) unmark() error {
 	return t.FS.SyncDir(t.Dir)
 }
 
-// choice is an epoch from which a moment may be restored, with its snapshots, newest first.
+// choice is an epoch from which a moment may be restored, with its snapshots, newest first; snapshots that are later
+// than the moment are last.
 type choice struct {
 	epoch     remote.Epoch
 	snapshots []remote.Snapshot
@@ -221,7 +223,8 @@ func first(list []choice) (at time.Time) {
 	return at
 }
 
-// choices returns the epochs that may have a moment, newest first, and the damage of descriptions of snapshots.
+// choices returns the epochs from which a moment may be restored, newest first. damage reports descriptions of
+// snapshots that are damaged.
 func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, damage []error, err error) {
 	epochs, err := r.Epochs(ctx)
 	if err != nil {
@@ -280,7 +283,7 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 	return list, damage, nil
 }
 
-// errBefore reports that a moment is before those that an epoch has.
+// errBefore means that the requested moment is earlier than those that can be restored from a snapshot.
 var errBefore = errors.New("the moment is earlier than all snapshots of the epoch")
 
 // filling fills the folder.

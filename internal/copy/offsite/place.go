@@ -41,7 +41,7 @@ type Place struct {
 
 const placeFormat = 1
 
-// Places are the places of a store's copy in the folder of the user's state.
+// Places reads and writes the files about the copy of one store. They are in the folder of the user's state.
 type Places struct {
 	FS    vfs.FS
 	State string // folder of the user's state; "": the user has no such folder
@@ -289,7 +289,7 @@ func (p *Places) writeBytes(what string, b []byte) error {
 	return nil
 }
 
-// Remove forgets the place. What is there stays.
+// Remove removes the files about the copy. The copy itself stays.
 func (p *Places) Remove() error {
 	for _, what := range files {
 		if err := p.FS.Remove(p.path(what)); err != nil && !errors.Is(err, fs.ErrNotExist) {
