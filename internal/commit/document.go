@@ -81,8 +81,8 @@ func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, change
 	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
 }
 
-// ChangeDocumentsHeld does the same as ChangeDocuments, for the holder of flush.lock: it is never slowed down
-// because the document files are far behind the log.
+// ChangeDocumentsHeld does the same as ChangeDocuments, for the holder of flush.lock (held; nil: the caller does not
+// hold it). For a holder it neither waits for the document files to catch up with the log, nor runs a round.
 func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
 	changes []DocumentChange) ([]wal.LSN, error) {
 	var parts []*Part

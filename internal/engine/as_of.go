@@ -113,11 +113,11 @@ const keptLines = 16 << 20
 // lineStore stores index lines, many per allocation.
 type lineStore struct {
 	chunk []byte
-	left  int
+	left  int // number of bytes that may still be stored
 }
 
-// keep stores the complete index line of a log entry and returns it. It returns nil for a deletion or if the
-// store is full.
+// keep adds the complete index line of a log entry to s and returns it. It returns nil for a deletion, and if s has no
+// bytes left.
 func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
 	if e.Delete || s.left <= 0 {
 		return nil, nil

@@ -18,9 +18,9 @@ type Cache struct {
 	most int64 // size in bytes from which on a document is not cached
 }
 
-// cached is a document in the cache. It is the newest version if the overlay names it, or if the overlay has
-// no entry of its key and the index was not replaced since swaps. Once the index was replaced, the version is
-// looked up there again, but the document is not read again.
+// cached is a document in the cache. Its version is the newest one if the overlay names this version, or if the overlay
+// has no entry of the document and no index was mapped since (State.Swaps still returns swaps). If an index was mapped
+// since, the version is looked up in it, but the document is not read again.
 //
 // An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know
 // of the edit. So the file's size and time are compared when the version is first found below the log position

@@ -25,9 +25,8 @@ type lag struct {
 	filed  wal.LSN         // log position below which all changes are in files, except those to Scopes
 }
 
-// hold removes the working-memory scopes that may lag from what a round writes to files, and returns the
-// position up to which the files are authoritative after the round. It is called once, before any working
-// memory is written.
+// hold excludes from a round the working-memory scopes whose files need not be written yet. It returns the position up
+// to which the files are authoritative after the round. It is called once, before any working memory is written.
 func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merge) (wal.Mark, error) {
 	fl := f.fl
 	behind := &fl.Lagging

@@ -91,8 +91,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether a file in tmp/ is also the file at the path of its document: a power failure may have
-// kept only one half of an exchange of two names.
+// inPlace reports whether a file in tmp/ is the same file as that at the path of its document: if the power fails while
+// two files exchange their names, one file may keep both names.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {

@@ -19,7 +19,8 @@ type Document struct {
 	Created, Updated time.Time
 }
 
-// Decode checks the bytes of a note, which may be any up to the limit, or of a sidecar, which must be valid.
+// Decode checks the id and the bytes of a note or of a sidecar. limit is the maximum number of bytes (0: no limit).
+// A note may have any bytes; a sidecar must be valid.
 func Decode(data []byte, id string, limit int64) (*Document, error) {
 	if err := checkID(id); err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// few is the maximum number of entries of one segment that are read one by one, if the log has them.
+// few is the maximum number of entries of one segment that read reads one by one from the log. If there are more, or if
+// the log may lack one of them, read scans the segment instead.
 const few = 16
 
 // read yields, for changes sorted by the position of their source, the log entries that have the bytes to

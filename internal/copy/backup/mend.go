@@ -120,8 +120,8 @@ func (r *restore) isLater(err error) bool {
 	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
-// unmet reports a hole in the log that was found, but that no reading of the log came to. The data written
-// there are in the files.
+// unmet reports the damage for which the log was read with holes, if the restore has not come to a hole (see passed).
+// The document files have the data of the damaged part.
 func (r *restore) unmet() {
 	if r.cause != nil {
 		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the document files have the data of this part")
@@ -180,7 +180,7 @@ func (r *restore) newerFile(name string) bool {
 	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()
 }
 
-// piece replaces n bytes of a file, from offset at on, by b followed by zeros.
+// piece replaces n bytes of a file, beginning at the offset at, by b followed by zeros.
 type piece struct {
 	at, n int64
 	b     []byte
