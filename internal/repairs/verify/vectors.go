@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// vectorFiles reads all vector files, with their mappings. If a file is replaced meanwhile, this process still
-// sees the old content. So a fault is reported only if it shows again in the files that the folder has now.
+// vectorFiles verifies the vector files and the mapping files that list their vectors. A flusher may replace these
+// files meanwhile, so vectorFiles tries again after a fault, and reports only the faults of the last attempt.
 func (v *Run) vectorFiles() error {
 	var faults []error
 	for range tries {

@@ -236,10 +236,10 @@ func (m *Meanings) set(path string, now sections) {
 	}
 }
 
-// queueSpare is how many texts that are no longer lacking a short queue may have.
+// queueSpare is the number of entries that the queue may have in addition to two for each text without a vector.
 const queueSpare = 1024
 
-// compact removes from the queue what is no longer in lacks, and what it has twice.
+// compact removes duplicates from m.queue, and texts that are no longer in m.lacks.
 func (m *Meanings) compact() {
 	queue, has := make([]Hash, 0, len(m.lacks)), make(map[Hash]bool, len(m.lacks))
 	for _, h := range m.queue {
@@ -282,10 +282,10 @@ func (m *Meanings) has(h Hash) bool {
 	return false
 }
 
-// Add adds vectors of a model, which the next Save writes. seen is the log position up to which the caller has read.
-// Those of another model, and those that a text has already, are ignored. n is the number of the others. If they have
-// another dimension than the vectors before, which cannot be compared with them, those are dropped, and their texts
-// lack a vector again.
+// Add adds vectors that were computed with a model; the next Save writes them. seen is the log position up to which the
+// caller has read. Add ignores vectors of another model than the view's, and vectors of texts that have one; n is the
+// number of the others. Vectors of different dimensions cannot be compared: if the new ones have another dimension than
+// those in the view, Add drops the latter, and their texts lack a vector again.
 func (m *Meanings) Add(model string, seen uint64, list []Vector) (n int, err error) {
 	if model != m.model {
 		return 0, nil

@@ -67,8 +67,8 @@ func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 // Computed returns the index of the vectors that are computed for the next model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
-// Healed records that the vectors were compared with an index that does not record up to where they are
-// complete.
+// Healed records up to which position CompleteBy has completed the vector files. It is used while the index in of is
+// the current one: that index does not record this position.
 type Healed struct {
 	of   engine.Tables
 	view wal.LSN // position of the vector files

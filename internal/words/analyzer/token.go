@@ -27,7 +27,7 @@ type Token struct {
 }
 
 // Tokens calls visit for the words of a text and their other forms, in the order of the text, for a query that chooses
-// between them. In FirstTerms it also visits stop words, which Each leaves out.
+// between them. With the version FirstTerms it also visits stop words, which Each leaves out in that version.
 func (a *Analyzer) Tokens(b []byte, visit func(t Token)) {
 	if a.version > FirstTerms {
 		a.read.visit = visit

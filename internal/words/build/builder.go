@@ -42,8 +42,9 @@ func (d *Doc) Bytes() int {
 	return n
 }
 
-// Analyse replaces Texts by Terms. Terms has for each term a byte field·2 + quiet, a byte with its length, and
-// its bytes. A Builder adds the same terms for Terms as for the Texts.
+// Analyse replaces Texts by Terms. Terms has for each term one byte with the field, shifted left by 1, whose lowest bit
+// is 1 if the term is quiet (see Analyzer.Each); one byte with the length of the term; and the term. From Terms,
+// Builder.Add adds the same terms as from Texts.
 func (d *Doc) Analyse(an *analyzer.Analyzer) {
 	d.Terms = make([]byte, 0, d.Bytes())
 	for _, t := range d.Texts {
@@ -144,8 +145,9 @@ func (b *Builder) term(of []byte, quiet bool) {
 	b.count(b.words.number(of), quiet, analyzer.Once(of, quiet))
 }
 
-// count counts the term with a number in the current field of the document being added. A term that is quiet, or a stop
-// word, does not add to the length of the content; one that is once, or a stop word, counts at most once per field.
+// count counts the term with the given number in the current field of the document that is being added. If quiet is
+// true, or the term is a stop word, it does not add to the length of the content. If once is true, or the term is a
+// stop word, it counts at most once per field.
 func (b *Builder) count(number int32, quiet, once bool) {
 	at := b.words.at(number)
 	if at.content == 0 && at.other == 0 {
@@ -170,7 +172,7 @@ func (b *Builder) count(number int32, quiet, once bool) {
 	}
 }
 
-// end adds r as the row of the document being added, and encodes its postings.
+// end adds r as the row of the document that is being added, and encodes the document's postings.
 func (b *Builder) end(r Row) {
 	doc := int32(len(b.rows))
 	for _, t := range b.now {
