@@ -9,8 +9,8 @@ import (
 )
 
 // probe is a ping sent to the SDK by this package. Its answer means that every earlier message was
-// handled, and that the server has by then announced whether it supports aside. A probe is sent
-// before the first call that may bypass the SDK, and after manyNotices notifications.
+// handled, and that a server that supports bypassing the SDK (see aside) has announced it by then. A
+// probe is sent before the first call that may bypass the SDK, and after manyNotices notifications.
 //
 // Until it is answered the SDK gets no messages, except responses to its own requests: the SDK
 // handles notifications one at a time, and a handler may be waiting for such a response. Other
@@ -38,7 +38,8 @@ func (c *connection) ask(line *input) jsonrpc.Message {
 	return k.Request
 }
 
-// asked reports whether a probe was answered, so that it is known whether the server supports aside.
+// asked reports whether a probe was answered, so that it is known whether the server supports
+// bypassing the SDK.
 func (c *connection) asked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -164,9 +164,9 @@ func (s *State) Expires() (int64, bool) {
 	return s.expiry[0].deadline, true
 }
 
-// Clone returns an independent State equal to this one; values, which never change, are shared. A
-// home that judges ahead of its log uses a clone for that, and clones again if the log gets a
-// different entry.
+// Clone returns an independent State equal to this one; values, which never change, are shared. A home may judge
+// operations on a clone before their changes are in its log, and make a new clone if the log gets another entry
+// instead.
 func (s *State) Clone() *State {
 	c := NewState()
 	c.created, c.version, c.tick = s.created, s.version, s.tick

@@ -32,7 +32,7 @@ type way struct {
 
 var plainWay = &way{openFD, lstat}
 
-// by returns w, or the default way if w is nil.
+// by returns w. If w is nil, it returns plainWay, which opens files by path.
 func (w *way) by() *way {
 	if w == nil {
 		return plainWay

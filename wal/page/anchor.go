@@ -1,12 +1,12 @@
 package page
 
 // settledBit is the bit in the word of the anchor's time that marks the anchor as confirmed. An older program
-// reads the bit as part of the time: to it the anchor seems to have been set long ago, and it does not replace
-// such an anchor.
+// reads the bit as part of the time: the anchor then seems to have been set long ago, and that program does not
+// replace such an anchor.
 const settledBit = 1 << 63
 
-// anchorBit is set in the word of the anchor's offset, so that the word is non-zero for every offset that a
-// clock has.
+// anchorBit is the bit that is inverted in the word that stores the anchor's offset. So the word is 0 only if no
+// anchor was set, and not for the offset 0.
 const anchorBit = 1 << 63
 
 // Anchor returns the anchor that relates the wall clock to the machine's uptime: the difference between the
@@ -24,10 +24,10 @@ func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 // SettleAnchor records that the anchor that was set at the given uptime was confirmed.
 func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
 
-// CastAnchor replaces the offset of the anchor, if the offset is still the one in the parameter was, or, if the
-// parameter had is false, if there is still no anchor. It reports whether it did. Before that it raises the time of the
-// anchor, so a process that sees the new offset sees the new time. The time only goes up, so a process that was stopped
-// here and overtaken does not change the time of the newer anchor.
+// CastAnchor sets the offset of the anchor, if the anchor still has the offset was (had is true), or if there is still
+// no anchor (had is false). It reports whether it did. Before that it raises the time of the anchor, so a process that
+// sees the new offset sees the new time. The time is only raised: a process that is stopped here while another one sets
+// a newer anchor does not change the time of that anchor.
 func (p Page) CastAnchor(was int64, had bool, offset, at int64) bool {
 	old := uint64(0)
 	if had {

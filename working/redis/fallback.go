@@ -28,9 +28,8 @@ type Event struct {
 	Written []Written
 }
 
-// Written is the content of a scope in the fallback, written while Redis could not be reached. It began empty, because
-// the content in Redis could not be read. No home has the content any more; to keep it, the program must write it to a
-// home.
+// Written is what was written to a scope during a fallback. The scope began empty then, because its content in Redis
+// could not be read. After the fallback no home has what was written; to keep it, the program must write it to a home.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot
@@ -138,8 +137,8 @@ func (s *standIn) close() {
 	s.watch.Wait()
 }
 
-// collect reads all scopes of the fallback. The home is in this process and cannot fail; only a
-// value may be unreadable.
+// collect reads all scopes of the fallback. The home is in this process and cannot fail; only single values may be
+// unreadable.
 func collect(l *working.Local) []Written {
 	ctx := context.Background()
 	var all []Written

@@ -57,9 +57,9 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// visible reports whether a terminal shows a character, and does nothing else. Control characters
-// of every kind (C0, C1, of text direction), line separators, and invalid characters are not
-// visible.
+// visible reports whether a terminal displays r instead of acting on it. Control characters (C0 and C1),
+// format characters such as those that change the direction of text, line separators, and code points without a
+// character are not visible.
 func visible(r rune) bool { return unicode.IsGraphic(r) }
 
 func escapeByte(b *strings.Builder, c byte) { fmt.Fprintf(b, `\x%02x`, c) }
