@@ -24,7 +24,7 @@ type setting struct {
 	value func(c *varve.Config) any
 }
 
-// text returns the value in readable form: a number of seconds as a duration.
+// text returns the value in readable form: a number of seconds or days as a duration.
 func (s *setting) text(c *varve.Config) string {
 	v := s.value(c)
 	if n, ok := v.(int); ok && s.name == days {
@@ -104,8 +104,9 @@ func settings() []setting {
 		{"unsent_bytes", "bytes of history kept beyond history_bytes while a copy of the store elsewhere lacks them",
 			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
-			"bytes that the log may be ahead of the files; from half of it on writers are slowed. More buys a longer burst " +
-				"and a longer recovery, not throughput", func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
+			"maximum number of bytes by which the log may be ahead of the files; beyond half of it writers are slowed down. " +
+				"A higher value allows longer bursts and makes recoveries longer; it does not raise the throughput",
+			func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language",
 			"language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it",
 			func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
@@ -192,7 +193,8 @@ that are a number of seconds or days are shown as durations and may be set as su
 		},
 		&cobra.Command{
 			Use: "get NAME", Short: "Print one setting",
-			Long:    "Print one setting. A number of seconds is a duration on a terminal, and a number elsewhere.",
+			Long: "Print one setting. A setting in seconds or days is printed as a duration on a terminal, and as a\n" +
+				"number elsewhere.",
 			Example: "  memctl config get flush_threshold", Args: cli.Exactly(1, "the name of a setting"),
 			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }),
 		},

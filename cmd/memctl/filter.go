@@ -38,12 +38,12 @@ func (f *filterFlags) add(c *cobra.Command) {
 		"only memories whose metadata satisfies a condition, `name=value`: source=desk, source!=desk, priority>=3, "+
 			"path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
 	fl.String("since", "",
-		"only memories of an event at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, "+
+		"only memories whose event was at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, "+
 			"yesterday, last week, 7d, 3 days ago; a time without a zone is in the local zone")
 	fl.String("until", "",
-		"only memories of an event before this `time`, or in it if it is a day, week, month or year")
+		"only memories whose event was before this `time`, or in it if it is a day, week, month or year")
 	fl.String("before", "",
-		"only memories of an event before this `time`, or before it begins if it is a day, week, month or year")
+		"only memories whose event was before this `time`, or before it begins if it is a day, week, month or year")
 	fl.String("created-since", "", "only memories first written at this `time` or later")
 	fl.String("created-until", "", "only memories first written before this `time`, or in it, as --until")
 	fl.String("updated-since", "", "only memories last written at this `time` or later")
@@ -55,7 +55,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
 	c.Flags().String("after", "",
-		"only memories of an event after this `time`, or after it ends if it is a day, week, month or year")
+		"only memories whose event was after this `time`, or after it ends if it is a day, week, month or year")
 }
 
 // filters returns the filters that the flags of the command line select.

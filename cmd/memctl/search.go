@@ -146,14 +146,15 @@ numbers as consecutive float32, little-endian.`,
 	fl.IntVar(&f.perSession, "per-session", 0, "show at most `N` memories of one session, the best; 0 means any number")
 	fl.StringVar(&f.sort, "sort", "",
 		"show the best in another order, by `key`: created, updated, timestamp or id; -key is the opposite order")
-	fl.Float64Var(&f.share, "share", 0.25, "weight of the meaning in a search by both; the weight of the words is 1")
+	fl.Float64Var(&f.share, "share", 0.25,
+		"in a search by both (words and meaning), the weight of the meaning; the weight of the words is 1")
 	fl.BoolVar(&f.ranks, "ranks", false,
 		"in a search by both, combine the ranks by words and by meaning instead of the scores")
 	fl.Float64Var(&f.recency, "recency", 0,
-		"raise the scores of the best 200 by up to `N` times themselves, more for what happened later")
-	fl.Var(span.Flag(&f.halfLife), "half-life", "time ago at which --recency adds half as much, 30d by default")
+		"raise each of the best 200 scores by up to `N` times its value; memories of later events gain more")
+	fl.Var(span.Flag(&f.halfLife), "half-life", "age at which --recency adds half as much, 30d by default")
 	fl.Float64Var(&f.importance, "importance", 0,
-		"raise the scores of the best 200 by up to `N` times themselves, by their quickrecal_score")
+		"raise each of the best 200 scores by up to `N` times its value; a higher quickrecal_score gains more")
 	fl.BoolVar(&f.explain, "explain", false, "show the parts of each score")
 	fl.IntVar(&f.fragment, "fragment", 0,
 		"show only the piece of a text with the most words of the query, at most `N` bytes")

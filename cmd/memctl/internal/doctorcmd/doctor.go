@@ -143,7 +143,7 @@ func Command(a *cli.App, settings []Setting) *cobra.Command {
 	full := false
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show in one text what a maintainer asks for",
+		Short: "Show in one text what a bug report needs",
 		Long: `Show versions, the system, limits, the file system, sizes, settings that differ from their defaults, locks
 and their holders, the health of the store, the summary of verify, whether the embedding service
 answers, and at the end what is wrong, with the command that helps first.

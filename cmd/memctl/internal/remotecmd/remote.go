@@ -380,8 +380,9 @@ func follow(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "follow",
 		Short: "Send to the copy until interrupted",
-		Long: `Send what is committed to the copy, each second, until it is interrupted; for a unit of its own where
-neither memctl mcp nor serve runs all the time.`,
+		Long: `Send to the copy each second what was committed, until interrupted. memctl mcp and memctl serve also
+send: memctl remote follow is for a machine on which neither of them runs all the time. A service
+manager, such as systemd, can run it.`,
 		Example: "  memctl remote follow",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {

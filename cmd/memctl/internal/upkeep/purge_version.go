@@ -69,7 +69,7 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 		a.Document.Member("redacted", d)
 		return cli.WithFix(fmt.Errorf("version %d of %s is redacted, and its bytes are not overwritten yet: %w", version,
 			cli.PrintableID(id), err),
-			"the next process that has the store open for a minute overwrites them, or the same command")
+			"run the same command again; a process that has the store open for a minute also overwrites them")
 	}
 	d.Overwritten = true
 	a.Document.Member("redacted", d)
