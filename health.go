@@ -250,7 +250,7 @@ type Stats struct {
 	Syncs      Durations        // durations of syncs of the log, by this process
 	LockWaits  Durations        // durations of waits for locks of other processes
 	Flushes    Durations        // durations of the rounds of the flusher
-	Slowed     Durations        // durations for which writers waited until files and index had caught up with the log
+	Slowed     Durations        // durations of delays that slowed writers down so that the flusher could catch up
 
 	VectorsKnown bool // the vectors are complete as of the index; otherwise the next search or flush completes them
 }

@@ -401,7 +401,8 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 	case head.Number == 0:
 		return b, fmt.Errorf("%s: %w: the place is empty → memctl remote add %s", r.Place(), remote.ErrNoRemote, url)
 	case head.Format > remote.Format:
-		return b, fmt.Errorf("%s: %w, and this store has no keys for it → memctl clone --identity FILE, then take the clone",
+		return b, fmt.Errorf("%s: %w, and this store has no keys for it → make a clone with "+
+			"memctl clone --identity FILE, then run memctl remote take in the clone",
 			r.Place(), remote.ErrSealed)
 	case uuid.UUID(head.Geometry.UUID) != p.Store:
 		return b, &remote.OtherStoreError{Place: r.Place(), Has: head.Geometry.UUID, Want: p.Store}

@@ -24,7 +24,7 @@ func apart(frame, reading int64) bool { return frame-reading > readingApart }
 
 // errNoFields is the result of a request whose entries need readings, in a store that lacks FeatureFields: the
 // caller raises the feature and tries again. No exported function returns it.
-var errNoFields = errors.New("wal: the store lacks the feature fields")
+var errNoFields = errors.New("wal: the store lacks FeatureFields")
 
 // lacksFields reports whether the next entries must record clock readings, the store lacks the feature for
 // that, and the feature may be raised now. The caller holds append.lock and mu, and has read everything up to

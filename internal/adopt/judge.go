@@ -211,7 +211,7 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("the edit is based on the version of %s, which that of %s had replaced",
+	why := fmt.Errorf("the edit is based on the version of %s, but the newest version is that of %s",
 		p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true

@@ -108,7 +108,8 @@ func (e *EndedError) Error() string {
 	if !e.Time.IsZero() {
 		when = " at " + e.Time.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%v: followed up to %d: %v%s → begin with a full copy", ErrBegunAgain, e.At, e.Reason, when)
+	return fmt.Sprintf("%v: a copy cannot continue from position %d: %v%s → make a full copy",
+		ErrBegunAgain, e.At, e.Reason, when)
 }
 
 // Unwrap returns ErrBegunAgain and the error that was found in place of the log.

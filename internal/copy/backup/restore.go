@@ -259,7 +259,7 @@ func (r *restore) choose(ctx context.Context) error {
 	case r.s.Living != nil && r.s.LSN == 0:
 		return nil // nothing is written yet after the log's end
 	case r.s.LSN > last:
-		return r.impossible("the log does not reach that far; the log of the store may")
+		return r.impossible("the log that was read ends before this position; the log of the store may have it by now")
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func appendBlock(dst []byte, kind string, plain []byte, enc *zstd.Encoder, dec *
 	dst = enc.EncodeAll(plain, dst)
 	packed := dst[at+blockHead:]
 	if again, err := dec.DecodeAll(packed, make([]byte, 0, len(plain))); err != nil || !bytes.Equal(again, plain) {
-		return nil, fmt.Errorf("compressing a block: the result does not decompress to what it was: %w",
+		return nil, fmt.Errorf("compressing a block: the result does not decompress to the original bytes: %w",
 			errors.Join(err, errs.ErrCorrupt))
 	}
 	head := dst[at : at+blockHead]
