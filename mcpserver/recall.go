@@ -266,7 +266,7 @@ func (a args) order(place string) (*memstore.Order, error) {
 	o, err := memstore.ParseOrder(sort, place)
 	if err != nil && place != "" {
 		if _, serr := memstore.ParseOrder(sort, ""); serr == nil {
-			return nil, fmt.Errorf("cursor %q: must be next of the previous page, with the same sort", place)
+			return nil, fmt.Errorf("cursor %q: must be the value of next in the previous page, with the same sort", place)
 		}
 	}
 	if err != nil {

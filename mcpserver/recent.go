@@ -43,7 +43,7 @@ func (c *memoryCall) period() (at period, about string, err error) {
 			continue
 		}
 		if when != "" {
-			return at, "", fmt.Errorf("%s: the argument when already names a time → give only one of them", name)
+			return at, "", fmt.Errorf("%s: the argument \"when\" already names a time → give only one of them", name)
 		}
 		p, err := reads(name, value, c.now)
 		if err != nil {

@@ -12,14 +12,14 @@
 //	varve_store_bytes{part}                        bytes of the files of memories, index, vectors, history
 //	varve_log_bytes                                log that the next open would read
 //	varve_backlog_bytes                            log that is not in files yet
-//	varve_backlog_limit_bytes                      setting backlog_bytes; from half of it on, writers are slowed
+//	varve_backlog_limit_bytes                      setting backlog_bytes; beyond half of it, writers are slowed
 //	varve_view_lag_bytes{view}                     log that the index, or the vectors, do not cover yet
 //	varve_operations_total{operation,result}       calls; result is ok or error
 //	varve_operation_duration_seconds{operation}    histogram; of get one call in sixteen
 //	varve_fsync_duration_seconds                   histogram: syncs of the log
 //	varve_lock_wait_seconds                        histogram: waits for locks of other processes
 //	varve_flush_duration_seconds                   histogram: rounds of the flusher
-//	varve_slowed_seconds_total                     time for which writers waited until the files had followed the log
+//	varve_slowed_seconds_total                     time by which writers were slowed so that the flusher could catch up
 //	varve_embed_pending                            memories that wait for their vectors
 //	varve_healthy                                  1 if Health has no problems
 //	varve_writable                                 1 if the store can be written

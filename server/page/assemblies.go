@@ -135,7 +135,7 @@ func (p *Page) assemblyForget(r *request) (*view, error) {
 	if err := r.st.Assemblies().Delete(r.ctx, r.get("id"), varve.IfVersion(n)); err != nil {
 		return nil, err
 	}
-	return &view{said: "Forgotten; Bring back undoes it", goTo: link("assembly", "id", r.get("id"))}, nil
+	return &view{said: `Forgotten; "Bring back" undoes it`, goTo: link("assembly", "id", r.get("id"))}, nil
 }
 
 func (p *Page) assemblyUndelete(r *request) (*view, error) {

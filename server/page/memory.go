@@ -463,7 +463,7 @@ func (p *Page) forget(r *request) (*view, error) {
 		if err := r.st.Delete(r.ctx, ids[0], varve.IfVersion(n)); err != nil {
 			return nil, err
 		}
-		return &view{said: "Forgotten; Bring back undoes it", goTo: link("memory", "id", ids[0])}, nil
+		return &view{said: `Forgotten; "Bring back" undoes it`, goTo: link("memory", "id", ids[0])}, nil
 	}
 	n := 0
 	err = r.st.Transact(r.ctx, func(tx *varve.Tx) error {

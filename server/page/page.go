@@ -322,7 +322,7 @@ func parse(r *http.Request) error {
 		return nil
 	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return &refusal{http.StatusRequestEntityTooLarge, "what was sent is larger than the page edits",
+		return &refusal{http.StatusRequestEntityTooLarge, "the request is larger than this page accepts",
 			"edit the file, or use memctl edit ID"}
 	}
 	return &refusal{http.StatusBadRequest, "the request cannot be read: " + err.Error(), "go back and try again"}
