@@ -354,7 +354,8 @@ func conversations(store jsontext.Value) iter.Seq[element] {
 	}
 }
 
-// allRows reports whether each member is a row of an InMemoryVectorStore.
+// allRows reports whether the value of every member of an object has the form of a row of LangChain's
+// InMemoryVectorStore.
 func allRows(f fields) bool {
 	for _, m := range f.list {
 		if m.val.Kind() != '{' {

@@ -264,8 +264,8 @@ func (v *vectors) placeOf(it *Item) (place, bool) {
 // unclaimedMost is the maximum number of rows without an owner that are reported individually, per file.
 const unclaimedMost = 1000
 
-// unclaimed reports the rows that belong to no id, neither by the mapping in use nor by the md5 of an existing id. It
-// also reports files of another dimension.
+// unclaimed reports the rows that no mapping in use assigns to an id and that no document has used. It also reports,
+// for each file, how many documents its dimension did not fit.
 func (r *run) unclaimed() error {
 	for _, f := range r.vectors.files {
 		for row, claimed := range f.claimed {
@@ -276,7 +276,7 @@ func (r *run) unclaimed() error {
 				continue
 			}
 			err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
-				Reason: fmt.Sprintf("vector %d, row %d: belongs to no id, neither by the mappings nor by an existing id",
+				Reason: fmt.Sprintf("vector %d, row %d: no owner: no mapping in use assigns the row to an id, and no document uses it",
 					f.index.ID(int64(row)), row)})
 			if err != nil {
 				return err

@@ -202,7 +202,7 @@ func stringEnd(b []byte) int {
 	}
 }
 
-// textIn returns the length of the text in the JSON string b without its escapes, or slightly more.
+// textIn returns an upper bound, in bytes, of the decoded length of the JSON string b. It is close to that length.
 func textIn(b []byte) int {
 	n := len(b)
 	for i := 0; i < len(b)-1; i++ {

@@ -160,7 +160,8 @@ func (c *memoryCall) narrow() ([]varve.Filter, error) {
 	return all, err
 }
 
-// recentCursor parses a cursor: a place in the order of time.
+// recentCursor parses the cursor of a page. It returns the time and the id of the last memory of that page, or nil for
+// an empty cursor.
 func recentCursor(cursor string) (*memstore.Place, error) {
 	if cursor == "" {
 		return nil, nil

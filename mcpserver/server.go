@@ -150,8 +150,8 @@ type Options struct {
 	// knows about the client, nil on a transport without tokens. Tools that are not permitted are not listed,
 	// and calls of them are refused as calls of an unknown tool. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
-	// Writing, if not nil, is called before a tool that may change something is run, when the arguments are read; the tool
-	// is run if it returns no error, and end is called after it.
+	// Writing, if not nil, is called before a tool that may change something is run, when the arguments are read; the
+	// tool is run if it returns no error, and end is called after it.
 	Writing func(ctx context.Context) (end func(), err error)
 	// Observe, if not nil, is called for each request that was answered, by the goroutine that answers it.
 	Observe func(o Operation)
@@ -415,8 +415,10 @@ func advice(err error) string {
 	return ""
 }
 
-// asReference makes answers equal to those of the reference server where those of the SDK differ: the order of
-// the tools and their member execution, unknown tools, and methods of capabilities that are not offered.
+// asReference changes the SDK's answers where they differ from those of the reference server: it lists the tools in the
+// order of the reference server and with their member "execution", and answers calls of unknown tools, calls whose
+// arguments are not an object, reads of unknown resources and methods of capabilities that are not offered with the
+// errors of the reference server.
 func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		takes(req.GetExtra())

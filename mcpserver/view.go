@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// view keeps the graph in memory, in the order of the answers, and before each answer applies what
-// all processes have committed: without it each search would read and decode every file. If the
-// graph exceeds the limit, the view keeps nothing, and scan reads the store.
+// view keeps the graph in memory, sorted in the order in which answers list it, so that a search need not read and
+// decode every file. Before each answer it applies the changes that all processes have committed. If the graph exceeds
+// the limit, the view keeps nothing, and scan reads the store instead.
 type view struct {
 	st    *varve.Store
 	limit int64

@@ -86,5 +86,5 @@ func parsePage(kind byte, token string) (place string, ok bool) {
 	return string(b[1:]), true
 }
 
-// number and its inverse convert a number, such as a time, for use in a page token.
+// number returns a number, such as a time, as text for a page token. strconv.ParseInt parses the text.
 func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -129,7 +129,8 @@ func newMemoryList(a *cli.App, st *varve.Store, member, first string) *memoryLis
 		cli.Column{Name: "TEXT"})}
 }
 
-// listMemories lists each memory as it is read, sorted by id unless order is set.
+// listMemories lists the memories that pass filters, sorted by order, or by id if order is nil. It passes each memory
+// to l as soon as the memory is read.
 func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList, order *memstore.Order,
 	filters []varve.Filter, f *listFlags) error {
 	ctx, limit, chosen := cmd.Context(), f.limit, filters

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Options configures a Flusher. The zero value of a field is its default, except where noted.
+// Options configures a Flusher. Except for required fields, a field with its zero value selects the default.
 type Options struct {
 	Layout // required
 	// required: name in tmp/ that is unique for each open store, also in different processes;

@@ -193,8 +193,9 @@ func appendLine(lines []byte, is restoringLine) ([]byte, error) {
 	return append(append(lines, line...), '\n'), err
 }
 
-// writeRestoring appends lines to RestoringFile, which has size bytes, and makes the file durable. If it is long, it is
-// rewritten, with the folders that are being restored.
+// writeRestoring appends lines to RestoringFile, whose present size is size, and makes the file durable. If the file is
+// longer than longRestoring, writeRestoring replaces it by a new one that has a line for each of folders, the folders
+// that are still being restored.
 func (l Layout) writeRestoring(lines []byte, size int64, folders []string) error {
 	path := l.path(filepath.FromSlash(RestoringFile))
 	if size >= longRestoring && len(lines) > 0 {

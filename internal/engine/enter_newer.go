@@ -13,10 +13,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// newerVectors returns an error if the vectors of the store were written by a newer program. Vectors are
-// derived data, but this program could not continue those files, and what it writes could then never be
-// released from the log. An index by a newer program is refused in the same way. newerVectors is called before
-// anything in the store is changed.
+// newerVectors returns an error if the vector files of the store were written by a newer program. Although vectors
+// are derived data, this program must not write to the store: it could not update those files, so the log could never
+// release the entries that this program adds. An index by a newer program is refused in the same way. newerVectors is
+// called before anything in the store is changed.
 func (eng *Engine) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(eng.env.FS, eng.env.Dir, name, vector.Schema())

@@ -229,7 +229,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			ws.engine.Env().Logger.Debug("another process changed the scope, carrying out the operations again", "scope", s.key,
+			ws.engine.Env().Logger.Debug("another process changed the scope: repeating the operations", "scope", s.key,
 				"expected", conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}

@@ -54,7 +54,8 @@ func (st *Store) sending(plain offsite.Opener) *offsite.Host {
 		}
 		s, err := st.OpenCopy(ctx, r, nil)
 		if _, seals := s.(*sealed.Remote); err == nil && seals && st.seal == nil { // another process may be able to
-			err = fmt.Errorf("the copy at %s is sealed, and this process cannot seal: %w", r.Place(), sealed.ErrUnable)
+			err = fmt.Errorf("the copy at %s is encrypted, but this program cannot encrypt → set Options.SealRemote: %w",
+				r.Place(), sealed.ErrUnable)
 		}
 		if err != nil {
 			return nil, errors.Join(err, r.Close())

@@ -35,7 +35,7 @@ func (b *below) folderOf(name string) (fd int, base string, done func(), err err
 	return fd, name[last+1:], func() { unix.Close(fd) }, nil
 }
 
-// foldersOf calls op with the folders of two names, which often have the same folder.
+// foldersOf opens the folders of two names and calls op with them. A folder that both names share is opened once.
 func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 int, base2 string) error) error {
 	fd1, base1, done1, err := b.folderOf(one)
 	if err != nil {

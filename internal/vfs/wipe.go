@@ -47,8 +47,8 @@ func Overwrite(f File, from int64) error {
 
 // dataSeeker is a File that can report its holes.
 type dataSeeker interface {
-	// NextData returns where the next data begins at or after off, and where the next hole after it begins; math.MaxInt64
-	// if there is no data.
+	// NextData returns where the next data begins at or after off, and where the next hole after it begins;
+	// math.MaxInt64 if there is no data.
 	NextData(off int64) (from, end int64, err error)
 }
 
@@ -85,7 +85,7 @@ func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
 // What returns which file was not overwritten, and why.
 func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
 
-// Help returns what the user can do.
+// Help returns advice on how the user can get the file overwritten.
 func (e *UnwipedError) Help() string {
 	switch {
 	case errors.Is(e.Err, ErrHeld):

@@ -69,7 +69,7 @@ type sealedPiece struct {
 }
 
 // ErrUnable reports that a Remote lacks a key for what was asked. It matches errs.ErrPermission.
-var ErrUnable = fmt.Errorf("the key for this is not here: %w", errs.ErrPermission)
+var ErrUnable = fmt.Errorf("a required key is missing: %w", errs.ErrPermission)
 
 // Open returns the sealed copy in a place. If it takes the chain key from a snapshot and there is none, the error
 // matches errs.ErrNotFound.

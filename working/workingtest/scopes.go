@@ -153,7 +153,7 @@ var scopeCases = []Case{
 			Bytes: 6, Checkpoints: 1, Notes: 1, HasTask: true, Home: t.Home.Name()})
 		t.Equal("fallback", m.UsingFallback(), false)
 	}},
-	{"closed and cancelled", func(t *T) {
+	{"closed Memories and canceled contexts", func(t *T) {
 		m := t.Open(nil)
 		ctx, cancel := context.WithCancel(t.Ctx)
 		cancel()

@@ -99,8 +99,9 @@ are under way are answered.`,
 	tokens := a.Group(&cobra.Command{
 		Use:   "token",
 		Short: "Manage the tokens of memctl serve",
-		Long: `Manage the tokens of memctl serve. The file has only the SHA-256 of each, so a token is shown once, when it
-is added. A server that runs reads the file again when it changes.`,
+		Long: `Manage the tokens of memctl serve. The file of tokens (--tokens) has only the SHA-256 of each
+token, so memctl shows a token only once, when it is added. A running server reads the file again when
+the file changes.`,
 		Example: "  memctl serve token add laptop\n  memctl serve token list\n  memctl serve token remove laptop",
 	}, addCommand(a, &s), listCommand(a, &s), removeCommand(a, &s))
 	c.AddCommand(tokens)
