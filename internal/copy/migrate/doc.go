@@ -5,40 +5,34 @@
 //
 // A migration moves a store to another folder, possibly on another disk or file system. A moved
 // store is the same store: same UUID, same versions, same history, so that a host's conditions on
-// versions stay valid. (A restored store is a different one.) So there must never be two stores
-// with this UUID, and the copy is not a store until the switch.
+// versions stay valid. (A restored store is a different store.) There must never be two stores with one
+// UUID, so the copy is not a store until the switch. The steps:
 //
-// copy     every memory, byte for byte and with its time, while other processes use the store
-// catch up later changes are copied, by the log, until few are left
-// compare  each memory of the store with its copy
-// switch   no other process has the store open: the rest of the folder is copied (index,
+//	copy      every memory is copied, byte for byte and with its time, while other processes use the store
+//	catch up  memories that the log shows to have changed since are copied again, until few are left
+//	compare   each memory of the store is compared with its copy; the other documents are copied
+//	switch    while no other process has the store open, the rest of the folder is copied (index, log,
+//	          archive, backups, quarantine), and every byte of it is compared; the copy is opened and
+//	          verified; then the note in the old place makes it the store
+//	remove    the new place is verified again; in the old place every file is removed whose bytes were
+//	          copied, or are in the new place now; any other file is kept and reported, whatever its time
 //
-//	log, archive, backups, quarantine), every byte of it is compared, the copy is
-//	opened and verified; then the
-//	note in the old place makes it the store
-//
-// remove   the new place is verified again; in the old place every file is removed whose bytes
-//
-//	were copied, or are in the new place now; any other file is kept and reported,
-//	whatever its time
-//
-// Other processes have to wait only for the switch; files that were copied before are not copied
-// again then.
+// Other processes have to wait only for the switch, which does not copy again what was copied before.
 //
 // # The state: migrate.json, in the new place
 //
-// {"varve_migration":1,        format
-// "id":"<uuid>",              of this migration
-// "store":"<uuid>",           the store of which this is a copy
-// "from":"/abs/old",          where that store is
-// "began":"<time>",
-// "state":"copying",          or "ready": a complete copy, which the note may make the store
-// "lsn":<LSN>,                position up to which the copy has the memories, durably
-// "lost":true}                a sync failed: written data may be lost; everything is copied again
+//	{"varve_migration":1,       format
+//	 "id":"<uuid>",             of this migration
+//	 "store":"<uuid>",          the store of which this is a copy
+//	 "from":"/abs/old",         where that store is
+//	 "began":"<time>",
+//	 "state":"copying",         or "ready": a complete copy, which the note may make the store
+//	 "lsn":<LSN>,               position up to which the copy has the memories, durably
+//	 "lost":true}               a sync failed: written data may be lost; everything is copied again
 //
-// It is created first in the new place, and removed last. A folder with this file is not a store,
-// unless the state is "ready" and the note in the old place has its id: then the switch was made,
-// and the first process that opens the store removes the file.
+// This file is the first that is created in the new place, and the last that is removed there. A folder
+// with this file is not a store, unless the state is "ready" and the note in the old place has the same
+// id: then the switch was made, and the first process that opens the store removes the file.
 //
 // # The note: moved.json, in the old place
 //

@@ -3,9 +3,9 @@
 //
 // # The log that is sent
 //
-// Source.Base returns the mark from which the log is sent at the begin of an epoch: the start of the oldest segment,
-// archive included, from which the log can be read without a gap up to the segment that the index needs. So a copy has
-// the history that the store has.
+// Source.Base returns the mark from which the log is sent at the beginning of an epoch: the start of the oldest
+// segment, archive included, from which the log can be read without a gap up to the segment that the index needs. So a
+// copy has the history that the store has.
 //
 // # Snapshots
 //
@@ -20,11 +20,12 @@
 //	memories/<name>.json …     the documents, each as its newest version has it, with the time of its file
 //
 // flush.lock is held only while the checkpoint is read and the files before the documents are opened: they are replaced
-// by renaming, so what is open does not change. The documents are read beside writers. Every version that is copied is
-// below End: a snapshot that pieces complete up to End or beyond is the store as a crash there would leave it, and
-// opening it is a recovery: the index is at its mark, the log has everything after it, and the files of the documents
-// are as old as the mark "flushed" or newer. An edit of a file that the store has not adopted is in no version, and so
-// in no snapshot. Vectors, words and other views are not in it: opening the store makes them from the documents.
+// by renaming, so an open file does not change. The documents are read while writers continue. Every version that is
+// copied is below End. So a snapshot together with the pieces up to End, or beyond, is in the state in which a crash at
+// that position would leave the store, and opening it is a recovery: the index is at its mark, the log has everything
+// after that mark, and the files of the documents are as old as the mark "flushed" or newer. An edit of a file that the
+// store has not adopted is in no version, and so in no snapshot. Vectors, words and other views are not in it: opening
+// the store makes them from the documents.
 //
 // # Materialize
 //

@@ -8,7 +8,7 @@
 //
 // All numbers are little endian. sum is the xxHash64 of the bytes before it, unless noted otherwise.
 //
-// header      64 bytes
+// The header, 64 bytes:
 //
 //	 0  8  "varvepk\n"
 //	 8  4  version of the format, 1
@@ -19,7 +19,7 @@
 //	48  8  zero
 //	56  8  sum
 //
-// blocks      those of the bodies, then those of the list, then those of the table
+// The blocks: those of the bodies, then those of the list, then those of the table. Each has
 //
 //	 0  4  "body", "list" or "tabl"
 //	 4  4  number of packed bytes, 1 to 2 MiB
@@ -28,7 +28,7 @@
 //	16  8  sum of the 16 bytes and of the packed bytes
 //	24     the packed bytes: one frame of zstd, which names its size
 //
-// trailer     112 bytes
+// The trailer, 112 bytes:
 //
 //	 0  8  offset of the first block of the list
 //	 8  8  offset of the first block of the table
@@ -43,8 +43,8 @@
 //	104 8  "varveend"
 //
 // The bodies are the bytes of the files, one file after the other. A file that does not fit into the rest of a block
-// begins the next one; a longer file fills each of its blocks except the last. A body may have bytes of no file: a file
-// that was given up.
+// begins the next one; a longer file fills each of its blocks except the last. Bytes of the bodies that belong to no
+// file are those of a file whose writing was given up.
 //
 // The list has one entry a file, in the order of the bodies; no entry spans two blocks:
 //
@@ -63,15 +63,17 @@
 //
 // A reader trusts no size: a block has at most 1 MiB, a list at most listRatio times its packed bytes, and no two files
 // share a byte, so all files together have at most 1 MiB a block. While the list is read, its files are counted: it has
-// at most the number in the trailer, or if that is damaged filesRatio for each byte of the packed copy. Names pass the
-// function that Open gets; a name that appears twice is damage. The writer refuses both. What the checksums cover and
-// is still impossible is damage too, an *errs.CorruptionError.
+// at most the number in the trailer or, if that is damaged, filesRatio for each byte of the packed copy. The function
+// that Open gets decides whether a name is valid. An invalid name, or a name that appears twice, is damage; the writer
+// refuses to write either. Impossible values are damage even if their checksum is right. Damage is an
+// *errs.CorruptionError.
 //
-// A damaged block costs the files in it, and a damaged block of the list the files that it names; a damaged trailer
-// costs nothing, for the blocks can be followed from the header (Reader.Damage).
+// If a block of bodies is damaged, the files in it are lost; if a block of the list is damaged, the files that the
+// block names are lost. If only the trailer is damaged, nothing is lost, because the blocks can be followed from the
+// header (Reader.Damage).
 //
 // # Assumptions
 //
-// The checksums find accidents. A program that may write the file can forge all of it: the seal of an encryption, or
-// the sha256 of the file kept elsewhere, finds that.
+// The checksums detect accidental damage. A program that may write the file can forge all of it. Only the sha256 of the
+// file, kept elsewhere, or an encryption with a secret key that the program does not have, detects that.
 package pack

@@ -3,23 +3,25 @@
 // # Plan and Apply
 //
 // Plan turns findings into actions: what is done, for which findings, from which copy, and what is
-// lost, which is only data without a copy. It changes nothing. The sources, in order of preference:
-// log, archive, the files (for the index), salvage.
+// lost, which is only data without a copy. Plan changes nothing. The sources, in order of preference, are
+// log, archive, the files (for the index), salvage. The actions:
 //
-// before anything else
+// Before all others:
 //
-//	make room for the folder       a link, or whatever is in its place, is set aside, but nothing that
-//	                               the link leads to. In the same repair nothing is recorded as lost
+//	make room for the folder       a link, or whatever is in the place of a folder of the store, is set
+//	                               aside; the target of the link stays unchanged. The same repair records
+//	                               nothing as lost
 //
-// while no other process has the store open (open.lock and attach.lock exclusively)
+// While no other process has the store open (open.lock and attach.lock are held exclusively):
 //
 //	write a valid config.json      members that are not valid get their defaults
-//	rewrite the checkpoint      from the valid slot; otherwise opening reads the segments
-//	begin a new log             see renew.go
-//	set the segment aside          the log has released it: copied to the archive if it is sound
+//	rewrite the checkpoint         from the valid slot; otherwise opening reads the segments
+//	begin a new log                see renew.go
+//	set the segment aside          a segment that the log has released; if it is sound, it is copied to
+//	                               the archive
 //	set the index aside            opening rebuilds it
 //
-// while other processes use the store, each under flush.lock
+// While other processes use the store, each action under flush.lock:
 //
 //	rebuild the index              from log and files
 //	set aside                      foreign files that are not memories, copies, damaged backups; the
@@ -31,13 +33,13 @@
 //	record as lost                 its line is kept in the note, its entry is deleted
 //	take out what is missing       removes members that do not exist from an assembly, if requested
 //	recompute the composite        from the embeddings of the members
-//	rebuild the vectors          from all embeddings; the old ones stay until then
+//	rebuild the vectors            from all embeddings; the old ones stay until then
 //
 // Apply checks again under the lock before each action: if a file or the store has changed so that
 // the action would now have another effect, Apply skips the action, and plans again. At the end it
 // verifies the whole store, until nothing is left to do. Plan and Apply decide in one place what
 // happens to files without an entry (judge in stray.go). Actions that other processes prevent are
-// left for later, and the report names these processes.
+// left for later, and the report names those processes.
 //
 // A document's only copy may have another name, or be in the other folder, where a user has moved
 // it: then it is restored from there, or adopted, before that file is set aside. A document that

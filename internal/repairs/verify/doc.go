@@ -1,41 +1,38 @@
 // Package verify compares the files of a store with each other: log, index, documents, vectors.
 //
-// Verify reads and compares; it changes nothing, takes no lock, and runs beside
-// hosts that read and write. In this order:
+// Verify reads and compares; it changes nothing, takes no lock, and runs while other processes read and
+// write the store. It checks, in this order, that
 //
-// the folders      each is a folder, and not a link or anything else
-// config.json      is it valid
-// checkpoint       both slots, and whether its marks refer to frames of the log
-// index            base and delta: blocks, order, lines, counts, sections
-// memories/        each memory's file: exists, size, time, sha256; if it differs
+//	the folders      are folders, and not links or anything else
+//	config.json      is valid
+//	checkpoint       has sound slots, whose marks refer to frames of the log
+//	index            has sound blocks, order, lines, counts and sections, in base and delta
+//	memories/        has a file for each entry of the index, with the size, time and sha256 of the entry (a
+//	                 file that differs is examined: whether it can be parsed, which id it has, and whether
+//	                 its name belongs to that id); has an entry for each file; each embedding is, bit by
+//	                 bit, the vector with its number, and each vector has a memory
+//	assemblies/      the same; the members exist and match the pairs of the index, and the composite
+//	                 results from the vectors of the members
+//	notes/           the same as memories, without vectors
+//	wal/             has every segment from the oldest on, whose frames are sound and linked up to durable,
+//	                 and no foreign files; each entry is a record whose document has the hash in its line,
+//	                 and index and overlay have it
+//	wal/archive/     has sound blocks, and frames that are linked up to the end that the next segment
+//	                 records
+//	overlay          has positions of entries of the same keys
+//	backups/         has sound older indexes
+//	wal/purges, wal/purged-texts, wal/writers
+//	                 have sound lines
+//	vector_index/    has mapping and FAISS file with sound blocks and heads, and no id twice
+//	working/         has sound files, which the log continues
+//	view_index/      has files of each view that match the index of the same position
+//	tmp, quarantine  leftovers, and how much was set aside
 //
-//	it is examined: parses, has its own id, has the file name of that id;
-//	each file: has an entry; its embedding: has its vector, bit by bit,
-//	under its number; each vector: has a memory
+// With more than one worker, which is the default, the steps from wal/ to vector_index/ run while the
+// documents are read.
 //
-// assemblies/      the same; its members: exist, and match the pairs of the index;
-//
-//	its composite: results from the vectors of its members
-//
-// vector_index/    mapping and FAISS file: blocks, heads, ids, none twice
-// view_index/      each view's files: match the index of the same position
-// wal/             each segment from the oldest: frames verify and link up to
-//
-//	durable; no segment is missing between them; no foreign
-//	files; each entry is a record whose document has the hash
-//	in its line; index and overlay have it
-//
-// wal/archive/     the checksum of each block; its frames verify and link up to the end
-//
-//	that the next segment records
-//
-// backups/         the same for each older index
-// tmp, quarantine  leftovers, and how much was set aside
-//
-// With more than one worker, log, archive and backups are read while the files are read.
-//
-// Memory: the names of one folder, one buffer of the log, and one file for each worker. A sample is
-// the share of the files and of the archive that the hashes of their names select; config,
+// Verify keeps in memory the names of one folder, one buffer of the log, and one file for each worker. A
+// sample is the share of the files and of the archive that the hashes of their names select; config,
 // checkpoint, log and index are read completely.
 //
 // # Why there are no false alarms
