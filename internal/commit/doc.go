@@ -6,9 +6,9 @@
 // these versions are still the newest. If one is not, it prepares the batch again. The caller's own Conditions are
 // checked each time; if one fails, the commit ends. The steps, in order:
 //
-//	conditions      of several operations on one id, of which the last is written
+//	conditions      the conditions are evaluated; of several operations on one id only the last is written
 //	vectors         the store's dimension; a vector that an older model made (vectors.go)
-//	memories        their documents and lines, by several goroutines if there are many
+//	memories        documents and index lines are made, by several goroutines if there are many
 //	limits          refuse the commit, or select what is evicted (limits.go)
 //	assemblies      the ones in the batch, and the ones whose members it changes (cascade.go)
 //
@@ -16,8 +16,8 @@
 //
 // A put without conditions on the version before it does not conflict: the log calls the commit to prepare it again on
 // top of the newest entry of its key (onto.go). Other writers of one document that conflict take turns within a process
-// (turns.go). An update gets the version that the update before it has written, before that is durable (follow.go). A
-// transaction that conflicts for long makes all other writers wait.
+// (turns.go). An update reads the version that the previous update of the document has written, even before that
+// version is durable (follow.go). A transaction that has conflicted for long makes all other writers wait.
 //
 // # Assemblies of changed members
 //
@@ -33,6 +33,7 @@
 // # Layering
 //
 // Below this package are the engine and the two views that a write needs: counts and vectors. Two interfaces lead
-// upwards: Host returns why the embedder's vectors may not be stored, Pace is the flusher's part in a write. The steps
-// are not a list of interfaces: all of them share the memory of one work, and a put would pay for each call.
+// upwards: Host reports why the embedder's vectors must not be stored, and Pace is what the flusher contributes to a
+// write. The steps are functions that share one struct (type work) and not a list of interfaces, because a put would
+// pay for each call.
 package commit

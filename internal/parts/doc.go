@@ -1,6 +1,8 @@
 // Package parts builds the lower parts of a store for tests, without Open: an engine with its log, vectors, counts,
-// views, flusher, scopes and committer. A test of a package above builds that package's own part with its
-// constructor, and calls it. Calls upwards go to a Host, whose answers a test sets.
+// views, flusher, scopes and committer. A test of a package above these builds the part of that package with its
+// constructor, and passes it the lower parts. The calls that lower parts make to the packages above them go to a Host,
+// whose answers the test sets.
 //
-// It is for tests in packages named X_test, beside the code that they test.
+// Only tests import this package. They are in packages named X_test, beside the code that they test, because this
+// package imports that code.
 package parts

@@ -14,7 +14,7 @@
 //
 // A View is a store as one project sees it. Everything that answers or serves an agent for a project reads and writes
 // by a View, and never by the store: View.sees is the only decision. A memory that a view does not see is reported as
-// missing (varve.ErrNotFound), by its id, by an ending of it, in a listing, a search, a history and an undo.
+// missing (varve.ErrNotFound): by its id, by an ending of the id, in a listing, a search, a history and an undo.
 //
 // A memory of the project overrides that of the shared part with the same key and session: listings and searches leave
 // the shared one out.
@@ -29,9 +29,9 @@
 //
 // # Order of hits
 //
-// Hits with the same score, in three digits, are in the order of writing, the newest first. A memory whose metadata
-// has superseded_by is behind the memory that this names. Beyond some thousands of equal scores the newest of the first
-// ones are taken.
+// Hits whose scores are equal in three digits are sorted by the time of writing, the newest first. A memory whose
+// metadata has superseded_by is sorted after the memory whose id that is. If equal scores
+// continue beyond mostTied ranked hits, only the hits that were ranked so far are sorted by time.
 //
 // # Endings
 //

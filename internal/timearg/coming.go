@@ -10,15 +10,15 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Coming parses a time in the future. Where Parse returns the last one, Coming returns the next one: a
-// weekday, and a day without a year. "in 3 days" is valid, too. For a day, week, month or year it
-// returns the beginning.
+// Coming parses a time in the future. It takes a weekday, and a day without a year, as the next such day,
+// where Parse takes the last one. It also accepts "in 3 days". For a day, week, month or year it returns
+// the beginning.
 func Coming(s string, now time.Time) (time.Time, error) {
 	text := strings.ToLower(strings.Join(strings.Fields(s), " "))
 	if far, ok := strings.CutPrefix(text, "in "); ok {
 		t, err := apart(far, now, 1)
 		if err != nil || strings.HasSuffix(far, "ago") || !t.After(now) {
-			return time.Time{}, fmt.Errorf("%s is not a time: write how far off it is, as in 3 days, in 36h", human.Quote(s))
+			return time.Time{}, fmt.Errorf("%s is not a time → write how long from now, for example 'in 3 days' or 'in 36h'", human.Quote(s))
 		}
 		return t, nil
 	}
@@ -34,7 +34,7 @@ func Coming(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s is in the past (%s)", human.Quote(s), at.From.Format("2006-01-02 15:04:05 -0700"))
 }
 
-// dayMonth matches a day without a year, with or without a time of day; and 3 days ago.
+// dayMonth matches a day without a year, with or without a time of day. It also matches texts such as 3 days ago.
 var dayMonth = regexp.MustCompile(`^(\d{1,2} [a-z]{3,9}|[a-z]{3,9} \d{1,2})( at)?( \S+)?$`)
 
 // again returns the times that Coming passes to Parse, one after the other, to find the next occurrence of a text that

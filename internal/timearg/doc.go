@@ -1,32 +1,35 @@
 // Package timearg parses times as users write them.
 //
-//	2026-11-22, 20261122, 22.11.2026, 22 Nov 2026, Nov 22 2026   a day; without a year the last one
-//	today, yesterday, tomorrow, friday, last friday              a day; friday may be today, last friday is not
+//	2026-11-22, 20261122, 22.11.2026, 22 Nov 2026, Nov 22 2026   a day; without a year, the last such day
+//	today, yesterday, tomorrow, friday, last friday              a day; friday may be today, last friday may not
 //	yesterday 17:00, last friday at 5pm, 22 Nov 2026 10:00       a moment of a day
 //	2026-11, Nov 2026, 2026                                      a month, a year
 //	last week, this month, next year                             a week (from Monday), a month, a year
 //	2026-11-22T10:00, 2026-11-22 10:00:05                        a moment
 //	2026-11-22T10:00:00Z, 2026-11-22 10:00+01:00                 a moment, with its zone
 //	now, @1795341600, 1795341600                                 a moment, by seconds since 1970
-//	7d, 2w, 36h, 1h30m, 3 days ago, two weeks ago                how long ago: a moment
+//	7d, 2w, 36h, 1h30m, 3 days ago, two weeks ago                a moment, given by how long ago it is
 //
 // A time without a zone is in the zone of now, which the caller chooses; memctl uses the local one. "A
 // day ago" is the same time of the previous day, "a month ago" the same day of the previous month, or
 // its last day if there is none.
 //
-// A period has a beginning and an end. So one rule applies to filters: since and until include the day,
-// month or year that they name, after and before do not.
+// A day, a week, a month or a year is a period with a beginning and an end. In filters, since and until
+// include the period that they name; after and before exclude it.
 //
-// Coming parses times in the future: there friday and 22 Nov are the next ones, and "in 3 days" is a
-// moment.
+// Coming parses times in the future: it takes friday and 22 Nov as the next such days, and also accepts
+// "in 3 days".
 //
-// Anything else is an error, including a date that is not in the calendar, and one such as 01/02/2026
-// that has two readings.
+// Any other text is an error, including a date that is not in the calendar, and a date with slashes such
+// as 01/02/2026, which may mean two different days.
 //
 // # Why not a library
 //
-// Tried were olebedev/when 1.1.0 (yesterday is two days before where the clocks change in between; 40 Nov is
-// December 10th; monday is the next one; no weeks and months), tj/go-naturaldate 1.3.0 (nonsense is now) and
-// markusmobius/go-dateparser 1.4.7 (right in nearly all, and needs 240 ms and 95 MB at the start of every
-// process, 8 MB in the program; does not read "last friday" and "2w").
+// These libraries were tried:
+//
+//   - olebedev/when 1.1.0: takes yesterday as two days before if the clocks changed in between, 40 Nov as
+//     December 10th, and monday as the next one; does not know weeks and months.
+//   - tj/go-naturaldate 1.3.0: returns the present time for text that is not a time.
+//   - markusmobius/go-dateparser 1.4.7: parses nearly all of these forms, except "last friday" and "2w", but
+//     takes 240 ms and 95 MB at the start of every process, and adds 8 MB to the program.
 package timearg

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MostDays is the maximum number of days that a time may be ago, or a span of time may last: 273 years;
-// the limit of a Duration is 292.
+// MostDays is the maximum number of days for which a span of time may last, and that a time may be in the past: 273
+// years. The limit of a time.Duration is 292 years.
 const MostDays = 100_000
 
 var (
@@ -17,8 +17,8 @@ var (
 	errUnits = errors.New("units are s, m, h, d and w, each with a number before it")
 )
 
-// Split parses weeks and days, then the units of Go's durations (hours and less), each unit at most
-// once, the larger first.
+// Split parses a span of time: weeks and days, each at most once and in this order, then a duration as
+// time.ParseDuration accepts it.
 func Split(s string) (days int, rest time.Duration, err error) {
 	for _, unit := range []struct {
 		name string

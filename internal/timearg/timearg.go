@@ -331,7 +331,7 @@ func monthsBefore(now time.Time, n int) time.Time {
 	return in(last.AddDate(0, 0, min(d, last.Day())-last.Day()).Add(t.Sub(date(t))), now.Location())
 }
 
-// slashed returns an error for a date with slashes, which has, or seems to have, two meanings.
+// slashed returns the error for a date with slashes: it names each day that the date may mean.
 func slashed(s string, parts []string) error {
 	var readings []string
 	for _, order := range [][2]int{{0, 1}, {1, 0}} {
@@ -344,9 +344,9 @@ func slashed(s string, parts []string) error {
 	case 0:
 		return fmt.Errorf("%s is not a time: %s", human.Quote(s), Forms)
 	case 1:
-		return fmt.Errorf("%s has month or day first: write %s", human.Quote(s), readings[0])
+		return fmt.Errorf("%s: a date with slashes is ambiguous → write %s", human.Quote(s), readings[0])
 	}
-	return fmt.Errorf("%s may be either of two days: write %s", human.Quote(s), strings.Join(readings, " or "))
+	return fmt.Errorf("%s may mean two different days → write %s", human.Quote(s), strings.Join(readings, " or "))
 }
 
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

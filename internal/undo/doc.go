@@ -41,8 +41,8 @@
 // is not part of the new plan.
 //
 // Memories are restored first, then assemblies are restored or deleted, then memories are deleted, so
-// that an assembly has its members between two commits. An assembly that changes along with a memory of
-// an earlier commit is written by that, as upkeep.
+// that an assembly has its members between two commits. If restoring a memory in an earlier commit changes
+// an assembly, that commit writes the assembly too, as upkeep.
 //
 // The package calls packages engine and commit, and reads the log and its archive through package
 // wal/past. It makes no callbacks.

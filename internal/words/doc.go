@@ -73,11 +73,12 @@
 //	score(D) = Σ idf(t) · w·(k1+1) / (w + k1)                                k1 = 1.2
 //	idf(t)   = ln(1 + (N − d + 0.5)/(d + 0.5))     d = min(N, 1.7·df)
 //
-// Quiet words add nothing. A document that has an excluded word (-word) has weight 0 for all other words, and is not
-// among the best of its session. If only one word of a query is in any document, a document D without the word gets
-// score(D)·m/(m + k1), and its session gets 0.3 of that. m is the least weight that a document with the word can have:
-// 1/(1 − b + b·L/avg), where L is the length of the longest content with the word, or 0.5 if that is less and some
-// document has the word outside its content only. So documents without the word rank below all documents that have it.
+// Quiet words (query.Word.Quiet), such as stop words, add nothing to a score. A document that has an excluded word
+// (-word) has weight 0 for all other words, and is not among the best of its session. If only one word of a query is in
+// any document, a document D without the word gets score(D)·m/(m + k1), and its session gets 0.3 of that. m is the
+// least weight that a document with the word can have: 1/(1 − b + b·L/avg), where L is the length of the longest
+// content with the word, or 0.5 if that is less and some document has the word outside its content only. So documents
+// without the word rank below all documents that have it.
 //
 // before and behind are the neighbours of D in its session, ordered by time and id. |D| is the number of words of the
 // content, avg its mean over all N documents. df is the number of documents that have t themselves; the factor 1.7 = 1

@@ -44,8 +44,8 @@
 // There is no file that names the newest entry: it is the entry with the highest number. A writer that has read entry
 // n writes its own to a temporary file, syncs it, and renames it to the name n+1, with a rename that fails if the name
 // exists (RENAME_NOREPLACE, or link and unlink where the file system lacks that). So of all writers that follow entry n
-// exactly one succeeds, and what it replaces is nothing: no lock is held, and a writer that is stopped for a month and
-// then continues blocks no other and overwrites nothing.
+// exactly one succeeds, and its rename never replaces a file. No lock is held: a writer that is stopped for a month and
+// then continues blocks no other writer and overwrites nothing.
 //
 // One case remains: while a writer that has read entry n sleeps, entries up to far beyond n+1 are added and the oldest
 // are pruned, n+1 among them. Its name is free again, and the rename of the sleeper succeeds. Therefore a prune first

@@ -35,19 +35,20 @@
 //
 //   - another machine has begun an epoch (TakenError);
 //   - the remote has entries in this sender's epoch that the log does not have: a second sender with the same binding
-//     (a cloned machine), or this machine was reset to an earlier state (DivergedError); the latter, too, if the log
-//     has not yet ended as often as the one that was sent;
+//     (a cloned machine), or this machine was reset to an earlier state (DivergedError). An epoch of the store's own
+//     log that is lower than the one that was sent also shows such a reset;
 //   - the newest entry is damaged, and may be the beginning of another machine's epoch (DamagedHeadError);
 //   - the user has decided to supersede the newest entry (Binding.Follows), and another machine has sent since
 //     (OvertakenError);
 //   - the remote has lost its entries, or the place has another remote (LostError): another disk may be mounted there.
 //
-// Every other error is temporary: the next round tries again. Maintain looks for the same before it makes a snapshot,
-// when that is saved, and before it removes anything, and then saves and removes nothing.
+// Every other error is temporary: the next round tries again. Maintain checks for these errors before it makes a
+// snapshot, after the snapshot is saved, and before it removes anything. If there is one, it drops the snapshot and
+// removes nothing.
 //
 // # Snapshots
 //
-// A Source makes snapshots. They are due at the begin of an epoch, and when Options.SnapshotBytes of log or
+// A Source makes snapshots. They are due at the beginning of an epoch, and when Options.SnapshotBytes of log or
 // Options.SnapshotEvery have passed since the last one. Older snapshots and the pieces before them are removed when two
 // newer ones exist and no moment within Options.Keep needs them.
 //
