@@ -79,7 +79,7 @@ func TestRecallFilters(t *testing.T) {
 		}
 	}
 	for more, want := range map[string]string{
-		`,"until":"01/02/2026"`:   `until: "01/02/2026" may be either of two days`,
+		`,"until":"01/02/2026"`:   `until: "01/02/2026" may mean two different days`,
 		`,"updated_since":"soon"`: `updated_since: "soon" is not a time`,
 		`,"share":0`:              "share: 0: must be more than 0", `,"share":-1`: "must be more than 0",
 		`,"recency":-1`:              "recency: -1: must be from 0 to 1000",

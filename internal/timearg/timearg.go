@@ -344,7 +344,7 @@ func slashed(s string, parts []string) error {
 	case 0:
 		return fmt.Errorf("%s is not a time: %s", human.Quote(s), Forms)
 	case 1:
-		return fmt.Errorf("%s: a date with slashes is ambiguous → write %s", human.Quote(s), readings[0])
+		return fmt.Errorf("%s: month and day are ambiguous in this form → write %s", human.Quote(s), readings[0])
 	}
 	return fmt.Errorf("%s may mean two different days → write %s", human.Quote(s), strings.Join(readings, " or "))
 }

@@ -170,7 +170,7 @@ func TestRefuses(t *testing.T) {
 		"one": "is not", "a ago": "is not", "-3 days ago": "is not", "3 fortnights ago": "is not", "0123": "is not", "@": "is not", "@x": "is not", "@-5": "is not", "@99999999999999": "is not", "2026-11-22T10": "is not", "2026-11-22T10:00:00+99:00": "is not",
 		"100001d": `"100001d" is too long ago: more than 100000 days`, "99999999999999999999 days ago": "too long ago", "5000 years ago": "too long ago", "100000 months": "too long ago",
 		"Monday 22 November 2026": `"Monday 22 November 2026" is not a time: 2026-11-22 is a Sunday`, "Mon, 22 Nov 2026": "is a Sunday", "mon 22 nov 2026 at 10:00": "is a Sunday", "Monday 40 November 2026": "write a day", "monday monday": "write a day",
-		"01/02/2026": "may be either of two days: write 2026-01-02 or 2026-02-01", "13/02/2026": "month or day first: write 2026-02-13", "2/2/2026": "write 2026-02-02", "13/13/2026": "is not a time",
+		"01/02/2026": "may mean two different days → write 2026-01-02 or 2026-02-01", "13/02/2026": "month and day are ambiguous in this form → write 2026-02-13", "2/2/2026": "write 2026-02-02", "13/13/2026": "is not a time",
 		strings.Repeat("y", 1<<20): "(1048576 bytes) is not a time",
 	} {
 		if got, err := Parse(s, now); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
@@ -200,7 +200,7 @@ func TestComing(t *testing.T) {
 	for s, want := range map[string]string{
 		"last friday": "in the past", "yesterday": "in the past", "today": "in the past", "now": "in the past", "7d": "in the past", "3 days": "in the past", "3 days ago": "in the past",
 		"2026-11-25": "in the past (2026-11-25 00:00:00 +0000)", "fri 20 nov 2026": "in the past", "20 Nov 2026": "in the past", "this week": "in the past", "2026-11-26T15:00:00Z": "in the past",
-		"soon": "is not a time", "in": "is not a time", "in 0 days": "how far off", "in 3 days ago": "how far off", "in friday": "how far off",
+		"soon": "is not a time", "in": "is not a time", "in 0 days": "how long from now", "in 3 days ago": "how long from now", "in friday": "how long from now",
 	} {
 		if got, err := Coming(s, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v, not %q", s, got, err, want)
