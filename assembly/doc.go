@@ -1,6 +1,6 @@
-// Package assembly has the type Assembly, a group of memories: its JSON, what may be stored, its
-// line in log and index, and its operations: members, composite, activation, merging. The package
-// opens no file and reads no clock.
+// Package assembly has the type Assembly, a group of memories: its JSON form, its limits, its line in
+// log and index, and its operations: changing the members, computing the composite embedding,
+// activating, and merging. The package opens no file and reads no clock.
 //
 // # The document
 //
@@ -10,7 +10,7 @@
 //	  "assembly_id": "0198c5a1-…",                      any UTF-8, 1 to 1,024 bytes
 //	  "name": "travel",                                 at most 1,024 bytes
 //	  "description": "where she went",
-//	  "memory_ids": [                                   the members, each once, in the order in which they came
+//	  "memory_ids": [                                   the members, each once, in the order of their addition
 //	    "0198c5a0-…"
 //	  ],
 //	  "composite_embedding": [ … ],                     float32, length 1; absent or null: none
@@ -26,22 +26,22 @@
 //	  "is_active": true,                                absent or null: true
 //	  "merged_from": [ … ],                             ids of assemblies; absent: none
 //	  "vector_index_updated_at": "…",                   absent: no composite
-//	  "assembly_schema_version": "1.8",                 another system's; kept
+//	  "assembly_schema_version": "1.8",                 set by another system; kept unchanged
 //	  "created_at": "…", "updated_at": "…"              set by the store
 //	}
 //
-// Members of other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
+// JSON members with other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
 // 3339, UTC, six digits (nine where there are nanoseconds).
 //
 // # What is read
 //
-// The forms of other systems. Form 1 has no is_active, and of activation only the level. Form 1.8
-// has
+// Decode also reads two forms of other systems. Form 1 lacks is_active, and activation_level is its only
+// member about activation. Form 1.8 has these additional members:
 //
-//	id beside assembly_id      assembly_id is used; id is read if it is the only one
-//	memories                   whole memory objects: their ids are the members, and the copies,
-//	                           which are stale, are removed by the next write; see takeCopies
-//	last_activated             seconds, beside last_activation or instead of it
+//	id                         read only if assembly_id is missing
+//	memories                   whole memory objects. Their ids are the members. The copies are stale, and
+//	                           the next write removes them; see takeCopies
+//	last_activated             a time in seconds, in addition to last_activation or instead of it
 //
 // The six named times are read in the forms of jsondoc.DecodeTime, the embeddings in those of
 // jsondoc.DecodeFloats.
@@ -50,9 +50,9 @@
 //
 // As in package memstore: an Assembly that was decoded keeps its text, and the text of unchanged
 // fields stays the same byte for byte; named times are normalised, a vector that numpy printed
-// becomes a list. Two more exceptions: an id that occurs twice among the members is written once,
-// and an older name beside the present one (id, last_activated) is removed when the present one
-// changes, since its value would be wrong.
+// becomes a list. There are two more exceptions. An id that occurs twice among the members is written
+// once. If a document has an older name (id, last_activated) and the present name, the older one is
+// removed when the value of the present one changes, since the older value would then be wrong.
 //
 // # The line
 //

@@ -85,7 +85,8 @@
 // KiB is read to its end only while all such lines in flight have at most maxLarge. So the input
 // waits while answers are not read. At most maxRunning calls run at once (at most maxBig of those
 // that may need much memory, and maxFree of those that need no order). Only the first inSight
-// waiting calls are compared with each other. Notifications wait for a ping after each manyNotices.
+// waiting calls are compared with each other. After manyNotices notifications, no more is passed to the SDK
+// until the SDK has answered a ping.
 // A call loads at most maxChange for a change, and calls that load more than muchBytes run one at a
 // time.
 //
@@ -101,8 +102,9 @@
 // and the session ends, whether the answers are read or not. The end of a pipe or socket is noticed
 // even while the input is not being read (not on Windows: there, only when it is read).
 //
-// Operations whose cost grows with the store's size (bench/MCP.md has figures): the look-up of an ending of an id lists
-// all ids, and of a change all deletions that the log has; the first request about the graph reads all of it.
+// The cost of these operations grows with the size of the store (bench/MCP.md has figures): looking up an id by its
+// ending lists all ids and, for a change, all deletions that the log has; the first request about the graph reads the
+// whole graph.
 //
 // # The memory group
 //
@@ -113,20 +115,24 @@
 //	pages.go         cursors of recall; those of recent are in recent.go
 //	timewords.go     times in a question
 //
-// A call reads and writes by a project.View (package internal/project), and by nothing else; memoryCall has no store.
-// The project of a connection is that of Options.Project, asked before the first call and when the roots have changed;
-// a client of the protocol of 2026-07-28, which does not tell that, is asked for its roots with each call. The scopes
-// of working memory are those of the project. The graph is in the shared part.
+// A call reads and writes only through a project.View (package internal/project); memoryCall has no store. The function
+// Options.Project returns the project of a connection. It is called before the first call, and again when the roots of
+// the client have changed. A client of the protocol of 2026-07-28 does not report such changes, so it is asked for its
+// roots with each call. The scopes of working memory are those of the project. The graph is in the shared part.
 //
-// A change is by the writer of the connection: client and client_version as it named itself, and as session (as token,
-// where the host has a session) mcp- and twelve characters that the server issued. undo takes back commits of this
-// writer, and none that has changed what the view does not see.
+// Changes have the writer of the connection: its client and client_version are the name and the version that the client
+// gave, and its session is an id that the server issued, mcp- and twelve characters. If Options.Session is set, the id
+// is the token instead, unless the connection has a token. undo takes back only commits of this writer, and none that
+// has changed what the view does not see.
+//
+// A memory that remember stores has
 //
 //	content        the text
 //	timestamp      when it happened
 //	id             a UUIDv7; with a key note-<key>-<16 hex digits>, see keyed
-//	metadata       session_id, category, key, tags (a list), where they were given; varve_project;
-//	               superseded_by, the id of the memory that was stored with replaces; what metadata has
+//	metadata       session_id, category, key and tags (a list), if they were given; varve_project;
+//	               superseded_by, the id of the memory that replaced this one (argument replaces); the members
+//	               of the argument metadata
 //	tags           "pinned": context always shows it
 //	expires_at     from ttl
 //

@@ -27,7 +27,7 @@
 //
 // A memory has no tags: category, key and session_id are in the index, other metadata is not.
 //
-// Members of other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
+// JSON members with other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
 // 3339, UTC, six digits (nine where there are nanoseconds).
 //
 // # What is read
@@ -43,8 +43,7 @@
 // decoded from; the text of an unchanged field stays the same byte for byte: 1.0 stays 1.0, null
 // stays null, absent stays absent. A change within metadata leaves the rest of metadata unchanged.
 // There are two exceptions: the named times are normalised to the same instant, and a vector that
-// numpy printed becomes a list, with the same digits. For a Memory that was not decoded nothing of
-// this is needed.
+// numpy printed becomes a list, with the same digits. A Memory that was not decoded has no such text.
 //
 // Copies share the kept text, which is never modified and not reachable through any field.
 //

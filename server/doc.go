@@ -1,5 +1,5 @@
-// Package server serves a store over HTTP: to agents on other machines by the Model Context Protocol, and to what
-// watches over the store.
+// Package server serves a store over HTTP: to agents on other machines by the Model Context Protocol, to clients of the
+// Memory Stores API, to a web page, and to monitoring.
 //
 //	tokens, err := server.OpenTokens("tokens.json")
 //	s, err := server.New(served.Only(st), server.Options{Tokens: tokens})

@@ -86,8 +86,8 @@
 // whatever its dimension, and is not used by a process that knows of the change: everything is rebuilt,
 // in one new base; if no document has a vector anymore, the files are removed. While some documents
 // still have vectors of the previous model, the row of such a document has the vector that
-// vector_index/reembed has for its content, under the document's own number; see the root package's
-// model.go and reembed_file.go.
+// vector_index/reembed has for its content, under the document's own number; see package
+// internal/view/vectors.
 //
 // # Search
 //

@@ -1,5 +1,5 @@
-// Command memorystores lists the memories of a server of the Memory Stores API, such as memctl serve, by
-// anthropic-sdk-go: only the URL and the key are other ones.
+// Command memorystores uses anthropic-sdk-go to list the memories of a server of the Memory Stores API, such as
+// memctl serve. A program for Anthropic's API needs only another URL and another key.
 //
 //	memctl serve token add laptop            prints the key
 //	memctl serve --stores memories &

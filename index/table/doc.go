@@ -63,15 +63,15 @@
 //
 // # Search
 //
-// Interpolation first: the characters of the outermost keys of a range and of the key, behind their
-// common prefix and without the positions where all three agree, are read as numbers, in the base
-// of the alphabet that they appear to use. Every second step aims about one standard deviation
-// beyond the estimate, so that the range narrows from both sides. If a pair of steps narrows the
-// range by less than a factor of 8, the keys are not evenly distributed: bisection follows, until
-// the range has a longer common prefix. TestProbes limits the number of lines that are read for
-// each kind of id; among 1,000,000 keys these are 6 for UUIDs of version 4 and 7, 9 for counters,
-// 11 for mixed prefixes, 22 for words, where bisection alone needs 20. The command: go test
-// ./index/table -run xxx -bench Get -entries 1000000
+// A search begins with interpolation. It reads three keys as numbers: the first and the last key of the
+// present range, and the key that is searched for. Their common prefix, and other positions where all
+// three agree, are left out; the base of the numbers is the size of the alphabet that the keys appear to
+// use. Every second step aims about one standard deviation beyond the estimate, so that the range narrows
+// from both sides. If two steps narrow the range by less than a factor of 8, the keys are not evenly
+// distributed, and bisection follows until the range has a longer common prefix. TestProbes limits the
+// number of lines that a search reads for each kind of id. Among 1,000,000 keys a search reads 6 lines for
+// UUIDs of version 4 and 7, 9 for counters, 11 for mixed prefixes, and 22 for words; bisection alone would
+// read 20. This command measures it: go test ./index/table -run xxx -bench Get -entries 1000000
 //
 // # Assumptions
 //

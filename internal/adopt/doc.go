@@ -16,8 +16,8 @@
 //	damaged                              restored from log or archive, if config.json allows it (outcome.go)
 //
 // The times of a version are set by the adoption, and its file keeps what was saved in it: created_at is that of the
-// memory, updated_at the time of the adoption. A new file contains its times itself, or both are the time at which it
-// was saved (times.go).
+// memory, updated_at the time of the adoption. A new file that contains times keeps them; otherwise both are the time
+// at which the file was saved (times.go).
 //
 // Two differences remain. Without a watching process, a new file is adopted only by a repair, because only a repair can
 // distinguish it from the file of a deleted memory; and a deletion that no process has seen is not adopted if the file
@@ -42,9 +42,8 @@
 // one (roots.go). The same applies when most files of a folder are missing, and to a folder that was missing when the
 // store was opened. If a few files cannot be put back, the record names these instead of the folder. A lost note is
 // deleted rather than restored if the user has put something at its path that excludes it: a folder, or a file at the
-// path of a folder above. That does not apply if something other than a folder is at the path of an adopted
-// folder itself: this thing stays, the notes of the folder are served from the log, and they are restored once the
-// thing is gone.
+// path of a folder above. This does not apply if something other than a folder is at the path of an adopted
+// folder itself: it stays, the notes of the folder are served from the log, and they are restored once it is gone.
 //
 // Files that were deleted or created while no process had the store open are noticed by the time of the folder:
 // Reconcile compares the names then. The flusher keeps that time in the checkpoint until the comparison is done, so
@@ -52,15 +51,16 @@
 // these: its names are compared by the first process that opens the store, each time. While config.json is missing, as
 // in a branch of git without the store, no file is restored and no deletion adopted.
 //
-// For a kind whose files win (kind.Kind.FileWins, notes) a round leaves a file that has none of the versions in place,
-// and it is judged there: bytes of an older version mean that the file lags behind, and are replaced; anything else
-// becomes the newest version, even if a newer version or a deletion had not reached the file. The version has the time
-// of the file, so that no round writes the file again, and a file that is removed before the round stays removed.
-// Judging a file that was emptied less than two seconds ago is delayed. The loss of most files is their deletion; only
-// the loss of the whole folder is an accident. A new file that notes_ignore matches stays where it is. Files that were
-// written, renamed and deleted while no process had the store open are adopted when the first process opens it. A name
-// in another normal form than C is changed to form C. After a crash, when a place may have any contents, a round
-// replaces such files like those of any other kind, and sets them aside.
+// Some kinds have files that take precedence over the log (kind.Kind.FileWins, notes). If such a file has the content
+// of no version, a round leaves it in its place, and it is judged there. If it has the content of an older version, it
+// lags behind the log, and is replaced. Any other content becomes the newest version, even if the log has a newer
+// version, or a deletion, that had not reached the file. That version has the time of the file, so that no round writes
+// the file again, and a file that is removed before the round stays removed. Judging a file that was emptied less than
+// two seconds ago is delayed. If most files are missing, they count as deleted; only the loss of the whole folder is an
+// accident. A new file that notes_ignore matches stays where it is. Files that were written, renamed and deleted while
+// no process had the store open are adopted when the first process opens it. A name that is not in Unicode's normal
+// form C is changed to form C. After a crash, when a file may have any content, a round replaces the files of these
+// kinds like all others, and sets them aside.
 //
 // # A verdict
 //
@@ -74,10 +74,10 @@
 //
 // A watcher gets Files: it lists the suspect files (suspects.go), and checks some files (look.go), missing files
 // (gone.go), and files whose names belong to no document (stray.go); settle.go carries out many decisions together. Of
-// all processes one watches.
+// all processes that have the store open, one watches.
 //
 // # Layering
 //
-// Above package commit, through which an edit becomes a version, and flush, which provides the lock, puts files in
-// place, and passes the files that a round has set aside to this package.
+// The package is above package commit, through which an edit becomes a version, and above package flush, which
+// provides the lock, puts files in place, and passes the files that a round has set aside to this package.
 package adopt

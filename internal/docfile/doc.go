@@ -8,7 +8,8 @@
 //	<root>/memories/<name>            documents, one folder for each kind of thing
 //	<root>/notes/<path>               documents of a tree, in folders: see FolderOptions.Tree
 //	<root>/tmp/<token>/<w>/<n>        temp files of worker w of the engine <token>
-//	<root>/tmp/<token>/<w>-<k>/<n>    in its k-th folder behind that: after Options.TempFiles files it uses another
+//	<root>/tmp/<token>/<w>-<k>/<n>    temp files in the k-th additional folder of worker w, which begins an additional
+//	                                  folder after every Options.TempFiles files
 //	<root>/tmp/parked/<believed>      displaced files that another process may have open
 //	<root>/quarantine/<hash>-<name>   a file that was set aside
 //	<root>/quarantine/<hash>-<name>.note.json
@@ -55,11 +56,12 @@
 //
 // # Folders that have to exist
 //
-// A folder whose documents are files that a user may delete can itself vanish by accident. Then its files are restored,
-// one after the other, and until all of them are back, one that is missing is not deleted. That is recorded in
-// wal/restoring before the folder is created again (Folder.Restore), and ended when all files are durable
-// (Folder.Restored), under flush.lock. A round that creates one of FolderOptions.Kept records it by itself. Each line
-// is JSON, and the last one of a folder is valid; one that is not complete is ignored:
+// In some folders a user deletes a document by deleting its file. Such a folder can itself vanish by accident. Then its
+// files are restored, one after the other, and until all of them are back, a missing file does not count as a deletion.
+// The holder of flush.lock records this state in wal/restoring before it creates the folder again (Folder.Restore), and
+// records its end when all files are durable (Folder.Restored). A round that creates a missing folder of
+// FolderOptions.Kept also writes this record. Each line of wal/restoring is JSON; the last line of a folder is the
+// valid one, and an incomplete line is ignored:
 //
 //	{"folder":"notes/vault"}               the path of the folder in the store, with the names of files
 //	{"folder":"notes/vault","done":true}   its files are back; when all are, the file is removed
@@ -80,9 +82,10 @@
 //	Surplus time (1985-10-26 01:20:00 UTC)   checked, and surplus: may be overwritten and removed
 //	anything else                            half written, or displaced and not yet checked: may be a user's work
 //
-// So a process may die between any two steps, and EmptyTemp can distinguish the pool from an edit that was
-// displaced in the last microsecond. It cannot distinguish an edit from a temp file that was half written
-// when its process was killed: at most one for each worker, which is moved to quarantine too.
+// So a process may die between any two steps, and EmptyTemp can distinguish files of the pool from an edit
+// that was displaced in the last microsecond. It cannot distinguish an edit from a temp file that was half
+// written when its process was killed, and moves both to quarantine; there is at most one such temp file for
+// each worker.
 //
 //	<n>.doomed, <n>.1.doomed …               is being overwritten; its mtime does not count
 //

@@ -17,30 +17,31 @@
 // a note begins with that. Its file is notes/.varve/<folders>/.<name>.json:
 //
 //	{
-//	  "id": "…",                                 the id, where the path has changed
-//	  "moves": [{"path": "…", "version": N}],    where the note was before, the oldest first; N is its last version there
+//	  "id": "…",                                 the id, if the path has changed
+//	  "moves": [{"path": "…", "version": N}],    earlier paths, the oldest first; N is the last version there
 //	  "session_id": "…",
 //	  "expires_at": "2026-01-02T03:04:05Z",
 //	  "tags": ["…"],                             sorted
 //	  "metadata": {…}
 //	}
 //
-// Each member is omitted where it is empty; an unknown one makes the file invalid. A sidecar without a note is ignored,
-// and a note that appears at its path takes it over: git brings both.
+// Each member is omitted if it is empty; an unknown member makes the file invalid. A sidecar without a note is ignored.
+// A note that appears at its path later takes the sidecar over, because git may create the two files in either order.
 //
 // # Adopted folders
 //
-// The file wal/adopted of a store has a line of JSON for each step of memctl note adopt and memctl note release, of
-// which the last one for each link is valid:
+// The file wal/adopted of a store has a line of JSON for each step of memctl note adopt and memctl note release. The
+// last line for a link is the valid one:
 //
 //	{"link":"/home/ada/vault","folder":"vault","state":"adopted","time":"2026-01-02T03:04:05Z"}
 //
-//	link    the path of the link, whose folder has no link in its path
+//	link    the path of the link; the path of the folder that contains it has no links
 //	folder  the path of the folder of notes
 //	state   adopting, adopted, releasing or released
 //
-// The folder of notes of a link exists until it is released: it is not removed when it is empty, and if it vanishes,
-// that is an accident and no deletion of its notes. The record is that of a machine: it is not in a clone.
+// The folder of notes to which a link leads exists until it is released: it is not removed when it becomes empty, and
+// if it vanishes, that is treated as an accident and not as the deletion of its notes. The file belongs to one machine:
+// a clone does not have it.
 //
 // # Names of files
 //

@@ -22,9 +22,10 @@
 // every link in the folder. Only(fsys, literal, roots...) is the file system that the engine, repair, backup, restore
 // and migrate use: everything below a root is reached without following symbolic links, and paths that are below no
 // root are refused (*OutsideError), however they were built. The roots are the store, the other folder of a backup, a
-// restore or a migration, and the user's folder of keys. Below is the part about links, for one more root. Two more
-// folders are accessed: the folder in which a backup is made has its own file system (copy.makeFolder), and the copy of
-// a store that is being moved reads the note in the folder that it names (migrate.Residence).
+// restore or a migration, and the user's folder of keys. The function Below adds one more root, with the same rule for
+// links, and refuses no other paths. Two more folders are accessed: the folder in which a backup is made has its own
+// file system (copy.makeFolder), and the copy of a store that is being moved reads the note in the folder that it names
+// (migrate.Residence).
 //
 // On Linux and darwin an operation works on a descriptor of the parent folder, opened without following links: by
 // openat2 with RESOLVE_NO_SYMLINKS; with RESOLVE_BENEATH from the root on, if the root is reached through a link; and

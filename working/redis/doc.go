@@ -35,8 +35,9 @@
 //
 // Every operation is one script, which the server runs alone. A script that fails leaves what it
 // has written so far. Each script therefore checks the types of all keys that it may write, then
-// conditions and limits, and writes only after that. If any write of a script is one that a server
-// at its maxmemory refuses, the first write is. Scripts are called by their hash and sent if the
+// conditions and limits, and writes only after that. A server at its maxmemory refuses some kinds of
+// writes. In a script that has such a write, the first write is one, so the server refuses it before the
+// script has written anything. Scripts are called by their hash and sent if the
 // server does not have them.
 //
 // A command is sent once. If the connection breaks after that, a read is sent once more, and a
