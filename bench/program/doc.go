@@ -5,8 +5,8 @@
 //
 // Sizes are those of -trimpath -ldflags "-s -w" without cgo, for each system and processor of a
 // release; -quick builds for this machine only and writes no file unless -o is given. A time is the
-// median of the runs of one command, with the least and the greatest beside it, from before the
-// process is started until it was waited for; the first runs, which bring the program into memory, do
-// not count. On a machine with other work to do, look at the CPU time beside it. Commands that open a
-// store have one of 1,000 memories.
+// median of the runs of one command, with the least and the greatest beside it. It is measured from
+// before the process is started until it has ended. The first runs, which load the program into memory,
+// do not count. On a busy machine, use the CPU time that is printed beside it. Commands that open a store
+// use one with 1,000 memories.
 package main

@@ -7,20 +7,21 @@
 // deletes, purges, sessions that are counted and deleted, and working memory, over a set of keys that
 // does not grow. Each key has one writer at a time.
 //
-// What the processes are told is kept in this one (internal/acklog). Every few minutes (-check) they
-// stop for a moment: each key must have a state that was acknowledged or begun last, and a
-// verification must find nothing. So at the end, after all have closed.
+// The parent process records the answers that the processes get (internal/acklog). Every few minutes
+// (-check) the processes stop for a moment. Then each key must have the state of the last acknowledged write,
+// or of one that was begun since, and a verification must find nothing. The same is checked at the end, after
+// all processes have closed the store.
 //
-// There is one purge a minute, by one process after the other. A purge gives up where another one, or a
-// flush, takes longer than is waited for a lock. It is made again, up to five times; the table counts it. A
-// process that cannot get that lock when it closes the store leaves the files to the others.
+// Each minute one of the processes purges, in turn. A purge gives up if another purge, or a flush, holds the
+// lock for longer than the purge waits. Then it is tried again, up to five times; the table counts these
+// cases. A process that cannot get the lock when it closes the store leaves the files to the others.
 //
-// The table has a row for each minute. These are failures, and the exit status is 1 then:
+// The table has a row for each minute. In these cases the run has failed, and the exit status is 1:
 //
 //	an acknowledged write is lost, or an operation has an error
 //	a verification finds something
-//	a second without a commit, apart from those in which the judge had stopped the processes
-//	memory, open files or the disk beyond their bounds (-rss, -handles, -disk)
-//	growth: the last third of the run needs much more than the first (memory of the process that
-//	is never killed, open files, disk; p50 and p99 of the commits)
+//	a second passes without a commit, although the parent had not stopped the processes
+//	memory, open files or disk space exceed their limits (-rss, -handles, -disk)
+//	the last third of the run needs much more than the first third (memory of the process that is never
+//	killed, open files, disk space; p50 and p99 of the commits)
 package main
