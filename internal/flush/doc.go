@@ -1,24 +1,24 @@
-// Package flush turns durable entries of the log into files and index. Any process may do this for all; the holder of
-// flush.lock does. Operations under that lock take a wal.Held: a round, rebuilding the index, searching tmp/, and
-// judging files that a round has set aside. Rebuilding the index of a store that is being opened (RemakeFrom) takes
-// none: then no other process has it open.
+// Package flush turns durable entries of the log into files and index. One process at a time does this for all
+// processes: the holder of flush.lock. Operations under that lock take a wal.Held: a round, rebuilding the index,
+// searching tmp/, and judging files that a round has set aside. Rebuilding the index of a store that is being opened
+// (RemakeFrom) takes none, because no other process has the store open then.
 //
 // # A round
 //
-//	due       what changed since the mark flushed; in the background and at a close only a part (flush.go)
-//	put       newest versions are written to their files, durable when wait returns (filing.go)
-//	hold      working memory that may lag is skipped (lag.go)
-//	spill     the index, if it is due: a delta, or a new base (spill.go); in the background beside
-//	          the rounds that follow, with its own mark (follow.go)
-//	marks     the checkpoint moves, the log releases the entries below
+//	due       selects what changed since the mark flushed; in the background and at a close only a part (flush.go)
+//	put       writes the newest versions to their files, which are durable when wait returns (filing.go)
+//	hold      skips scopes of working memory whose files may lag behind the log (lag.go)
+//	spill     writes the index, if it is due: a delta, or a new base (spill.go); in the background this runs
+//	          concurrently with the following rounds, and has its own mark (follow.go)
+//	marks     moves the marks in the checkpoint; the log releases the entries below them
 //
 // No mark moves before the files that it covers are durable. A failed round is repeated as a whole by the next one,
 // deletions first; a canceled round is repeated by the rounds of a close, as far as it got.
 //
 // # Writers
 //
-// Pressure, Wake, BeatInline and RoundInline are commit.Pace. Run is the background goroutine; after a round the
-// processes tell each other to pause.
+// The methods Pressure, Wake, BeatInline and RoundInline implement commit.Pace. Run is the background goroutine. After
+// a round it tells the background goroutines of all processes to pause, by the shared page.
 //
 // # An interrupted purge
 //
@@ -27,6 +27,7 @@
 //
 // # Layering
 //
-// Above the engine and the vectors, whose files the index names; below working memory, which a round writes through
-// Host.PutScopes, and below the package that judges edited files, which a round calls (Host.JudgeAside).
+// The package is above the engine and the vectors, whose files the index names. It is below working memory, which a
+// round writes through Host.PutScopes, and below the package that judges edited files, which a round calls through
+// Host.JudgeAside.
 package flush

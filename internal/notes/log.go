@@ -60,8 +60,8 @@ type lineage struct {
 // Log returns a Log whose first version is the oldest one that is kept.
 func (ns *Notes) Log() *Log { return &Log{ns: ns, at: map[string]lineage{}, ids: map[string]string{}} }
 
-// LogFrom returns a Log that begins at a position. The NoteID of a Changed version is that of the note which is at the
-// path now, as far as the Log does not know better.
+// LogFrom returns a Log that begins at a position. The NoteID of a Changed version is that of the note that is at the
+// path now, unless the Log has read another id from the log.
 func (ns *Notes) LogFrom(position uint64) *Log {
 	l := ns.Log()
 	l.next, l.late = max(position, 1), true

@@ -26,12 +26,11 @@
 //	name-<32 hex digits of the sha256 of the name>.json               {"project":"prj-…","name":"…","place":"…"}
 //	join-<32 hex digits of the sha256 of name, NUL, path>.json        {"project":"prj-…","name":"…","place":"…"}
 //
-// A file place- has the project of a folder for which no name is given. A file name- has the id of a project
-// that --project names. A file join- permits a folder to use this name: the first folder that uses the name
-// gets the file at once, any other folder by memctl project join. So a repository whose configuration names the
-// project of another repository gets an error. The state folder belongs to a user and a machine. Ids of
-// projects are random, so that a store which is copied to another machine keeps its projects apart from those
-// there.
+// A place- file has the project of a folder for which no name is given. A name- file has the id of the project that
+// --project names. A join- file permits a folder to use a name: for the first folder that uses the name the file is
+// written at once; for any other folder memctl project join writes it. So a repository whose configuration names the
+// project of another repository gets an error. The state folder belongs to one user on one machine. Ids of projects are
+// random, so the projects of a store that is copied to another machine differ from those of that machine.
 //
 // # Folders that change
 //

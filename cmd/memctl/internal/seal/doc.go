@@ -2,9 +2,9 @@
 // format of age (age-encryption.org/v1).
 //
 // Recipients are public keys: age1… (X25519), or age1pq1… (hybrid, safe from quantum computers; the two kinds do not
-// mix). A recipient can only seal, and only its identity, AGE-SECRET-KEY-…, opens. So the machine that makes backups
-// needs no secret.
+// mix). A recipient can only encrypt; only the identity that belongs to it (AGE-SECRET-KEY-…) can decrypt. So the
+// machine that makes backups needs no secret.
 //
-// What is sealed shows its size and its number of recipients, and nothing else. It does not show who sealed it: a
-// recipient is no signature.
+// A sealed backup reveals its size and its number of recipients, and nothing else. It does not prove who sealed it,
+// because anyone can encrypt to a public key.
 package seal
