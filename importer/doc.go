@@ -38,7 +38,7 @@
 //	stats/assembly_activation_stats.json   {id:int}: into activation_count, where it is larger
 //	logs/ stats/ otherwise          reported, not imported
 //
-// Vizor: one file per session; the file's name is the session's if the file does not name it.
+// Vizor: one file per session. A file that does not name its session belongs to the session with the name of the file.
 //
 //	{"session_id":…,"memories":{category:{key:{"value","timestamp","category"[,"metadata"]}}}}
 //

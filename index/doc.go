@@ -28,7 +28,7 @@
 // version (the LSN of the frame) are unknown when a record is prepared; Finish adds them when the line enters a table,
 // together with by, the number of the writer of this version (an integer above 0; package writer), if the frame has
 // one. An index rebuilt from the files alone has no by. session_id and expires_at are omitted when there is none.
-// The line of a note that was adopted from its file has its mtime already in the log: that of the file.
+// The line of a note that was adopted from its file already has mtime in the log: the mtime of the file.
 // members, the ids of an assembly's members, is in the log only: Finish removes it, and the table has the pairs.
 // Readers skip unknown members of a line.
 //
@@ -39,8 +39,8 @@
 // and so does every index derived from one of them, until it is needed and computed by reading all
 // lines. model is a Model, absent if the log never named one.
 //
-// In a delta {"deleted":true,"version":N} hides a memory or an assembly, and 0
-// in a section of pairs hides a pair.
+// In a delta, the value {"deleted":true,"version":N} hides a memory, an assembly or a note of the base, and the
+// value 0 in a section of pairs hides a pair.
 //
 // In a pair's key the session (an assembly, a memory) comes first, with \x00 written as \x01\x01
 // and \x01 as \x01\x02, so that the first NUL ends it: "a" with id "b\x00c" and "a\x00b" with id

@@ -19,7 +19,7 @@
 //	         over     an older copy is extracted over the folder: tar, rsync, cp -a (which keeps the
 //	                  inodes), a copy that removes each file first
 //	         wipe     files of wal/ are removed: the segments; all but shared; all; the lock files;
-//	                  what is none of these
+//	                  all others
 //	         bind     another store is mounted over the folder (root on Linux; elsewhere a skip)
 //	state    idle     A has acknowledged writes and does nothing
 //	         writing  goroutines write: new memories, updates, batches, transactions
@@ -50,28 +50,28 @@
 //	lost-B     a write that B had acknowledged is not in the store at the path
 //	lost-seed  a memory that the store at the path had before is gone or changed
 //	lost-hand  a document that was saved by hand in the store at the path is gone
-//	late       A has acknowledged a write that began after the event: a library process any, memctl
-//	           mcp one that is not in the store at the path
-//	error      a call of A that began after the event returned another error than ErrReplaced (of
-//	           memctl mcp also "no store", while there is none); Close of a library process nil
+//	late       A has acknowledged a write that began after the event. For memctl mcp this is a finding only
+//	           if the write is not in the store at the path
+//	error      a call of A that began after the event returned an error other than ErrReplaced (memctl mcp
+//	           may also return "no store" while there is none), or Close of a library process returned nil
 //	again      memctl mcp answered a second call with an error although there was a store
-//	silent     a watch did not end, or memctl watch said nothing, within 5 s; memctl mcp served
-//	           calls and has not said "another store" or "opened again" on stderr
-//	touched    A changed the folder at the path (names, inodes, modes, times, bytes). Hosts may, once
-//	           they have said that they serve another store. In a folder that lost only its log the
-//	           comparison begins when a flush of A was answered, and A may put its documents into files
-//	           before B opens the store
+//	silent     a watch did not end, or memctl watch printed nothing, within 5 s; or memctl mcp served
+//	           calls without printing "another store" or "opened again" on stderr
+//	touched    A changed the folder at the path (names, inodes, modes, times, bytes). memctl mcp and memctl
+//	           watch may do so once they have printed that they serve another store. If the folder lost
+//	           only its log, the comparison begins after a flush of A, and A may put its documents into
+//	           files before B opens the store
 //	created    A created something where there is no store
 //	unread     something acknowledged cannot be read through the open handle of A
 //	damage     memctl verify has findings in the store at the path or in the folder that A had
 //	           opened, or one of them cannot be opened
-//	refused    B got an error. After wipe and over it may be one that names the damage: then memctl repair
-//	           --apply runs before the store is judged
+//	refused    B got an error. After wipe and over, an error that names the damage is no finding: then
+//	           memctl repair --apply runs before the store is judged
 //	died, hung A has ended although it was not told to; A has not ended, or not answered, in 30 s
 //
 // memctl watch may end with ErrReplaced (exit status 10) or say that it watches another store.
-// Removed lock files and the rest of wal/ cost nothing: A continues, or says that it must be opened
-// again.
+// If lock files are removed, or files of wal/ that are neither segments nor shared nor lock files, nothing is
+// lost: A continues, or reports that it must be opened again.
 //
 // # Counts
 //
@@ -82,10 +82,10 @@
 //	go test ./tests/replaced -v                                  one cell of each event: seconds
 //	go test ./tests/replaced -replaced.runs 1 -v                 all cells once: a minute or two
 //	VARVE_LONG=1 go test ./tests/replaced -v -timeout 2h         all cells, every variant, a new seed
-//	go test ./tests/replaced -replaced.memctl /path/of/memctl    hosts are another build of memctl
+//	go test ./tests/replaced -replaced.memctl /path/of/memctl    memctl is another build
 //
-// A run that fails prints the command that repeats it with its seed. Timing is the machine's: a red
-// run may need several tries.
+// A run that fails prints the command that repeats it with its seed. The result also depends on the timing
+// of the machine, so a failure may need several tries.
 //
 // # A relative path
 //
