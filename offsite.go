@@ -42,8 +42,8 @@ type ClonedError struct{ Dir string }
 
 // Error returns the message, in one line.
 func (e *ClonedError) Error() string {
-	return fmt.Sprintf("%s is a clone of a copy to which another machine may still send: a clone opens only to read "+
-		"until remote take", e.Dir)
+	return fmt.Sprintf("%s is a clone of a copy to which another machine may still send: a clone is read-only until "+
+		"memctl remote take", e.Dir)
 }
 
 // Unwrap makes the error match ErrPermission and ErrReadOnly.
@@ -282,7 +282,7 @@ func (of Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Posi
 	return head, durable - min(durable, head.At.LSN), nil
 }
 
-// AheadError reports that a copy has what a store that would take it does not have. It matches ErrConflict.
+// AheadError reports that a copy has entries that the store lacks which was to take the copy. It matches ErrConflict.
 type AheadError struct {
 	Place   string
 	Copy    uint64 // position at which the copy ends
@@ -291,9 +291,9 @@ type AheadError struct {
 
 // Error returns the message, in one line.
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("%s: the copy ends at position %d with what this store, which ends at %d, does not have: %v → "+
-		"clone the copy, or take it with --discard: then only earlier moments of the copy have what the store lacks",
-		e.Place, e.Copy, e.Durable, errs.ErrConflict)
+	return fmt.Sprintf("%s: the copy has entries that this store lacks: the copy ends at position %d, the log of the "+
+		"store at %d: %v → clone the copy, or take it with --discard: then only earlier moments of the copy have "+
+		"these entries", e.Place, e.Copy, e.Durable, errs.ErrConflict)
 }
 
 // Unwrap makes the error match ErrConflict.

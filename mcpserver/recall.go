@@ -145,7 +145,7 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 		notes = append(notes, p.why)
 	}
 	if said != "" && c.timeless() {
-		notes = append(notes, fmt.Sprintf("%q is taken as words → since and until limit to a time", said))
+		notes = append(notes, fmt.Sprintf("%q is taken as words → use since and until to search in a time range", said))
 	}
 	p.why = strings.Join(notes, "; ")
 	lines := append(p.lines(c), found.lines...)
@@ -249,7 +249,7 @@ func (a args) both(can bool) error {
 		case a.text("by") == "words" || a.text("by") == "meaning":
 			return fmt.Errorf(`%s: for a search by "both", not by %q: omit one of them`, name, a.text("by"))
 		case !can:
-			return fmt.Errorf("%s: for a search by words and meaning, which needs an embedder, and this server has none: "+
+			return fmt.Errorf("%s: for a search by words and meaning, which needs an embedder, but this server has none → "+
 				"omit it", name)
 		}
 	}

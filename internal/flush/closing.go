@@ -91,10 +91,10 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 }
 
-// overtime returns the error of a close whose time is over: how many files are missing, and why.
+// overtime returns the error of a close that timed out: how many files were not written, and why.
 func (fl *Flusher) overtime(until wal.LSN, err error) error {
 	files := len(fl.engine.State().Changes(fl.engine.Log().Pace().FiledTo(), until))
-	return fmt.Errorf("the time for closing is over, and %s still to be written (%s of the log): %w",
+	return fmt.Errorf("closing timed out, and %s not written yet (%s of the log): %w",
 		human.Count(files, "file is", "files are"), human.Bytes(fl.engine.Log().Pace().Unfiled()), err)
 }
 

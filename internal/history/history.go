@@ -57,7 +57,7 @@ func (v *Version) Decode() (memstore.Memory, error) {
 		return memstore.Memory{}, v.redactedError()
 	}
 	if v.Deleted {
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound,
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is a deletion", human.Quote(v.ID), errs.ErrNotFound,
 			v.LSN)
 	}
 	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: kind.Stored, ID: v.ID})
@@ -74,7 +74,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 		return assembly.Assembly{}, v.redactedError()
 	}
 	if v.Deleted {
-		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", human.Quote(v.ID),
+		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is a deletion", human.Quote(v.ID),
 			errs.ErrNotFound, v.LSN)
 	}
 	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: kind.StoredAssembly, ID: v.ID})

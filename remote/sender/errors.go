@@ -30,8 +30,7 @@ func (e *TakenError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *TakenError) Unwrap() error { return ErrStopped }
 
-// DivergedError reports that the remote continues in this sender's epoch with what the log does not have. It matches
-// ErrStopped.
+// DivergedError reports that the remote has entries, in this sender's epoch, that the log lacks. It matches ErrStopped.
 type DivergedError struct {
 	Place   string
 	Head    remote.Position
@@ -41,7 +40,7 @@ type DivergedError struct {
 
 // Error returns the message, in one line.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: %v: the copy ends at position %d with what the log here, which ends at %d, does not have: "+
+	return fmt.Sprintf("%s: %v: the copy has entries that the log here lacks: the copy ends at position %d, the log at %d: "+
 		"another copy of the folder sends too, or this one was reset to an earlier state -> clone the copy and compare, "+
 		"or take it", e.Place, ErrStopped, e.Head.At.LSN, e.Durable)
 }

@@ -108,7 +108,7 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		return r, nil
 	}
 	if of.Deleted {
-		return nil, fmt.Errorf("%w: version %d of %s %s is its deletion, which has no content", errs.ErrInvalid, version,
+		return nil, fmt.Errorf("%w: version %d of %s %s is a deletion, which has no content", errs.ErrInvalid, version,
 			k.Noun, human.Quote(id))
 	}
 	current, err := p.engine.State().Current(k.Key(id))

@@ -348,8 +348,8 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	}
 	model := vs.Model()
 	if metric, dim := vs.Shape(set, &model); metric != set.Metric() || dim != set.Dim() {
-		return fmt.Errorf("%s has %d dimensions, %v, and %s requires %d, %v", vector.BaseMapping, set.Dim(), set.Metric(),
-			settings.Name, dim, metric)
+		return fmt.Errorf("%s has %d dimensions and the metric %v, but %s requires %d and %v", vector.BaseMapping,
+			set.Dim(), set.Metric(), settings.Name, dim, metric)
 	}
 	return nil
 }

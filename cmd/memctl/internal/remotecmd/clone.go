@@ -32,7 +32,7 @@ func Clone(a *cli.App) *cobra.Command {
 		Use:   "clone URL DIR",
 		Short: "Make a store of a copy elsewhere, as of any moment",
 		Long: `Make a store of what memctl remote has sent, in a new folder: with the documents, the versions and
-the history that the store had. It is the same store, and opens only to read until memctl remote take
+the history that the store had. It is the same store, and read-only until memctl remote take
 makes it the one that writes. --fork makes an independent store instead, with a UUID and versions of
 its own, which can be written at once; so does --at, which restores any moment since the first
 snapshot. Everything is verified before the folder opens as a store. Existing files are never
@@ -82,7 +82,7 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				out := cloned{args[1], report.Store, report.Position, cli.OrNil(report.Time), report.Fork, report.Memories, nil}
 				for _, d := range report.Damage {
 					out.Damage = append(out.Damage, d.Error())
-					a.Warn("the copy is damaged, but not what this clone needs: %v", d)
+					a.Warn("the copy is damaged, but this clone does not need the damaged part: %v", d)
 				}
 				a.Document.Member("cloned", out)
 				when := ""
@@ -91,7 +91,7 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				}
 				a.Say("%s is a store: %s%s", args[1], cli.Count(int(report.Memories), "memory", "memories"), when)
 				if !report.Fork {
-					a.Say("it opens only to read until it takes the copy: memctl --store %s remote take", cli.ShellQuote(args[1]))
+					a.Say("the clone is read-only until it takes over the copy: memctl --store %s remote take", cli.ShellQuote(args[1]))
 				}
 				return nil
 			})
