@@ -142,8 +142,8 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
 	v, err := st.versionAt(ctx, k, id, version)
 	if err == nil && v.Deleted {
-		err = fmt.Errorf("%w: version %d of %s %s is a deletion and has no content → choose another version, or delete the %s",
-			errs.ErrInvalid, version, k.Noun, human.Quote(id), k.Noun)
+		err = fmt.Errorf("%w: version %d of %s %s is a deletion and has no content → choose another version, or delete "+
+			"the %s", errs.ErrInvalid, version, k.Noun, human.Quote(id), k.Noun)
 	}
 	if err != nil {
 		return v, nil, err

@@ -276,8 +276,8 @@ func (r *run) unclaimed() error {
 				continue
 			}
 			err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
-				Reason: fmt.Sprintf("vector %d, row %d: no owner: no mapping in use assigns the row to an id, and no document uses it",
-					f.index.ID(int64(row)), row)})
+				Reason: fmt.Sprintf("vector %d, row %d: no owner: no mapping in use assigns the row to an id, and "+
+					"no document uses it", f.index.ID(int64(row)), row)})
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ type DivergedError struct {
 
 // Error returns the message, in one line.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: %v: the copy has entries that the log here lacks: the copy ends at position %d, the log at %d: "+
+	return fmt.Sprintf("%s: %v: the copy has entries that the log here lacks: it ends at position %d, the log at %d: "+
 		"another copy of the folder sends too, or this one was reset to an earlier state -> clone the copy and compare, "+
 		"or take it", e.Place, ErrStopped, e.Head.At.LSN, e.Durable)
 }

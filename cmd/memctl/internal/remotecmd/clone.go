@@ -91,7 +91,8 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				}
 				a.Say("%s is a store: %s%s", args[1], cli.Count(int(report.Memories), "memory", "memories"), when)
 				if !report.Fork {
-					a.Say("the clone is read-only until it takes over the copy: memctl --store %s remote take", cli.ShellQuote(args[1]))
+					a.Say("the clone is read-only until it takes over the copy: memctl --store %s remote take",
+						cli.ShellQuote(args[1]))
 				}
 				return nil
 			})
