@@ -25,7 +25,7 @@ import (
 // flush, by the recovery of the log, or by a user. Nothing is removed from it except by Drop and Purge.
 type Quarantine struct{ st *Store }
 
-// Quarantine returns the contents of quarantine/.
+// Quarantine returns access to the contents of quarantine/.
 func (ad Admin) Quarantine() Quarantine { return Quarantine(ad) }
 
 // Quarantined is one file, folder or other entry in quarantine/. Its name may be any name that the file system

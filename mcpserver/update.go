@@ -24,7 +24,7 @@ const pinned = "pinned"
 var reserved = map[string]string{"session_id": "session", "category": "category", "key": "key", "tags": "tags",
 	project.Member: "", project.SupersededBy: "replaces"}
 
-// describe sets the parts of a memory other than its text that the arguments of remember or update name.
+// describe sets the properties of a memory, other than its text, from the arguments of remember or update.
 func (c *memoryCall) describe(m *varve.Memory) error {
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}

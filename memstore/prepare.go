@@ -108,9 +108,9 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	return doc, line, nil
 }
 
-// unchanged reports whether the embedding is that of old. kept is the result of comparing the embedding with the text
-// over which m was encoded; that is enough if this text is old's. Otherwise unchanged compares the embedding with
-// old's text.
+// unchanged reports whether m has the same embedding as old. kept reports whether the embedding equals that in the
+// text from which m was decoded. If that text is the document of old, or if m was not decoded, unchanged returns kept.
+// Otherwise it compares the embedding with the document of old.
 func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if m.source == nil || old.Version != 0 && m.Version == old.Version {
 		return kept

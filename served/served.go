@@ -13,8 +13,8 @@ import (
 
 // Options are the settings of a Store.
 type Options struct {
-	// Open opens the store that is now at the path of one that was replaced. It must repeat all the checks with which the
-	// first store was opened, and must create nothing. nil: a replaced store is not exchanged.
+	// Open opens the store that is now at the path of one that was replaced. It must repeat all the checks with which
+	// the first store was opened, and must create nothing. nil: a replaced store is not exchanged.
 	Open func(ctx context.Context) (*varve.Store, error)
 	// Close closes a store that was replaced, when it has no use any more. nil: Store.Close, without its error.
 	Close func(st *varve.Store)
@@ -102,7 +102,8 @@ func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
 	}
 }
 
-// Left returns a channel that is closed when another store is served than st, which was acquired and not released yet.
+// Left returns a channel that is closed when s serves another store than st. The caller has acquired st and has not
+// released it yet.
 func (s *Store) Left(st *varve.Store) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -159,8 +159,8 @@ func (s *settling) one(held *wal.Held, id string) error {
 	return nil
 }
 
-// companion deletes the companion of a deleted document, unless the file of the companion is missing too: then it is
-// among the ids.
+// companion deletes the companion of a deleted document, unless the file of the companion is missing too: then the
+// companion is one of the documents that are settled anyway.
 func (s *settling) companion(id string) error {
 	if s.k.Companion == nil {
 		return nil

@@ -51,7 +51,7 @@ type folder struct {
 // pending has the times of the first and the last event of a file that is waiting to be checked.
 type pending struct{ first, last time.Time }
 
-// found is a file that a scan of all files wants checked.
+// found is a file that has to be checked, as a scan of all files has found.
 type found struct{ folder, name string }
 
 // Limits of a watch session.

@@ -26,7 +26,7 @@ import (
 // error for an entry of a newer program does not match ErrEntry.
 var ErrEntry = errors.New("not a valid entry of the log")
 
-// Invalid returns the error that says that the log entry e is invalid because of err.
+// Invalid returns an error that reports the log entry e as invalid because of err.
 func Invalid(e *wal.Entry, err error) error { return invalid(e, err) }
 
 func invalid(e *wal.Entry, err error) error {

@@ -115,7 +115,8 @@ func (p *Page) note(r *request) (*view, error) {
 	return &view{template: "note", title: shortened(d.Name, 60), data: d}, nil
 }
 
-// lines are the numbers of the first and last line of a place in a text, which begin with 1; 0: no place.
+// lines is a range of lines in a text: the numbers of its first and last line, counted from 1. from is 0 if there is no
+// range.
 type lines struct{ from, to int }
 
 // linesOf parses line numbers as they are in a link: 3 or 3-9.

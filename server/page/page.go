@@ -213,8 +213,9 @@ type shown struct {
 	Data     any
 }
 
-// request returns a request with the writer for which it is made. If the token is not valid for the page, it
-// refuses the request, and ok is false.
+// request returns hr as a request of the page. Its context has the writer of changes: Options.Writer, with the name of
+// the token as token and agent. If the token is not valid for the page, request answers hr with an error, and ok is
+// false.
 func (p *Page) request(w http.ResponseWriter, hr *http.Request) (r *request, ok bool) {
 	t := server.TokenOf(hr.Context())
 	if t == nil || !t.Page {

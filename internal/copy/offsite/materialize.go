@@ -108,10 +108,11 @@ func (e *DamagedError) Error() string {
 // Unwrap makes the error match the damage.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Materialize makes a store of what a remote has up to a moment, the newest one if at is zero. Any snapshot from which
-// the pieces lead to the moment will do: if one is damaged, or its pieces are, an older one is tried, and Moment.Damage
-// has what was found. A moment to which no sound pieces lead is an error, never an earlier moment. The folder keeps its
-// mark until finish is called, after the store was verified.
+// Materialize makes a store of what a remote has up to a moment, the newest one if at is zero. It needs one snapshot
+// and the pieces from the snapshot to the moment. If the snapshot or a piece is damaged, it tries an older snapshot,
+// and Moment.Damage lists the damage. If no snapshot with sound pieces leads to the moment, it returns an error, and
+// never restores an earlier moment instead. The folder keeps its mark until the caller has verified the store and calls
+// finish.
 func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (m Moment, finish func() error,
 	err error) {
 	names, err := vfs.Contents(t.FS, t.Dir)

@@ -22,8 +22,9 @@ const (
 	movedName = "moved.json"
 )
 
-// Nearest returns the nearest store from dir upwards. It skips stores of other users and those to
-// which a link leads out of the link's folder.
+// Nearest returns the nearest store from dir upwards. It skips stores of other users, and stores at a
+// symbolic link whose target is outside of the folder with the link. passed lists the
+// skipped folders that look like stores.
 func Nearest(dir, variable string, self Users) (found string, passed []Passed, err error) {
 	var searched []string
 	for at := dir; ; at = filepath.Dir(at) {
