@@ -44,7 +44,7 @@ func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, re
 	err error) {
 	seal := of.st.inner.Sealer()
 	if seal == nil {
-		return "", fmt.Errorf("%w: this program cannot seal → Options.SealRemote", errs.ErrInvalid)
+		return "", fmt.Errorf("%w: this program cannot encrypt → set Options.SealRemote", errs.ErrInvalid)
 	}
 	if _, err := seal(recipients); err != nil {
 		return "", err

@@ -107,8 +107,8 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 // EmbedPending computes embeddings for the memories that have a content and no embedding, or one of zeros, and returns
 // how many got one. After them it computes those of the sections of notes that have none. A store with an embedder does
 // this in the background; this method is for hosts without background work (NoBackground). It ends at the first failure
-// of the embedder. Only a section that the embedder refuses, while it accepts another text, does not hold up the
-// others: the error says at the end how many have no embedding for that reason.
+// of the embedder, with one exception: if the embedder refuses a section but accepts another text, EmbedPending skips
+// the section, and returns at the end an error with the number of sections skipped.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err

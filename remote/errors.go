@@ -12,7 +12,7 @@ import (
 
 var (
 	// ErrMoved is the sentinel of *MovedError.
-	ErrMoved = errors.New("the copy continues differently")
+	ErrMoved = errors.New("the entry does not follow the end of the copy")
 	// ErrNoRemote reports that a place has no copy of a store.
 	ErrNoRemote = errors.New("no copy of a store here")
 	// ErrSealed reports that a copy is encrypted, and was opened without keys: see package remote/sealed. It matches
@@ -32,7 +32,7 @@ type MovedError struct {
 
 // Error returns the message, in one line.
 func (e *MovedError) Error() string {
-	return fmt.Sprintf("%s: %v: it ends at position %d of epoch %d", e.Place, ErrMoved, e.Head.At.LSN, e.Head.Epoch)
+	return fmt.Sprintf("%s: %v, which is at position %d of epoch %d", e.Place, ErrMoved, e.Head.At.LSN, e.Head.Epoch)
 }
 
 // Unwrap makes the error match ErrMoved.
