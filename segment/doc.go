@@ -29,9 +29,9 @@
 //
 // The checksum is seeded with the UUID and the number of the segment, so a frame that a recycled
 // file still has from its earlier use, or a frame of another store, does not verify. A frame whose
-// field previous is not the checksum of the frame before it is not in the log. This excludes what a
-// killed writer left, even if it happens to be at the right position, because the nonce makes two
-// appends of the same entry at the same position differ.
+// field previous is not the checksum of the frame before it is not in the log. This rule excludes the
+// frames that a killed writer left, even if they happen to be at the right positions: because of the
+// nonce, two appends of the same entry at the same position write different frames.
 //
 // # Fields
 //
@@ -72,7 +72,7 @@
 // segment each sound frame is at its position, and frames of kind 3 replace the lost bytes. The
 // payload of such a frame fills the space up to the next frame:
 //
-//	0  uint64  continue   checksum that the next frame names as its predecessor's; 0: of this frame
+//	0  uint64  continue   the value in the field previous of the next frame; 0: the checksum of this frame
 //	8  zeros
 //
 // So a gap reaches from the frame's position to its end, the chain of checksums links it to the
@@ -82,8 +82,8 @@
 // that does not know kind 3 ignores the frame and finds that the next frame does not follow the
 // chain: it reports damaged history there and continues with the next segment.
 //
-// A header of zeros marks the end. Every append writes a header of zeros after its last frame, in
-// the same write.
+// A header of zeros marks the end of the frames in a segment. Every append writes a header of zeros
+// after its last frame, in the same write.
 //
 // # Start of a segment
 //
@@ -99,8 +99,8 @@
 //	48  uint64  end of the predecessor, segment number-1: the position after its last frame
 //	56  uint64  checksum of the predecessor's last frame
 //
-// In the first segment of a log the last two are 0. A size is a multiple of 4096 from
-// MinSize to MaxSize, a number at most MaxNumber.
+// In the first segment of a log the last two numbers are 0. A segment size is a multiple of 4096 from
+// MinSize to MaxSize; a segment number is at most MaxNumber.
 //
 // # Invariants
 //

@@ -10,7 +10,7 @@ import (
 const KindErased = 2
 
 // erasedWord, combined by XOR with the checksum in the header, gives the 8-byte pattern that fills an erased
-// payload. A device does not produce this pattern by accident, as it may produce zeros.
+// payload. A failing device may return zeros, but it does not return this pattern by accident.
 const erasedWord = 0x4445534152455645 // the text "EVERASED" as a number
 
 // Erase overwrites payload, the payload of h's frame, with the pattern of an erased frame. The
@@ -45,11 +45,11 @@ type Erased struct {
 	Unknown int // number of nonzero bytes outside of undamaged frames
 }
 
-// EraseIn erases entries in b, a piece of a log that begins at position at. It erases the frames for which
-// wanted returns true. It overwrites with zeros all bytes that are not part of a sound frame, because they may
-// belong to such an entry. EraseIn calls unknown, which may be nil, with those bytes before it clears them. For
-// a damaged frame with a sound header, wanted gets the key and a nil value. The last frame of a piece may lack
-// zeros at its end.
+// EraseIn erases entries in b, a piece of a log that begins at position at: the frames for which wanted returns
+// true. It also overwrites with zeros all bytes that are not part of a sound frame, because they may belong to a
+// wanted entry. Before EraseIn clears these bytes, it passes them to the function unknown, unless that is nil.
+// For a damaged frame with a sound header, wanted gets the key and a nil value. The padding of the last frame
+// may be missing at the end of b.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // b is done up to this offset

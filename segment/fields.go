@@ -9,7 +9,7 @@ import (
 // describes their format.
 type Fields struct {
 	// Reading is the time of the writer's clock at the commit, in microseconds since 1970. It is at
-	// most the time in the header, and equal to it if the frame has no such field.
+	// most the time in the header, and equal to that time if the frame has no field for the reading.
 	Reading int64
 	// Writer is the number of the writer; 0 if it is unknown.
 	Writer uint32

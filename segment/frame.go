@@ -106,8 +106,8 @@ func (g Geometry) putHeader(b []byte, h *Header) {
 	le.PutUint64(b[56:], h.Sum)
 }
 
-// sum returns the checksum of a header in segment number: of the first 56 bytes, seeded with the store and that
-// number.
+// sum returns the checksum of a header, b, in the segment with the given number: the xxhash64 of the store's
+// UUID, the segment number and the first 56 bytes of b.
 func (g Geometry) sum(b []byte, number uint64) uint64 {
 	var s [16 + 8 + 56]byte
 	copy(s[:16], g.UUID[:])
