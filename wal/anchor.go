@@ -30,7 +30,8 @@ func (c Clock) Settle(a Anchor) {
 	}
 }
 
-// Cast replaces the anchor was by the anchor is. It returns false if another process has replaced was first.
+// Cast replaces the anchor was by the anchor is, and reports whether it did. It returns false if another process
+// has replaced was first, or if this process cannot write to the shared page.
 func (c Clock) Cast(was, is Anchor) bool {
 	if c.l.o.ReadOnly || !c.l.shared.Mapped() {
 		return false

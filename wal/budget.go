@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// The archive has a budget: a size in bytes and a maximum age. It is applied when the log is released, so a
-// changed budget takes effect with the next index; KeepBudget applies it when no segment is released. On a full
-// disk the oldest copies are removed to make room for the newest. Removal by age is an hour or two late, so
-// that a clock that is ahead for a moment removes nothing: see Aged. Segments that a copy of the log in another
-// place lacks may stay longer: see sent.go.
+// The archive has a budget: a size in bytes and a maximum age. The flusher applies the budget when it releases
+// segments of the log, so a changed budget takes effect with the next index; KeepBudget applies it when no
+// segment is released. On a full disk the oldest copies are removed to make room for the newest. Removal by age
+// is an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged. Segments that a
+// copy of the log in another place lacks may stay longer: see sent.go.
 
 // copyOf is a file of the archive: the copy of one segment, with its number and size.
 type copyOf struct {

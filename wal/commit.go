@@ -85,7 +85,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 }
 
-// settle makes a written request durable whose leader failed to sync it.
+// settle makes a request durable that is already written, but whose leader failed to sync it.
 func (l *FileLog) settle(ctx context.Context, r *request) {
 	err := l.syncTo(ctx, r.end)
 	if err == nil {
@@ -395,8 +395,8 @@ func (g *group) last() LSN {
 	return 0
 }
 
-// fit reports whether the request fits at the end of the group's write, within the segment. The first request
-// of a group may also go into the next segment.
+// fit reports whether the request fits at the end of the group's write, within the segment. If the request is
+// the first of its group and does not fit into the segment, fit begins the next segment with a start frame.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0

@@ -1,7 +1,7 @@
 // Package wal is the log: an ordered list of entries, durable when acknowledged, that several
 // processes on one machine write and read at once. FileLog keeps the log in the folder wal/ of a
-// store, and applies the entries to a Machine. An entry is durable before it is applied, read or
-// reported as committed, and no entry is inserted before one that was already seen. The bytes of
+// reported as committed, and no entry is inserted before one that any process has already seen. The
+// bytes of frames and segments belong to package segment.
 // frames and segments belong to package segment.
 //
 // # The folder
@@ -13,10 +13,10 @@
 //	                   follow, of the process that sends the log to a copy elsewhere, is taken before flush
 //	wal/features       a copy of the features that checkpoint has; absent until the first is raised
 //	wal/ended          why earlier logs of the store have ended; absent until one has ended, see package past
-//	wal/sent           up to which position a copy in another place has the log; absent without one, see package past
+//	wal/sent           position up to which a copy in another place has the log; absent without one, see package past
 //	wal/cloned         the store is a clone of a copy elsewhere that it has not taken: it is not opened to write
-//	wal/expiry         not part of the log: when the store saw that something had expired
-//	wal/aged           likewise: that history was older than history_days
+//	wal/expiry         not part of the log: a time at which something had expired; internal/retention
+//	wal/aged           likewise: a time at which a part of the history was older than history_days
 //	wal/writers        likewise: explanations of writers whose log segments were released; package writer
 //	wal/purges         likewise: names of purged documents whose log segments were released; internal/purgefile
 //	wal/purged-texts   likewise: hashes by which purged texts are recognised
@@ -100,10 +100,10 @@
 //
 // # Commit
 //
-// Goroutines queue; the first one leads. Under append.lock it reads what other processes have
-// written, evaluates preconditions, writes its group at the tail in one write that ends with a
-// header of zeros, and publishes the tail. Under sync.lock it syncs, unless a sync by another
-// process has covered the group. Then it applies the entries.
+// The goroutines that append wait in a queue; the first one leads. Under append.lock the leader reads
+// what other processes have written, evaluates preconditions, writes its group at the tail in one write
+// that ends with a header of zeros, and publishes the tail. Under sync.lock the leader syncs the segment,
+// unless a sync by another process has covered the group. Then it applies the entries.
 //
 // FileLog.Exclusive takes append.lock for longer than one write. Its holder appends past the queue;
 // the leaders of all processes, its own included, wait until it is released.
@@ -135,8 +135,8 @@
 //     within a batch, which is durable as a whole by then.
 //   - A frame is in the log if it links to the frame before it. What a killed writer left after
 //     the tail is not in the log, whatever its contents.
-//   - syncing is set before every sync. A process that finds it set writes the frames from durable
-//     to tail again before it syncs: pages of a failed sync look clean.
+//   - The word syncing of the shared page is set before every sync. A process that finds it set writes the
+//     frames from durable to tail again before it syncs: pages of a failed sync look clean.
 //   - After a recovery, nothing is served that the recovery did not sync.
 //   - A segment is removed one round after the checkpoint that releases it has become durable.
 //
@@ -180,7 +180,7 @@
 // reader that does not know fields would read them as part of the value. A field costs an entry 12
 // bytes, padded to 8 or 16.
 //
-// A write neither fails nor waits for an older program to end because of that: while an older program
+// A write that needs the field neither fails nor waits for an older program to end: while an older program
 // has the store open, or the feature cannot be raised for another reason, entries have no reading,
 // and their commit time is used instead. The same holds for logs from before fields existed.
 //

@@ -12,8 +12,9 @@ import (
 
 var errNotThrough = errors.New("the frames end before the end of the copy")
 
-// erased reads the archived copy of a segment and returns it with the wanted frames erased and zeros after the
-// last frame. It uses b as its buffer if b is large enough.
+// erased reads the archived copy of a segment, erases the wanted frames, and clears everything after the last
+// frame. It returns the result, in b if b is large enough. frames is the number of frames that it erased; changed
+// reports whether the result differs from the copy.
 func (l *FileLog) erased(number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)

@@ -13,9 +13,9 @@ import (
 )
 
 // Looking for one frame in a copy decompresses a part of the copy. Once the look-ups in a copy have decompressed as
-// much as there is in the whole copy, the copy is read through once and its frames are noted. A note belongs to one
-// file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different file.
-// Frames without a note are looked up in the copy.
+// much as there is in the whole copy, lookedInto reads the whole copy once and lists its frames. The list belongs
+// to one file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different
+// file. Frames that are in no list are looked up in the copy.
 
 // mostNoted is the maximum number of frames that copyNotes lists for all copies together, at 8 bytes each.
 const mostNoted = 1 << 20
@@ -122,8 +122,8 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy, cost int64) {
 	}
 }
 
-// framesIn reads the frames of a copy, from its start to the first damage, and returns those of users'
-// entries.
+// framesIn reads the frames of a copy, from its start to the first damage, and returns those of users' entries,
+// at most mostNoted.
 func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
 	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})
 	_, h, err := w.Start(number)

@@ -50,8 +50,9 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes watch.lock if only segments were removed: the next log of the folder uses the same lock file, and
-// its processes would wait for the lock as long as this store is open.
+// end closes watch.lock; only the first call does. When the log is lost, settleLoss calls end: if only segments
+// were removed, the next log of the folder uses the same lock file, and its processes would otherwise wait for
+// the lock as long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
@@ -75,7 +76,7 @@ func (ps Processes) Leader() int {
 	return 0
 }
 
-// openLock opens a lock file through a handle of its own.
+// openLock opens a lock file through a new handle, separate from those in l.locks.
 func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -90,8 +91,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError returns the error for a lock that could not be taken: the error of InPlace if the folder of the
-// lock is gone, otherwise that of ioError.
+// lockError returns the error for a lock that could not be taken: the error of InPlace if the log was removed or
+// replaced, otherwise the error of ioError.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
@@ -120,7 +121,7 @@ const (
 	NoNotices             // the system or the file system has no notifications
 )
 
-// String returns a message that names the limit that was reached.
+// String returns a message that names the limit that was reached, "" for NotPolling.
 func (c PollCause) String() string {
 	switch c {
 	case NotPolling:
@@ -134,7 +135,7 @@ func (c PollCause) String() string {
 	return "the system or file system does not report file changes"
 }
 
-// SetPolling records, for all processes, why the leader scans files at intervals. This process is the leader.
+// SetPolling records, for all processes, why the leader scans files at intervals. Only the leader calls it.
 func (ps Processes) SetPolling(why PollCause) {
 	if !ps.l.shared.Mapped() || ps.l.Folder().Replaced() != nil {
 		return
@@ -146,8 +147,8 @@ func (ps Processes) SetPolling(why PollCause) {
 	ps.l.shared.SetPolls(leader, uint8(why))
 }
 
-// Polling returns why the leader scans files at intervals: NotPolling if there is no leader or the system
-// notifies it of changes.
+// Polling returns why the leader scans files at intervals. It returns NotPolling if there is no leader, or if the
+// system notifies the leader of changes.
 func (ps Processes) Polling() PollCause {
 	leader := ps.Leader()
 	if leader == 0 {

@@ -91,17 +91,18 @@ func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done fu
 	return held, err
 }
 
-// The two locks that every commit takes are first waited for on the shared page: a wait there costs one thread
-// switch, in flock it costs two. This is for short waits: at most lookTimes waits of lookAgain each, because
-// no process wakes the waiters if the holder is killed, or if its version does not wake them.
+// A process that waits for one of the two locks that every commit takes first waits on the shared page: a wait
+// there costs one thread switch, a wait in flock costs two. This is for short waits: at most lookTimes waits of
+// lookAgain each, because no process wakes the waiters if the holder is killed, or if its version does not wake
+// them.
 const (
 	lookTimes = 3
 	lookAgain = 2 * time.Millisecond
 )
 
-// askAgain is the time for which a process waits for a lock before it calls done again. During the first
-// tryTimes rounds it only tries to take the lock, every tryAgain: a wait that ends without the lock leaves a
-// thread behind until the holder releases the lock.
+// askAgain is the time for which a process waits for a lock before it calls done again. For flush.lock, a process
+// does not wait in the first tryTimes rounds, but only tries to take the lock, every tryAgain: a wait that ends
+// without the lock leaves a thread behind until the holder releases the lock.
 const (
 	askAgain = 50 * time.Millisecond
 	tryAgain = 5 * time.Millisecond
@@ -142,8 +143,8 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 	return err == nil, err
 }
 
-// lockAsking waits for a lock until it has the lock, ctx ends, or done returns true. It calls done before the
-// first attempt and after the last one.
+// lockAsking waits for a lock until it has the lock, ctx ends, or done returns true. It calls done before each
+// attempt to take the lock and after the last one.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
 		if rerr := l.Folder().Replaced(); rerr != nil {

@@ -92,7 +92,7 @@ type Batch struct {
 type ConflictError struct {
 	Index int // index of the failed precondition in the batch
 	Precondition
-	Found LSN // position of the newest entry of the key; 0 if the key is absent
+	Found LSN // position of the newest entry of the key, or its running total; 0 if the key is absent
 }
 
 func (e *ConflictError) Error() string {

@@ -47,10 +47,10 @@ type Machine interface {
 	// without a look-up. It is called before Current, for a precondition that has a Hint.
 	Unchanged(p Precondition) bool
 
-	// Also returns further keys of which the entry is the newest one. It is called for preconditions that are
-	// evaluated before the entry is applied; Current has a separate answer for these keys. Also must return the
-	// same keys for an entry each time. For an entry that it cannot read it returns no keys: Apply returns the
-	// error.
+	// Also returns further keys of which the entry is the newest one. The log uses them for preconditions that it
+	// evaluates before the entry is applied; once the entry is applied, the log asks Current about these keys.
+	// Also must return the same keys for an entry each time. For an entry that it cannot read it returns no keys:
+	// Apply returns the error.
 	Also(e *Entry) []string
 
 	// Counts returns the amounts that an entry adds to running totals. A running total is a key for which

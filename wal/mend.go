@@ -20,8 +20,8 @@ import (
 //   - repair and purge replace a damaged copy by one with gaps. A purge overwrites the damaged one,
 //     because it may contain what is purged.
 //
-// Each of them names what was lost: the archiver in an event, a purge in its report, a repair in its
-// plan, and afterwards verify, which finds the gaps.
+// The archiver, a purge and a repair name what was lost: the archiver in an event, a purge in its report, a
+// repair in its plan. After a repair, verify finds the gaps and names them.
 
 // LostError reports a part of the history that was lost because a file of the log was damaged.
 type LostError struct {

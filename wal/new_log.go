@@ -63,7 +63,7 @@ func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 
 // folderAlone takes the lock on the store's folder exclusively, as a recovery does. It waits for a process that
 // still has an earlier log of this folder open; such a process notices within placeLook that its log is gone.
-// The lock is nil on systems without such locks.
+// On systems without such locks, folder is nil and ok is true. Otherwise ok reports whether the lock was taken.
 func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err error) {
 	folder, err = vfs.OpenFolderLock(fsys, dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -119,7 +119,7 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 	return vfs.WriteDurable(fsys, filepath.Join(dir, "tmp", "checkpoint.new"), path, b, mode)
 }
 
-// Copy copies a segment of the log into the archive, as is done when a segment is released.
+// Copy copies a segment of the log into the archive, as the release of a segment does.
 func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
 
 // Known returns the position up to which the log is known to have been durable, even if it cannot be read that

@@ -10,8 +10,8 @@ import (
 
 // onTop calls Batch.OnTop, so that the batch prepares its entry again, to follow the newest entry of its key,
 // instead of failing with a conflict. at is the position of that newest entry, and i the index of the
-// precondition that failed. onTop reports whether the batch could do that. The caller holds append.lock and
-// mu, so the next entry of the key comes after this batch.
+// precondition that failed. onTop reports whether the batch's entry now follows the newest one. The caller holds
+// append.lock and mu, so the next entry of the key comes after this batch.
 //
 // If the newest entry is below the position Flushed, onTop returns false, because the document file of the
 // entry may have been edited.

@@ -16,14 +16,14 @@ func (l *FileLog) Archive() Archive { return Archive{l} }
 // of a purge.
 type Purges struct{ l *FileLog }
 
-// Purges returns the record of the log's purges, by which one is begun.
+// Purges returns the record of the log's purges; its method Begin begins a purge.
 func (l *FileLog) Purges() Purges { return Purges{l} }
 
 // Processes is the list of processes that have the log open for writing. One of them, the leader, watches the
 // document files for all.
 type Processes struct{ l *FileLog }
 
-// Processes returns the processes that have the log open.
+// Processes returns the list of processes that have the log open for writing.
 func (l *FileLog) Processes() Processes { return Processes{l} }
 
 // Folder is the folder in which the log was opened. It detects whether the log is still there, and handles its

@@ -48,7 +48,7 @@ import (
 //
 // Between a comparison and the write that follows there is a moment in which the folder may change. If the
 // whole folder was replaced, the handles of vfs.Hold make this harmless: the write goes to the old folder. If
-// only files in it were replaced, the lock on the folder does.
+// only files in it were replaced, the lock on the folder makes the change harmless.
 
 // placeLook is the interval at which an idle process checks whether the log at the store's path is still the
 // one that it has open.
@@ -60,8 +60,8 @@ const placeLook = time.Second
 // saves a check by this, one of two per commit.
 const placeFresh = time.Millisecond
 
-// place is what is known about the folder in which a log was opened: whether the log is still there, and
-// whether this process still keeps the folder locked.
+// place is what this process knows about the folder in which it opened the log: whether the log is still there,
+// and whether this process still keeps the folder locked.
 type place struct {
 	ino, dev uint64      // inode and device of wal/shared, when this process mapped it
 	opened   atomic.Bool // the log is open and in use
@@ -142,7 +142,8 @@ func (d Folder) Replaced() error {
 }
 
 // Explain returns the error of InPlace if that explains err, and otherwise err. A file or a folder may be
-// missing because the store's folder is being removed. The page may be removed last, so Explain waits for that.
+// missing because the store's folder is being removed. The page may be removed last, so Explain waits for its
+// removal, at most rescuePatience.
 func (d Folder) Explain(err error) error {
 	if err = d.l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || d.l.o.ReadOnly ||
 		!d.l.isOfRemoval(err) {
@@ -161,7 +162,7 @@ func (d Folder) Explain(err error) error {
 	}
 }
 
-// orReplaced is like Explain, without a wait.
+// orReplaced is like Explain, but does not wait.
 func (l *FileLog) orReplaced(err error) error {
 	if err == nil || l.o.ReadOnly || errors.Is(err, errs.ErrReplaced) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -12,8 +12,8 @@ import (
 // page and the segments are still those of this log. A process that flushed then would write into the copied
 // checkpoint that the log was durable up to a position that the older segments, which are copied next, do not
 // reach: a damaged log. So the page has the sequence of the newest checkpoint. A checkpoint with a lower
-// sequence does not belong to this log. If the sequence is the same, as in the copy of a store that has written
-// no checkpoint since, the file decides: this process has the other file open, which has no name any more.
+// sequence does not belong to this log. The sequence may be the same, as in the copy of a store that has written
+// no checkpoint since. Then the file decides: the checkpoint file that this process has open has lost its name.
 
 // openedCheckpoint is the checkpoint file as this process last read or wrote it; guarded by flush.lock.
 type openedCheckpoint struct {

@@ -62,8 +62,9 @@ func (g Purges) End() {
 	g.l.shared.SwapPurger(page.NamePurger(g.l.host.PID, g.l.host.Birth), 0)
 }
 
-// Drop withdraws the announcement of a process that was killed while it purged, and reports whether there was
-// one. Before that it records the purge as failed, so that a flush round always finds one of the two.
+// Drop withdraws the announcement of a process that was killed while it purged, and reports whether it withdrew
+// one. Before that it records the purge as failed, so that a flush round always finds the announcement or the
+// record of the failure.
 func (g Purges) Drop() bool {
 	v := g.l.shared.Purger()
 	if v == 0 || g.l.lifeOf(v) != vfs.Dead {
@@ -114,8 +115,8 @@ func (g Purges) Displaced() bool {
 	return g.l.shared.Mapped() && g.l.shared.DisplacedBelow() != 0
 }
 
-// WipedDisplaced records that all entries below a position are in document files, and that the files that
-// these replaced are overwritten.
+// WipedDisplaced records that all entries below a position are in document files, and that the document files
+// which these entries replaced are overwritten.
 func (g Purges) WipedDisplaced(below LSN) {
 	if v := g.l.shared.DisplacedBelow(); v <= below {
 		g.l.shared.SwapDisplacedBelow(v)

@@ -14,8 +14,8 @@ import (
 // readGuess is the number of bytes read for a frame at first: most frames are smaller.
 const readGuess = 4096
 
-// ReadAt reads the entry at an LSN that the caller has read or was given before. The error is errs.ErrTruncated
-// if the log no longer reaches back that far.
+// ReadAt reads the entry at an LSN that the caller has obtained from the log before. The error is
+// errs.ErrTruncated if the log no longer reaches back that far.
 func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	e, err := l.readAt(at)
 	if err == nil {

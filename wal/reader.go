@@ -23,7 +23,7 @@ const readAhead = 256 << 10
 // Reader returns a new Reader.
 func (l *FileLog) Reader() *Reader { return &Reader{l: l} }
 
-// At reads the entry at an LSN that the caller has read or was given before.
+// At reads the entry at an LSN that the caller has obtained from the log before.
 func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
 	if e, ok := r.buffered(at); ok {
 		return e, nil
@@ -58,7 +58,8 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 
 // fill reads into the buffer from a position on. It reads more each time as long as the position is close to
 // the end of the last read. It reads nothing at or after the durable position: a frame there may still be
-// replaced by another frame at the same position.
+// replaced by another frame at the same position. It returns false if there is nothing to read, or if the read
+// fails.
 func (r *Reader) fill(at LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
 	case r.step > 0 && at >= r.base && at < end+uint64(r.step):

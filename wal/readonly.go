@@ -94,7 +94,8 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 const pageEvery = 50 * time.Millisecond
 
 // watchPage checks whether the shared page that this handle uses is still valid, or, if it uses none, whether
-// a page exists by now.
+// a page exists by now. If the page has another generation, or exists by now, the handle starts again from the
+// newest views and follows that page.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
 	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {

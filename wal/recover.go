@@ -510,7 +510,9 @@ func (l *FileLog) startIn(number uint64, start []byte) error {
 	return nil
 }
 
-// create begins a new log, above every position that any view has, so that no position has two meanings.
+// create begins a new log, above every position that any view has, so that no position has two meanings. gone
+// reports whether the checkpoint names an earlier log that is gone, restored whether the checkpoint only names
+// the position above which the log must begin (BeginAbove).
 func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 	if !l.o.Create {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay reads and applies the frames up to the first invalid one, and decides what is there. If later
-// positions are known to have been durable, the log is damaged there; otherwise it ends there, perhaps with a
-// torn tail.
+// replay reads and applies the frames up to the first position without a valid frame, and decides whether the log
+// is damaged there or ends there, perhaps with a torn tail. It is damaged if later positions are known to have
+// been durable. replay returns the mark at the end of the last complete batch, and the damage or nil.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.At // after the last complete batch
@@ -92,7 +92,8 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 
 // attestedBehind looks for a frame after the position bad whose writer already knew that bad was durable. If
 // there is one, the log is damaged at bad and does not end there. attestedBehind searches everything that
-// follows, beyond holes as well. It returns a read error, because then it is unknown which it is.
+// follows, beyond holes as well. If a file cannot be read, it returns the error, because then it is unknown
+// whether the log is damaged.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // The log writes into existing files: the checkpoint, the segments, the shared page, wal/owner. If one of them
 // is a hard link, as an archive may create or cp -al does, the same file belongs to another folder as well. So
 // a process that opens a log while no other process is attached replaces linked files by copies before it
-// writes. No other process has the old files open then. A link is made while a log is open only by a copy of
-// the store, which takes that risk.
+// writes. No other process has the old files open then. While a log is open, only a program that copies the
+// store makes such a link, and takes that risk.
 
 // sever replaces files of the log that are hard links by copies, so that a write does not change the other
 // folder's files. The caller holds attach.lock exclusively, and nothing is mapped.

@@ -248,7 +248,8 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position was released from the log, as far as this process can tell.
+// left reports whether a position may have been released from the log: it is below Spilled, or another process
+// has recovered the log meanwhile. It returns false in a process that replays the log by itself.
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false

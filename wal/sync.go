@@ -14,10 +14,10 @@ import (
 )
 
 // After a sync that failed, the kernel marks the pages clean although they were not written: the next sync
-// returns 0 and the data is gone once the cache drops them. So syncing is set before every sync and cleared
-// after one that succeeded. A process that takes sync.lock and finds syncing set (the previous sync failed, or
-// its process was killed before it knew) reads the frames from durable to the tail, checks them, writes the
-// same bytes again in place, and only then syncs.
+// returns 0 and the data is gone once the cache drops them. So a process sets the word syncing of the shared page
+// before every sync, and clears it after a sync that succeeded. A process that takes sync.lock and finds syncing
+// set (the previous sync failed, or its process was killed before it knew the result) reads the frames from
+// durable to the tail, checks them, writes the same bytes again in place, and only then syncs.
 
 // The shortest and the longest pause between two attempts to sync the log after a failure.
 const (
@@ -145,8 +145,8 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 }
 
 // rewrite writes the frames between two positions again, byte for byte. Other processes may append after them
-// meanwhile. Adjacent frames are combined into one write: for 64 MiB of small frames, the calls took longer
-// than the rest of a recovery.
+// meanwhile. Adjacent frames are combined into one write: with one write for each frame, the writes of 64 MiB of
+// small frames took longer than the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte

@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Functions with which the files and the index, which are views of the log, record how far they have the log.
+// Functions with which the files and the index, which are views of the log, record up to which position they
+// contain the log.
 
 // Checkpoint reads the newest checkpoint.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
@@ -180,8 +181,8 @@ func (n Notes) IndexRebuilt(held *Held) error {
 	return nil
 }
 
-// SetRest sets until when no process needs to write document files in the background, in milliseconds of the
-// machine's uptime.
+// SetRest records the time until which no process needs to write document files in the background, in
+// milliseconds of the machine's uptime.
 func (pc Pace) SetRest(held *Held, until int64) error {
 	if err := held.proves(pc.l); err != nil {
 		return err

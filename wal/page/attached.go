@@ -21,8 +21,8 @@ const (
 	Unlisted = -2
 )
 
-// What each attached process knows: a raise of features waits for each process that has not recorded that it
-// knows the feature. Programs older than features record nothing.
+// The features that each attached process knows: a raise of features waits for each process that has not recorded
+// that it knows the feature. Programs older than features record nothing.
 //
 // There is no room for 64 bits for each of Places processes, but the processes are of few builds. So a table
 // has the sets of features that builds know, complemented, because 0 is a free place. Each process names its
@@ -67,8 +67,8 @@ func (p Page) Claim(h vfs.Host, known uint64) int {
 	return Unlisted
 }
 
-// Release removes a process that detaches from the list. If another process has recovered the log in the
-// meantime and the slot has another owner, it does nothing.
+// Release removes from the list a process that detaches. If another process has recovered the log in the
+// meantime and the slot has another owner, Release does nothing.
 func (p Page) Release(slot, pid int) {
 	if slot == Unlisted {
 		p.less(wordUnlisted)
@@ -91,7 +91,7 @@ func (p Page) Remove(slot, pid int) {
 	p.words.CompareAndSwap(wordPIDs+slot, uint64(pid), 0)
 }
 
-// less subtracts 1 from a word that is not 0.
+// less subtracts 1 from a word; a word that is 0 stays 0.
 func (p Page) less(word int) {
 	for {
 		if v := p.words.Load(word); v == 0 || p.words.CompareAndSwap(word, v, v-1) {

@@ -42,7 +42,8 @@
 //	27      until when the background flushers of all processes pause, milliseconds of
 //	        the machine's uptime
 //	28, 29  how often append.lock and sync.lock were released
-//	30, 31  how many processes sleep until they are released, or were killed while they slept
+//	30, 31  how many processes sleep until append.lock or sync.lock is released, or were killed while
+//	        they slept
 //	32      the process that purges: its id, and the low half of its birth; 0 if there is none.
 //	        While it is set, flushers keep what they displace for the purge, and files of the log are
 //	        overwritten before they are removed
@@ -54,7 +55,7 @@
 //	37      until when writers have taken turns, nanoseconds of the machine's uptime; see pace.go
 //	38      1 from when a purge failed, or was found killed, until one is completed: files of log and
 //	        index are overwritten before they are removed
-//	39      tail when that was noticed: flushers keep and overwrite what they displace until all
+//	39      tail when the failed purge was noticed: flushers keep and overwrite what they displace until all
 //	        entries below it are in files; 0 if there is nothing to overwrite
 //	40      raised to distinguish the page from a copy of it, see Folder.InPlace
 //	41      while the leader (word 24) has no notifications: its id, and in the low byte a PollCause

@@ -23,7 +23,7 @@ func (p Page) SetFlushRate(bytes, nanoseconds uint64) {
 // uptime; see wal.Pace.
 func (p Page) Turns() uint64 { return p.words.Load(wordTurns) }
 
-// SwapTurns replaces the value of Turns if it is still old, and reports whether it did.
+// SwapTurns replaces the value of Turns if that value still equals old, and reports whether it did.
 func (p Page) SwapTurns(old, new uint64) bool { return p.words.CompareAndSwap(wordTurns, old, new) }
 
 // Rest returns the time until which background flushers pause, in milliseconds of the machine's uptime.

@@ -72,7 +72,7 @@ const (
 	Damaged    Poison = 2 // the log is damaged where it was durable; it is read-only
 )
 
-// Page is a mapped shared page. On the zero Page, which has none mapped, only Mapped, Cut and Sleeps may be
+// Page is a mapped shared page. On the zero Page, in which no page is mapped, only Mapped, Cut and Sleeps may be
 // called.
 type Page struct{ words vfs.Shared }
 
@@ -259,8 +259,8 @@ func (p Page) AddFeatures(set uint64) {
 	}
 }
 
-// CopyStart returns where the log ended when the oldest backup that is now copying the log began, 0 if there
-// is none.
+// CopyStart returns the position at which the log ended when the oldest of the running backups began, 0 if no
+// backup is copying the log.
 func (p Page) CopyStart() uint64 { return p.words.Load(wordCopyStart) }
 
 // BeginCopy sets CopyStart to the present end of the log, unless a copy that began earlier is running. It reads the
@@ -290,7 +290,7 @@ func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
 func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
 
 // Polls returns the id of a leading process that scans files at intervals because the system does not notify
-// it of changes, and the reason.
+// it of changes, and the reason; the id is 0 if the leading process is notified.
 func (p Page) Polls() (leader int, why uint8) {
 	v := p.words.Load(wordPolls)
 	return int(v >> 8), uint8(v)

@@ -24,7 +24,7 @@ func (p Page) DisplacedBelow() uint64 { return p.words.Load(wordDisplacedBelow) 
 // RaiseDisplacedBelow raises the position of DisplacedBelow; it never lowers it.
 func (p Page) RaiseDisplacedBelow(to uint64) { p.raise(wordDisplacedBelow, to) }
 
-// SwapDisplacedBelow sets the position of DisplacedBelow to 0 if it is still was.
+// SwapDisplacedBelow sets the position of DisplacedBelow to 0 if that position still equals was.
 func (p Page) SwapDisplacedBelow(was uint64) { p.words.CompareAndSwap(wordDisplacedBelow, was, 0) }
 
 // ClearDisplacedBelow sets the position of DisplacedBelow to 0.

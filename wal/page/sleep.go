@@ -48,7 +48,7 @@ func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 // that it saw.
 func (p Page) RaiseSleeper(was uint64) { p.raise(wordSleeper, was) }
 
-// ClearSleeper resets the value of Sleeper to 0 if it is still was.
+// ClearSleeper resets the value of Sleeper to 0 if that value still equals was.
 func (p Page) ClearSleeper(was uint64) { p.words.CompareAndSwap(wordSleeper, was, 0) }
 
 // AwaitDurable sleeps until the durable position differs from was, for at most the given time. Sleeps must be

@@ -26,8 +26,8 @@ import (
 // such programs have one frame in a block.
 //
 // Each block can be read without the others, so damage to one block costs only that block. In version 1 the
-// hash covers only the plain bytes, so a flip of a bit that this zstd decoder ignores, and another one may
-// not, was not detected.
+// hash covers only the plain bytes, so it did not detect a flipped bit in the zstd bytes that this zstd decoder
+// ignores and another decoder may not ignore.
 const (
 	archiveMagic = "VARVEZST"
 	// ArchiveFormat is the format version of archived segments that this package writes, and the highest that
@@ -69,7 +69,7 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
 // WriteCopy writes the compressed copy of a segment into a new file, and syncs it. If in has a method Packed,
-// blocks may be taken from it in the compressed form of an older copy.
+// WriteCopy takes the blocks that Packed returns instead of compressing them.
 func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {

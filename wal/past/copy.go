@@ -205,7 +205,7 @@ func (c *Copy) Inflate(b []byte) (n int, err error) {
 	return n, g.Wait()
 }
 
-// Longer reports whether the file continues after its last block; it must be called after everything was read.
+// Longer reports whether the file continues after its last block; it must be called after the whole copy was read.
 func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
 // seek finds block i in the file and returns the block's header, nil after the last block.

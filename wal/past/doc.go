@@ -1,4 +1,4 @@
-// Package past reads a log back: from the segments in wal/, and from the copies in wal/archive/ of those
+// Package past reads a log back: from the segments in wal/, and from the copies in wal/archive/ of segments
 // that were recycled. Log is the past of one log; it takes no lock, keeps no file open between two calls,
 // and needs no FileLog, so it works concurrently with writers, in a process that has the log open and in one
 // that has not. The package also owns the format of an archived segment, drawn in archive.go; package wal

@@ -24,7 +24,7 @@ type Files struct {
 // Files returns a reader by position for the log's segments.
 func (p *Log) Files() *Files { return &Files{p: p} }
 
-// Open returns the bytes of a segment; they are valid until the next call.
+// Open returns the bytes of a segment; they are valid until the next call of Open, FallOver or Close.
 func (f *Files) Open(number uint64) (Source, error) {
 	if f.src != nil && f.number == number {
 		return f.src, nil

@@ -2,8 +2,8 @@ package past
 
 import "github.com/varve-db/varve/errs"
 
-// truncated returns the error for reading at a position, below to, that is no longer kept. Either it was
-// released, or the log that had it is gone and the present log begins above it.
+// truncated returns, in lost, the error for reading at a position, below to, that is no longer kept. Either that
+// position was released, or the log that had it is gone and the present log begins above it.
 func (p *Log) truncated(at, to LSN) (lost, err error) {
 	begun, err := p.Begun(to)
 	if err != nil {
