@@ -81,8 +81,9 @@ func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	return table.Of(t), nil
 }
 
-// backUp keeps the base file of the index as a backup: it links the file to a second name in backups/, or
-// copies it if the file system has no hard links. A base is never changed in place, so a link stays valid.
+// backUp keeps the base file of the index as a backup and returns the backup's name, as in Backup.Name. It links
+// the file to a second name in backups/, or copies it if the file system has no hard links. A base is never changed
+// in place, so a link stays valid.
 func backUp(to Target, base *table.Table) (string, error) {
 	folder := filepath.Join(to.Dir, BackupsDir)
 	if err := vfs.MkdirAll(to.FS, folder, 0o700); err != nil {

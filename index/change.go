@@ -24,8 +24,8 @@ type Change struct {
 type Changes struct {
 	// List may be in any order. Of two changes of one id the newer is used.
 	List []Change
-	// Line appends the index line of a change that is not a deletion and has no Finished. It is called once
-	// for each, in the order of the index.
+	// Line appends the index line of a change that is not a deletion and has no Finished. Write calls Line once
+	// for each such change, in the order of the index.
 	Line func(dst []byte, c Change) ([]byte, error)
 }
 

@@ -22,12 +22,13 @@
 //	          [mtime version [by]] [dimension] [vector_id] … [members]
 //	note:     filepath created_at updated_at content_hash size [mtime version [by]] dimension
 //
-// dimension is that of the vector, 0 if there is none. Lines written before vectors existed lack it; then only the
-// document shows the dimension. vector_id (an integer above 0) is the FAISS id of the vector. It is omitted if it
-// equals the version, which is so if this write brought the vector. mtime (microseconds since 1970, an integer) and
-// version (the LSN of the frame) are unknown when a record is prepared; Finish adds them when the line enters a table,
-// together with by, the number of the writer of this version (an integer above 0; package writer), if the frame has
-// one. An index rebuilt from the files alone has no by. session_id and expires_at are omitted when there is none.
+// dimension is the dimension of the vector, 0 if there is none. Lines written before vectors existed lack it; then only
+// the document shows the dimension. vector_id (an integer above 0) is the FAISS id of the vector. It is omitted if it
+// equals the version, that is, if the write of this version brought the vector. mtime (microseconds since 1970, an
+// integer) and version (the LSN of the frame) are unknown when a record is prepared; Finish adds them when the line
+// enters a table, together with by, the number of the writer of this version (an integer above 0; package writer), if
+// the frame has one. An index rebuilt from the files alone has no by. session_id and expires_at are omitted when there
+// is none.
 // The line of a note that was adopted from its file already has mtime in the log: the mtime of the file.
 // members, the ids of an assembly's members, is in the log only: Finish removes it, and the table has the pairs.
 // Readers skip unknown members of a line.
@@ -35,9 +36,9 @@
 // The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D,
 // "memory_bytes":B,"model":{…}}: the chain hash of the log at lsn, the lsn of the vectors that are
 // complete as of this one, and their dimension; the last two are absent when unknown. B is the sum
-// of the sizes of all memories, with the delta over the base. Indexes of older programs lack it,
-// and so does every index derived from one of them, until it is needed and computed by reading all
-// lines. model is a Model, absent if the log never named one.
+// of the sizes of all memories, with the delta over the base. Indexes of older programs lack
+// memory_bytes, and so does every index derived from such an index, until a program needs the sum
+// and computes it by reading all lines. model is a Model, absent if the log never named one.
 //
 // In a delta, the value {"deleted":true,"version":N} hides a memory, an assembly or a note of the base, and the
 // value 0 in a section of pairs hides a pair.
@@ -55,9 +56,9 @@
 // # Writing
 //
 // Write takes the present set and the changes since, and writes a new delta or, merged, a new base.
-// Pairs are derived: the line that a change replaces determines which pairs are removed, its own
-// line which are added; for an assembly the members in the set are removed and those of the change
-// added. On the heap are the changed keys and pairs, never the lines.
+// Pairs are derived: the line that a change replaces determines which pairs are removed, the line of the
+// change determines which are added; for an assembly the members in the set are removed and those of the
+// change added. On the heap are the changed keys and pairs, never the lines.
 //
 // Assumed: one writer at a time (flush.lock); the folders tmp and backups are on the file system of
 // the index.

@@ -12,9 +12,9 @@ var errLine = errors.New("not an index line")
 var sizeMember = []byte(`,"size":`)
 
 // Finish turns the index line in a log record into a complete index line and appends that to dst. After the
-// JSON member size it inserts mtime (Unix microseconds), version and the number of the writer, unless that is
-// 0. It removes members, which end the line of an assembly in the log. A line that already has an mtime keeps
-// it: the file existed before the version.
+// JSON member size it inserts mtime (Unix microseconds), version and the number of the writer, unless that
+// number is 0. It removes members, which end the line of an assembly in the log. A line that already has an
+// mtime keeps that mtime: the file existed before the version.
 //
 // The line is not parsed again, because it comes from a verified record. Inside a JSON string every quote has
 // a backslash before it, so ,"size": can only be the JSON member.
@@ -63,7 +63,8 @@ func HasMtime(line []byte) bool {
 }
 
 // WithMtime returns the index line of a log record with the modification time of a file (Unix microseconds)
-// added. The version then keeps that time.
+// added. The version then keeps that time. If the line has no size, or if mtime is not above 0 and below 1e17,
+// WithMtime returns the line unchanged.
 func WithMtime(line []byte, mtime int64) []byte {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || mtime <= 0 || mtime >= 1e17 {

@@ -22,7 +22,8 @@ func MemberPrefix(id string) string { return SessionPrefix(id) }
 // exchanged arguments, the key of the pair in by_member.
 func MemberKey(first, second string) string { return MemberPrefix(first) + second }
 
-// SplitMemberKey is the inverse of MemberKey: it returns the arguments for which MemberKey returned key.
+// SplitMemberKey is the inverse of MemberKey: it returns the arguments for which MemberKey returned key. ok is
+// false if MemberKey returns key for no arguments.
 func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
 
 // Pairs returns the ids that the index pairs with first: the members of an assembly (sec is Members) or the

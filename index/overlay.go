@@ -107,7 +107,8 @@ func (o *Overlay) DropBelow(spilled uint64) {
 	}
 }
 
-// dropSome removes up to one chunk of entries, so that readers never wait for long.
+// dropSome removes up to one chunk of entries below spilled, so that readers never wait for long. more reports
+// whether there are more such entries.
 func (o *Overlay) dropSome(spilled uint64) (more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

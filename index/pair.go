@@ -24,7 +24,8 @@ func SessionPrefix(session string) string {
 // SessionKey returns the key of a memory in the index section by_session.
 func SessionKey(session, id string) string { return SessionPrefix(session) + id }
 
-// SplitSessionKey is the inverse of SessionKey: it returns the arguments for which SessionKey returned key.
+// SplitSessionKey is the inverse of SessionKey: it returns the arguments for which SessionKey returned key. ok is
+// false if SessionKey returns key for no arguments.
 func SplitSessionKey(key string) (session, id string, ok bool) {
 	session, id, ok = strings.Cut(key, "\x00")
 	if !ok || strings.IndexByte(session, 1) < 0 {
@@ -53,7 +54,8 @@ func ExpiryKey(t time.Time, id string) string {
 	return string(append(b, id...))
 }
 
-// SplitExpiryKey is the inverse of ExpiryKey: it returns the arguments for which ExpiryKey returned key.
+// SplitExpiryKey is the inverse of ExpiryKey: it returns the arguments for which ExpiryKey returned key. ok is
+// false if key does not begin with a time and a NUL.
 func SplitExpiryKey(key string) (t time.Time, id string, ok bool) {
 	if len(key) < len(nanoForm)+1 || key[len(nanoForm)] != 0 {
 		return t, "", false

@@ -88,8 +88,8 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	return nil
 }
 
-// unusable searches the bytes of a backup that cannot be read as an index of this store, and removes the
-// backup if it contains data of the documents ids.
+// unusable searches the bytes of a backup that cannot be read as an index of this store. It removes the backup if
+// the backup contains data of the documents ids, or if it is damaged and may have contained such data.
 func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string, file func(id string) string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ParseLine parses an index line, finished or not, or a tombstone. It is strict: no white space, no duplicate members,
-// numbers and strings as in JSON. Unknown members are skipped.
+// ParseLine parses an index line, with or without what Finish adds, or a tombstone. It is strict: no white space, no
+// duplicate members, numbers and strings as in JSON. Unknown members are skipped.
 func ParseLine(line []byte) (Entry, error) {
 	var e Entry
 	s := scanner{b: line}

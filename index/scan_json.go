@@ -95,7 +95,7 @@ func (s *scanner) unescape(from int) []byte {
 	return nil
 }
 
-// escape appends the character of an escape; the backslash is consumed already.
+// escape appends the character of an escape; the caller has already consumed the backslash.
 func (s *scanner) escape(v []byte) []byte {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	c := s.b[s.i]

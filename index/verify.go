@@ -12,7 +12,7 @@ import (
 
 // Verify reads all index files of a set and yields every error in them. If there is none, it verifies that the
 // sections agree: the counts, a pair for each session, expiry and member, and no pair without its memory or
-// assembly. A member need not exist: see assembly.
+// assembly. A member need not exist: see verifier.assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {
@@ -70,8 +70,8 @@ type verifier struct {
 	buf   []byte
 	bytes int64 // sum of the sizes of all memories
 
-	// The session pairs and expiry pairs: first as the lines of memories require them, then as their own sections have
-	// them.
+	// The session pairs and the expiry pairs: in lines as the lines of memories require them, in pairs as the sections
+	// by_session and by_expiry have them.
 	bySession, byExpiry struct{ lines, pairs pairSum }
 }
 
@@ -134,8 +134,8 @@ func (v *verifier) sections() {
 	}
 }
 
-// lookUp calls agrees for the entries of a section, until it returns false or the section cannot be read. It returns
-// false then.
+// lookUp calls agrees for each entry of a section. It ends and returns false if agrees returns false, or if the
+// section cannot be read.
 func (v *verifier) lookUp(sec int, agrees func(Item) bool) bool {
 	for it, err := range v.s.Range(sec, Span{}) {
 		if err != nil {

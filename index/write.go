@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target describes to where an index file is written and which part of the log it will cover.
+// Target describes where an index file is written and which part of the log the file will cover.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // path of the store's folder
@@ -135,8 +135,8 @@ func Chain(s *Set) (uint64, bool) {
 	return sum, err == nil
 }
 
-// Vectors returns up to which LSN the vector files are complete, as the index records it, and their dimension,
-// 0 if there are no vectors; known is false if the index does not record it.
+// Vectors returns the LSN up to which the vector files are complete, as the index records it, and their dimension, 0
+// if there are no vectors. known is false if the index does not record the LSN.
 func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {
@@ -315,8 +315,8 @@ func sizeOf(line []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// linePairs has the encoded keys' prefixes under which a memory appears in by_session and by_expiry; "" if it
-// does not.
+// linePairs has the encoded keys' prefixes under which a memory appears in by_session and by_expiry. A prefix is ""
+// if the memory does not appear in that section.
 type linePairs struct{ session, expiry string }
 
 func pairsOf(line []byte) (lp linePairs, err error) {

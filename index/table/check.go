@@ -126,7 +126,7 @@ func (l *lineCheck) fault(err error) {
 	l.faults = append(l.faults, l.t.damaged(int64(l.at), err))
 }
 
-// one checks one line of a table, including its newline; last reports that it is the last of its section.
+// one checks one line of a table, including its newline; last reports whether the line is the last of its section.
 func (l *lineCheck) one(line []byte, last bool) {
 	n := -1
 	if line[0] == '"' {

@@ -70,8 +70,8 @@ type sample struct {
 	set       uint8 // set of the alphabets that have all these characters
 }
 
-// take fills the sample from the three keys, whose first p bytes agree. It reads a few more positions of the
-// keys than the sample has room for.
+// take fills the sample from the three keys, whose first p bytes agree. It reads more positions of the keys than the
+// sample has room for, because it leaves out the positions where all three agree.
 func (s *sample) take(k, lo, hi []byte, p int) {
 	s.set = inDecimal | inHex | inLower | inName | inAny
 	kEnd, loEnd, hiEnd := false, false, false

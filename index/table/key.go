@@ -92,7 +92,7 @@ func hexValue(c byte) byte {
 	return 255
 }
 
-// keyEnd returns the index of the quote that ends the encoded key at the start of b, or -1.
+// keyEnd returns the index of the quote that ends the encoded key at the start of b, or -1 if there is no such quote.
 func keyEnd(b []byte) int {
 	for i := 0; ; {
 		j := bytes.IndexByte(b[i:], '"')

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// The lines of a section are numbered from 0. They are found by counting newlines, once per open table on first use,
-// with 4 bytes of heap per 64 KiB.
+// The lines of a section are numbered from 0. To find a line by its number, an open table counts its newlines once, on
+// first use; the counts take 4 bytes of heap per 64 KiB.
 
 // counts returns, for each block of the table, the number of newlines before it.
 func (t *Table) counts() ([]uint32, error) {
