@@ -46,8 +46,8 @@ var ErrNoBase = table.ErrNoBase
 
 const deltaShare = 8 // a delta larger than 1/deltaShare of the base is merged
 
-// MergeDue reports whether the next write of vectors should be a base: there is none, it is smaller than small
-// bytes, or the delta has grown to an eighth of it.
+// MergeDue reports whether the next write of vectors should be a base: there is no base, its FAISS file is smaller than
+// small bytes, or the delta's FAISS file has grown to an eighth of it.
 func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil || b.f.size() < small {
@@ -278,8 +278,8 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 }
 
 // stamp returns the modification time for the FAISS file: the current time with microseconds derived from the LSN, so
-// that two writes have different times even if the clock stands still. No file of the set has this time: a mapping
-// identifies its FAISS file by it.
+// that two writes have different times even if the clock stands still. No FAISS file of the set has this time: a
+// mapping identifies its FAISS file by the time.
 func stamp(s *Set, to Target) time.Time {
 	t := to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
 	for slices.ContainsFunc(s.levels[:], func(l *level) bool { return l != nil && l.x.FAISS.Mtime == t.UnixMicro() }) {

@@ -23,7 +23,7 @@
 //
 // Transient failures are retried, after 0.5 s, 1 s, 2 s and so on, or when the server says
 // (Retry-After): no connection, no answer in time, 408, 425, 429, 500, 502, 503, 504, 529. A batch
-// that is refused for its size (413, or 400 and 422 with words to that effect) is halved; a single
+// that is refused for its size (413, or 400, 422 and 500 with words to that effect) is halved; a single
 // text is cut to its first half, at most 8 times, unless NoTruncate is set. So a model embeds the
 // beginning of a text that is too long, as Ollama's models do by themselves. Everything else is an
 // *Error.
