@@ -133,7 +133,7 @@ func (p *Log) Place(at LSN) (number uint64, offset int64) {
 	return p.Geometry.Number(at), p.Geometry.Offset(at)
 }
 
-// SegmentOf returns the number of the segment that contains a position, as long as the log is open.
+// SegmentOf returns the number of the segment that contains a position.
 func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
 
 // SegmentEnd returns the position where a segment ends and the next one begins.
@@ -147,11 +147,11 @@ type Gap struct {
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end, which must be a position where a frame ends: it comes
-// from the next segment's start, or is the durable position. WalkSegment calls visit with the end of each
-// frame and its entry, nil for the log's own frames; the entry is valid during the call. It calls gap for each
-// place without a frame. prev is the end of the previous segment, zero if unknown. The result is the position
-// reached, or zero if that is not end.
+// WalkSegment reads the frames of a segment up to end, which must be a position where a frame ends: the caller
+// takes end from the next segment's start, or from the durable position. WalkSegment calls visit with the end of
+// each frame and its entry, nil for the log's own frames; the entry is valid during the call. It calls gap for
+// each place without a frame. prev is the end of the previous segment, zero if unknown. The result is the mark
+// at end, or zero if the frames do not reach end.
 func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := p.OpenSegment(number)
@@ -226,8 +226,8 @@ func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint
 	return w.At, nil
 }
 
-// NextHeader searches a segment, from a position to end, for the next valid frame header, and returns its
-// position.
+// NextHeader searches a segment, from a position to end, for the next valid frame header. It returns the position
+// of that header, or end if there is none.
 func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (LSN, error) {
 	buf := make([]byte, Chunk+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < end; at += Chunk {

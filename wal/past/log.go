@@ -54,8 +54,8 @@ func (p *Log) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, e
 	return p.EntriesOf(ctx, from, to, nil)
 }
 
-// EntriesOf is like Entries, for the entries whose keys are wanted; if want is nil, for all. Other entries
-// are read, but not copied and not yielded.
+// EntriesOf is like Entries, for the entries for whose keys want returns true, or for all entries if want is nil.
+// Other entries are read, but not copied and not yielded.
 func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
@@ -320,9 +320,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below to is kept without a hole: the position after the start frame of
-// the oldest such segment. whole reports whether the log began there. began is the end of the previous
-// segment: a reader that has read everything below began has missed nothing.
+// Oldest returns how far back the log below to is kept without a hole: oldest is the position after the start
+// frame of the oldest segment from which on no segment is missing. whole reports whether the log began there.
+// began is the end of the previous segment: a reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
@@ -344,8 +344,8 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First returns the position where the oldest segment begins that is kept in any state. Reading from there
-// reports every hole and all damage.
+// First returns the position where the oldest segment begins that is kept in any state, or to if there is none.
+// Reading from there reports every hole and all damage.
 func (p *Log) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
@@ -392,7 +392,7 @@ func (p *Log) numbers() (numbers []uint64, err error) {
 
 // At reads the entry that begins at an LSN. It follows the chain of frames in the segment to that position, so
 // bytes that only look like an entry are not returned. The error is errs.ErrNotFound if no entry begins there,
-// and errs.ErrTruncated if the log is no longer kept there.
+// and errs.ErrTruncated if that part of the log is no longer kept.
 func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	if at >= to || at < p.Geometry.Size {
 		return Entry{}, errs.ErrNotFound
@@ -430,7 +430,8 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	return m, err
 }
 
-// within calls visit for the frames of the segment that contains the position at, from the segment's start.
+// within calls visit for the frames of the segment that contains the position at, from the segment's start, until
+// visit returns false.
 func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(at)
 	_, h, err := p.Start(number)

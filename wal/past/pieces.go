@@ -103,7 +103,8 @@ type gathering struct {
 	rest   bool      // frames up to the next border may belong to a batch that began in the gap
 }
 
-// visit receives the next frame with its bytes, or an error in place of frames that cannot be read.
+// visit receives the next frame with its bytes, or an error in place of frames that cannot be read. It returns
+// false to end the reading.
 func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) bool {
 	if err != nil {
 		return g.broken(err)
@@ -139,7 +140,7 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 }
 
 // flush yields the gathered frames as a Piece. It drops the frames after the last whole batch, because a gap or the end
-// of the reading follows them.
+// of the reading follows them. It returns false to end the reading.
 func (g *gathering) flush() bool {
 	p := g.piece
 	p.To, p.Bytes = g.border, g.buf[:g.whole]

@@ -59,7 +59,9 @@ func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Patch finds the holes of a segment and determines the gap frames that replace them.
+// Patch finds the holes of a segment and determines the gap frames that replace them. prev is the end of the
+// previous segment's frames, zero if unknown. end is the position up to which the segment has frames, with the
+// chain hash there, or 0 if the hash is unknown. Patch returns the holes.
 func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
 	var before []Mark // for each gap, the frame before it
 	last := Mark{}
@@ -143,9 +145,9 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
-// bad has an error for each invalid block: zeros replace those of its parts that do not match their own checksum, which
-// is the one of zstd. If the header of a block is damaged, the next
-// block is found by its own header and checksum.
+// bad has an error for each invalid block. Of the parts of such a block, those that match their own checksum, which
+// is that of zstd, are kept; zeros replace the others. If the header of a block is damaged, the next block is found
+// by its own header and checksum.
 func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []error, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 	sentSize    = 72
 )
 
-// Sent is the record in wal/sent: up to which position, with which chain hash, a copy in another place has the
+// Sent is the record in wal/sent: the position, with its chain hash, up to which a copy in another place has the
 // log.
 type Sent struct {
 	ID   ID

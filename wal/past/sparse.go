@@ -11,7 +11,8 @@ import (
 // checksum of the block, so it is only for bytes that have a checksum of their own: the frames of the log.
 type Sparse struct{ *Copy }
 
-// ReadAt implements io.ReaderAt for the bytes of the segment. Unlike those of Copy.ReadAt, they may be damaged.
+// ReadAt implements io.ReaderAt for the bytes of the segment. Unlike the bytes that Copy.ReadAt returns, these
+// bytes may be damaged.
 func (s Sparse) ReadAt(b []byte, off int64) (int, error) {
 	n := 0
 	for n < len(b) {
@@ -75,14 +76,14 @@ func (c *Copy) partOf(off int64) (plain []byte, base int64, err error) {
 	}
 }
 
-// whole returns a whole block.
+// whole returns block i, decompressed, and the offset of the block in the segment.
 func (c *Copy) whole(i int) ([]byte, int64, error) {
 	err := c.block(i)
 	return c.plain, int64(i) * BlockSize, err
 }
 
-// partIn returns the length of the zstd frame at the beginning of b, and of what it decompresses to. ok is false if b
-// does not begin with a complete frame that states both.
+// partIn returns the length of the zstd frame at the beginning of b, and the length of the bytes to which that frame
+// decompresses. ok is false if b does not begin with a complete frame that states both.
 func partIn(b []byte) (size, holds int, ok bool) {
 	var h zstd.Header
 	if h.Decode(b) != nil || h.Skippable || !h.HasFCS || h.FrameContentSize == 0 || h.FrameContentSize > BlockSize {
