@@ -49,7 +49,8 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// check verifies every block of a FAISS file and its head.
+// check verifies every block of a FAISS file and its head, and calls report with each error. It returns false if report
+// returned false.
 func (f *file) check(report func(error) bool) bool {
 	for b := 0; b*blockSize < len(f.data); b++ {
 		if err := f.guard(func() error { return f.verify(b) }); err != nil && !report(err) {
@@ -72,7 +73,8 @@ type checker struct {
 	live  [kinds]int64
 }
 
-// level compares the ids in a FAISS file with the lines of its mapping.
+// level compares the ids in a FAISS file with the lines of its mapping. It returns false if the caller of Verify has
+// stopped.
 func (c *checker) level(i int, l *level) bool {
 	for kind := range kinds {
 		w := l.t.Walk(int(kind))

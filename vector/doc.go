@@ -65,10 +65,10 @@
 // changes until the new mapping is durable. After step 3 a reader of the new mapping finds the new
 // file under one of the two names. A reader that opened the old mapping before step 3 and opens its
 // file after step 4 finds neither, and starts again with the mapping. A crash leaves a state
-// between two steps, because each step is synced before the next one begins. After a kill behind
-// step 2, next belongs to no mapping, and the next writer overwrites or removes it. After a kill
-// behind step 3, the next writer does step 4 before anything else, because its own step 2 would
-// overwrite the file that the mapping needs.
+// between two steps, because each step is synced before the next one begins. If the writer was killed
+// between steps 2 and 3, next belongs to no mapping, and the next writer overwrites or removes it. If the
+// writer was killed between steps 3 and 4, the next writer does step 4 before anything else, because its
+// own step 2 would overwrite the file that the mapping needs.
 //
 // Whether a file belongs to the mapping is decided by size and mtime; if the mtime differs, as in a
 // copied store, by the hashes of the first block and of all blocks with ids: a vector's number is

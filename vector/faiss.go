@@ -21,7 +21,7 @@ const (
 	magicIP     = "IxFI"
 	magicL2     = "IxF2"
 
-	// maxDim is a number of dimensions far above any limit of a store.
+	// maxDim is the maximum number of dimensions in a file, far above any limit of a store.
 	maxDim = 1 << 20
 )
 

@@ -17,7 +17,7 @@ type Index struct {
 	shape
 	ids   []int64
 	byID  []idRow // the ids with their rows, sorted by id
-	plain []byte  // row i has id i, for all rows
+	plain []byte  // buffer for the bytes of one row
 }
 
 type idRow struct{ id, row int64 }
@@ -28,7 +28,7 @@ const maxRows = 1 << 28
 // ReadIndex reads the head and the ids of a FAISS file of size bytes that is an IndexFlatIP or IndexFlatL2
 // inside an IndexIDMap or IndexIDMap2. A list of ids of another length, a repeated id, which FAISS accepts,
 // and any other fault is a *errs.CorruptionError that names the byte. More than 2²⁸ vectors are
-// errs.ErrTooLarge. Memory is allocated for the ids, 24 bytes each, as they are read.
+// errs.ErrTooLarge. ReadIndex allocates the memory for the ids, 24 bytes each, only for ids that it has read.
 func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 	head := make([]byte, min(headSize, size))
 	if err := readFull(r, head, 0); err != nil {

@@ -106,7 +106,7 @@ func (l *level) lines(isDelta bool) error {
 	return nil
 }
 
-// find returns the row and the number of a key's vector, row -1 if it has none. has reports whether the level
+// find returns the row and the number of a key's vector, row -1 if the key has none. has reports whether the level
 // has a line for the key, which may record a deletion. The key must be in the table's encoded form.
 func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error) {
 	line, value, err := l.t.FindEncoded(nil, int(kind), enc)

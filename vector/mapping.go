@@ -35,7 +35,7 @@ const (
 	mappingName = Folder + "/mapping"
 
 	// BaseMapping and DeltaMapping are the tables that list the vectors; they are authoritative for which
-	// exist.
+	// vectors exist.
 	BaseMapping  = mappingName + ".json"
 	DeltaMapping = mappingName + ".delta.json"
 )
@@ -117,10 +117,10 @@ const assemblyPrefix = "asm:"
 //	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} Varve's own
 //
 // In the flat format an assembly is "asm:" and its id. Its numbers are FAISS ids in one file and ordinals in another;
-// the name of the file shows which. Numbers are never read as float64. For a number that is not an int64, add is called
-// with a *errs.FieldError that names the id, and may continue. For a file that is not a mapping ReadMapping returns an
-// error that matches errs.ErrInvalid, after the members that precede the damage. An error returned by add ends the
-// reading.
+// the name of the file shows which. Numbers are never read as float64. For a number that is not an int64, add gets a
+// *errs.FieldError that names the id; if add returns nil, the reading continues. For a file that is not a mapping
+// ReadMapping returns an error that matches errs.ErrInvalid, after the members that precede the damage. An error
+// returned by add ends the reading.
 func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err error) error) error {
 	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	p := mappingReader{d: d, add: add}
