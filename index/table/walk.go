@@ -21,7 +21,8 @@ func (t *Table) Walk(sec int) *Walk {
 	return w
 }
 
-// Next returns the encoded key and the value of the next line. Both are valid until the next call.
+// Next returns the encoded key and the value of the next line. Both are valid until the next call. ok is false after
+// the last line.
 func (w *Walk) Next() (key, value []byte, ok bool, err error) {
 	if w.i == len(w.ends) {
 		if w.done {

@@ -110,8 +110,8 @@ func (w *Writer) Entry(key, value []byte) error {
 	return nil
 }
 
-// run copies whole lines of another table. It counts them as one line; the caller sets the correct number later
-// with setLines.
+// run copies whole lines of another table. It counts them as one line; the caller (merge.section) sets the number of
+// lines of the section later.
 func (w *Writer) run(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func (w *Writer) run(lines []byte) error {
 			return err
 		}
 	}
-	s.lines++ // marks the section as not empty; setLines sets the number
+	s.lines++ // marks the section as not empty; the caller sets the number
 	lines = lines[:len(lines)-1]
 	if lines[len(lines)-1] == ',' {
 		lines = lines[:len(lines)-1]
