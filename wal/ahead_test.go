@@ -11,8 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Batch.Written is called as soon as the batch is written, and a batch that has it is refused at once because
-// of an entry that is only written; all others wait for the sync. Another process observes the same.
+// Batch.Written is called as soon as the batch is written. A conflict of a batch with Written is returned at once,
+// even if it rests on an entry that is written but not durable; all other answers wait for the sync. Another process
+// observes the same.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

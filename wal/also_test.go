@@ -38,8 +38,8 @@ func (g *grouping) Current(key string) (LSN, error) {
 	return newest, nil
 }
 
-// An entry counts for further keys as long as it is not applied, in the process that wrote it and in one that
-// has read it; afterwards Current answers.
+// As long as an entry is not applied, preconditions on the further keys of the entry (Machine.Also) see it, in the
+// process that wrote it and in a process that has read it. Afterwards Machine.Current answers for these keys.
 func TestAlso(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

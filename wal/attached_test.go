@@ -46,7 +46,7 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 	}
 }
 
-// A process of another PID namespace is recognised, even if it has there the number of this process.
+// A process of another PID namespace is recognised, even if it has there the id that this process has here.
 func TestAttachedElsewhere(t *testing.T) {
 	t.Parallel()
 	l, _ := open(t, t.TempDir())

@@ -44,8 +44,9 @@ type counting struct {
 	*totals
 }
 
-// A running total limits a commit to what was added since the caller's look: by what is applied, by what others
-// have written and is not durable yet, and by earlier batches of the group.
+// A precondition on a running total fails if more was added to the total, since the caller read it, than the
+// precondition allows. The total includes applied entries, entries that other processes have written and that are not
+// durable yet, and earlier batches of the group.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// watched counts which goroutines sleep on a page and which wake them.
+// watched counts how often goroutines sleep on a page until a lock is released, and how often they wake others.
 type watched struct {
 	vfs.Shared
 	awaits, wakes atomic.Int64
@@ -36,8 +36,8 @@ func (w *watched) Wake(word int) {
 	w.Shared.(vfs.Awaiter).Wake(word)
 }
 
-// A goroutine that waits for append.lock or sync.lock sleeps until the holder wakes it, through whichever
-// handle the holder has the lock, and does not take a lock that it no longer needs.
+// A goroutine that waits for append.lock or sync.lock sleeps until the holder wakes it, even if the holder uses
+// another handle. The goroutine does not take a lock that it no longer needs.
 func TestBriefLock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

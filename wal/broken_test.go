@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// A reader that has followed a log learns why it has ended, after the store was opened again: when wal/ was
-// lost, when the store was restored, when the record of that is damaged. A store that is merely opened again,
-// even after a kill, continues its log.
+// A reader that has followed a log learns why the log has ended, after the store was opened again: when wal/ was
+// lost, when the store was restored, and when wal/ended, which records the reason, is damaged. A store that is merely
+// opened again, even after a kill, continues its log.
 func TestBrokenByOpen(t *testing.T) {
 	t.Parallel()
 	above := func(n uint64) func(*Options) {

@@ -156,8 +156,8 @@ func TestArchiveBudget(t *testing.T) {
 	}
 }
 
-// Copies are removed by age only according to the time that Options.Aged returns, which is told whether a copy
-// is old by the clock.
+// Copies are removed by age only according to the time that Options.Aged returns. Its parameter old reports whether a
+// copy is too old by the clock.
 func TestArchiveAged(t *testing.T) {
 	t.Parallel()
 	f := filledLog(t, 4)

@@ -16,9 +16,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Killed at any operation of a raise, with or without another attached process, and with or without a power
-// loss afterwards: the features are raised wherever they are stored, or nowhere, and a raise that returned nil
-// has happened.
+// A process is killed at any operation of a raise, with or without another attached process, and with or without a
+// power loss afterwards. Then the features are raised wherever they are stored, or nowhere, and a raise that returned
+// nil has taken place.
 func TestFeaturesRaiseCut(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

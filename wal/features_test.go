@@ -158,8 +158,8 @@ func TestFeaturesRefused(t *testing.T) {
 	}
 }
 
-// Raising a feature again, or after another one, costs nothing; after reopening it is there, and checkpoints
-// keep it.
+// Raising a feature again does not write the checkpoint again. After the log is opened again the raised features are
+// there, and every checkpoint has them.
 func TestFeaturesRaised(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

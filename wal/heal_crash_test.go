@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Killed at any operation while a segment is restored from its copy, and with a power loss afterwards: the next
+// A process is killed at any operation while it restores a segment from its copy, and a power loss follows: the next
 // open has every entry.
 func TestHealCut(t *testing.T) {
 	t.Parallel()

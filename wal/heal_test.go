@@ -11,7 +11,8 @@ import (
 )
 
 // copied returns a closed log whose second and third segments were archived by a process that was killed before
-// it recycled them, and its entries. Nothing was spilled, so a recovery reads all of it; flushed is beyond it.
+// it recycled them, and its entries. Nothing was spilled, so a recovery reads all of the log; the position flushed is
+// the end of the log.
 func copied(t *testing.T) (dir string, want []Entry) {
 	t.Helper()
 	dir = t.TempDir()

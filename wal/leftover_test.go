@@ -12,7 +12,7 @@ import (
 )
 
 // FAILURES 23: a process that is killed while it creates the next segment leaves up to 64 MiB. Other processes
-// that never close the log remove the file; one that is being created stays.
+// that never close the log remove that file; a file that a living process creates stays.
 func TestLeftOfMakers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

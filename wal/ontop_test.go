@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// A batch that may be prepared again is prepared on the newest entry of its key: one of its group, one that is
-// not durable yet, one of the log. One that may not, or that is for another key, conflicts as before.
+// A batch with OnTop is prepared again, to follow the newest entry of its key, whether that entry is in its group, not
+// durable yet, or in the log. A batch without OnTop conflicts, and so does a batch whose precondition is not about the
+// key of its entry.
 func TestOnTop(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -13,8 +13,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
-// Killed at any operation of the first commits that have readings, with or without a power loss afterwards:
-// what was acknowledged is there with its reading, and no entry has a field in a store that lacks the feature.
+// A process is killed at any operation of the first commits that have readings, with or without a power loss
+// afterwards: acknowledged entries are there with their readings, and no entry has a field in a store that lacks the
+// feature.
 func TestReadingsCut(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)
