@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Change describes the newest version of a memory or an assembly that has changed since the index was written.
+// Change describes the newest version of a document that has changed since the index was written.
 type Change struct {
-	Section int // section of the document: Memories or Assemblies
+	Section int // section of the document's kind: Memories, Assemblies, Notes, or one that AddDocuments has returned
 	ID      string
 	Version uint64 // LSN of the frame that wrote the version
 	Deleted bool
@@ -20,12 +20,12 @@ type Change struct {
 	Members []string
 }
 
-// Changes are the changes of one section that Write merges into an index file.
+// Changes are the changes, of documents of all kinds, that WriteDelta or WriteBase merges into an index file.
 type Changes struct {
 	// List may be in any order. Of two changes of one id the newer is used.
 	List []Change
-	// Line appends the index line of a change that is not a deletion and has no Finished. Write calls Line once
-	// for each such change, in the order of the index.
+	// Line appends the index line of a change that is not a deletion and has no Finished. WriteDelta or WriteBase
+	// calls it once for each such change, in the order of the index.
 	Line func(dst []byte, c Change) ([]byte, error)
 }
 

@@ -55,7 +55,7 @@
 //
 // # Writing
 //
-// Write takes the present set and the changes since, and writes a new delta or, merged, a new base.
+// WriteDelta and WriteBase take the present set and the changes since, and write a new delta or, merged, a new base.
 // Pairs are derived: the line that a change replaces determines which pairs are removed, the line of the
 // change determines which are added; for an assembly the members in the set are removed and those of the
 // change added. On the heap are the changed keys and pairs, never the lines.

@@ -52,8 +52,8 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 // caller must not pass on anything that follows from the conflict before that entry is durable.
 func (b *Batch) early() bool { return b.Written != nil }
 
-// written notifies those callers of a group that continue before it is durable: their batches are in the log
-// now. It also answers the group's failed requests that need not wait for the sync.
+// written calls Batch.Written for the batches of a group that have it: they are in the log now. It also answers the
+// group's failed requests that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

@@ -52,7 +52,8 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 }
 
 // archived reports whether archive/ has a copy of a segment. A copy whose start frame differs from the
-// segment's is damaged or belongs to an earlier log of this folder; it does not count, and is written again.
+// segment's is damaged or belongs to an earlier log of this folder: archived returns false, and the caller writes
+// the copy again.
 func (l *FileLog) archived(number uint64) bool {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {

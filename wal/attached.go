@@ -28,8 +28,8 @@ func (a Attached) String() string {
 	return fmt.Sprint(a.PID)
 }
 
-// All returns the processes that have the log open for writing. Where killed processes can be detected, they
-// are omitted, even if others still have the log open.
+// All returns the processes that have the log open for writing. It omits processes that are certainly dead, even
+// if others still have the log open.
 func (ps Processes) All() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life != vfs.Dead {
@@ -61,7 +61,7 @@ func (l *FileLog) elsewhere(pid int) bool {
 	return found
 }
 
-// process returns a description of the process with this id, which comes from the shared page (wal/shared).
+// process returns a description of the process whose id is recorded in the shared page (wal/shared).
 func (l *FileLog) process(pid int) errs.Holder {
 	if l.elsewhere(pid) {
 		return errs.Holder{PID: pid, Host: l.host.Name, PIDNamespace: "another PID namespace (a container)"}

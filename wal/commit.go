@@ -43,8 +43,9 @@ type group struct {
 	fields  [24]byte          // buffer for the encoded fields of one entry
 }
 
-// lead writes one group of requests, the first of which is own, and passes the lead to the next request. The
-// next group is written while this one is synced, and one sync may cover several groups.
+// lead writes one group of requests, the first of which is own, and passes the lead to the next request. Then it
+// makes the group durable and answers its requests. The next group is written while this one is synced, and one
+// sync may cover several groups.
 func (l *FileLog) lead(ctx context.Context, own *request) {
 	err := l.q.gather(ctx)
 	var g *group
@@ -200,8 +201,8 @@ func (l *FileLog) appendable(ctx context.Context) error {
 }
 
 // endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was
-// killed before it published the tail may have left frames there that link to the last one, and a reader would
-// follow them.
+// killed before it published the tail may have left frames there that link to the last frame of the log, and a
+// reader would follow them.
 func (l *FileLog) endSegment(at LSN) error {
 	tail := l.state.w.At.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {

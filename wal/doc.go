@@ -1,8 +1,8 @@
 // Package wal is the log: an ordered list of entries, durable when acknowledged, that several
 // processes on one machine write and read at once. FileLog keeps the log in the folder wal/ of a
+// store, and applies the entries to a Machine. An entry is durable before it is applied, read or
 // reported as committed, and no entry is inserted before one that any process has already seen. The
 // bytes of frames and segments belong to package segment.
-// frames and segments belong to package segment.
 //
 // # The folder
 //

@@ -5,7 +5,8 @@ import (
 )
 
 // effects is what an entry changes besides its own key: further keys of which it becomes the newest entry, and
-// the amounts that it adds to running totals. It serves to evaluate preconditions before the entry is applied.
+// the amounts that it adds to running totals. The log uses the effects to evaluate preconditions before the entry
+// is applied.
 type effects struct {
 	keys []string
 	adds []Amount

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Held proves that flush.lock is held. A function that only the holder may call takes a Held. Only LockFlush
-// and TryLockFlush return one, and Unlock ends it: the methods of this package refuse a Held that was unlocked
-// or belongs to another log.
+// Held proves that flush.lock is held. A function that only the holder may call takes a Held. Only LockFlush,
+// LockFlushUnless and TryLockFlush return one, and Unlock ends it: the methods of this package refuse a Held that
+// was unlocked or belongs to another log.
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
@@ -36,9 +36,9 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// LockFlushUnless is like LockFlush, for a caller that no longer needs the lock once done returns true. It then
-// returns nil without an error. LockFlushUnless calls done repeatedly while another process holds the lock, but
-// not with Options.Inline.
+// LockFlushUnless is like LockFlush, for a caller that no longer needs the lock once done returns true. In that
+// case LockFlushUnless returns nil without an error. It calls done repeatedly while another process holds the
+// lock, but not with Options.Inline.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly

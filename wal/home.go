@@ -108,8 +108,8 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	return count, nil
 }
 
-// ownPage maps the shared page (wal/shared) of a folder if the page belongs to this very file: a copied page
-// describes the original file and not the copy.
+// ownPage maps the shared page (wal/shared) of a folder. It returns false unless the page records the inode of its
+// own file: a copied page describes the original file and not the copy.
 func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)

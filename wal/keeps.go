@@ -6,7 +6,8 @@ import (
 )
 
 // Reach determines which versions of documents the log and its archive still have. It is for one goroutine,
-// which must close it. If positions are asked for in ascending order, each copy in the archive is opened once.
+// which must close it. If the caller asks for positions in ascending order, Reach opens each copy in the archive
+// once.
 type Reach struct {
 	l     *FileLog
 	live  LSN // everything from this position on is in the log

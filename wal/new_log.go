@@ -80,9 +80,9 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange returns an error if the store in dir has features that are not in known. It ignores a checkpoint
-// or a wal/features that cannot be read, as long as the other of the two, which has the features, too, can be
-// read.
+// mayChange returns an error if the store in dir has features that are not in known. It ignores an unreadable
+// checkpoint if wal/features can be read or does not exist, and an unreadable wal/features if the checkpoint, which
+// has the features, too, can be read.
 func mayChange(fsys vfs.FS, dir string, known Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {

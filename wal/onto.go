@@ -68,7 +68,7 @@ func (r *request) again(q *queue, f func() bool) bool {
 }
 
 // ended blocks until no goroutine is preparing the batch of the request again. The caller has marked the
-// request as gone, so no goroutine starts to.
+// request as gone, so no goroutine begins to prepare the batch again.
 func (r *request) ended() {
 	r.preparing.Lock()
 	//lint:ignore SA2001 it waits for who has it

@@ -76,13 +76,13 @@ type Options struct {
 // is 0, no copy is removed because of its age.
 type Budget func() (bytes int64, age time.Duration)
 
-// Aged returns the current time for comparing the age of copies in the archive, or the zero time if none is
-// known: a single reading of the clock must not remove history. It is called under flush.lock; now is the
+// Aged returns the current time for comparing the age of copies in the archive, or the zero time if the current time
+// is not certain: a single reading of the clock must not remove history. It is called under flush.lock; now is the
 // clock's reading, and old reports whether a copy is too old at that time. A call with old false shows that an
 // earlier reading, at which a copy was too old, was wrong.
 type Aged func(now time.Time, old bool) time.Time
 
-// Event is an event of the log that is passed to the program that opened the store.
+// Event is an event of the log that the log passes to the program that opened the store.
 type Event struct {
 	Kind  EventKind
 	Path  string

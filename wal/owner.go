@@ -55,7 +55,8 @@ func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error)
 	return o, false, nil // a crash has left it like this
 }
 
-// readOwner reads wal/owner, which names the processes that use the log. ok is false if it names none.
+// readOwner reads wal/owner, which names the processes that use the log. ok is false if the file is missing or names
+// none. The error is errTorn if the file is invalid.
 func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal("owner"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -133,7 +133,7 @@ func (l *FileLog) inPlaceFor(number uint64) error {
 	return l.Folder().Replaced()
 }
 
-// Replaced returns the error that InPlace has returned earlier, without checking again.
+// Replaced returns the error that InPlace has returned earlier, without checking again; nil if there is none.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e
@@ -506,7 +506,8 @@ func (l *FileLog) otherPage() bool {
 	return at < from || at > l.shared.Probed()
 }
 
-// settlePlace records the inode of the shared page that was mapped, once the page belongs to this process.
+// settlePlace records, at the end of Open, the inode of the shared page that this process has mapped. It returns an
+// error if another page is at the path by then.
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
@@ -533,7 +534,8 @@ func (l *FileLog) openFolder() error {
 }
 
 // folderFree tries to lock the folder exclusively and reports whether it succeeded. Success means that no
-// process has a log of this folder open, whatever became of the log's files.
+// process has a log of this folder open, whatever became of the log's files. folderFree also returns true if the
+// file system has no such locks.
 func (l *FileLog) folderFree() bool {
 	if l.place.folder == nil {
 		return true

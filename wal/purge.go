@@ -174,7 +174,7 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 }
 
 // wipeAhead overwrites with zeros what follows the tail, in the tail's segment and in segments prepared after
-// it. It holds append.lock meanwhile, so no process uses that space.
+// it. wipeAhead holds append.lock meanwhile, so no process uses that space.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err

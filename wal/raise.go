@@ -134,8 +134,8 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 // A raise of features checks the list of attached processes every raiseLooks. It holds open.lock for
 // raiseHolds meanwhile, so that it ends even if processes come and go. Then it releases open.lock for
 // raiseRests, because a process that stays may stay for long. A process that flushes may take long, too, so a
-// raise waits for flush.lock for raiseTurns only. It must wait, because flush.lock is never free while other
-// processes wait for it.
+// raise waits for flush.lock for raiseTurns only. Only to try the lock is not enough, because flush.lock is never
+// free while other processes wait for it.
 const (
 	raiseLooks = 10 * time.Millisecond
 	raiseHolds = time.Second
@@ -299,9 +299,10 @@ func (s *Slot) carries(f Features) bool { return s.Err == nil && s.Features&f ==
 
 // wal/features is a copy of the features besides the checkpoint, because a log can be opened by its
 // segments, without its checkpoint, and segments do not have the features. It is written before the
-// checkpoint and read only by recoveries. So if features are there but not in the checkpoint, a
-// recovery without other attached processes either finishes an interrupted raise or restores what
-// was lost. The file does not exist before the first raise.
+// checkpoint. Only a recovery, a read-only process that replays the log by itself, and LockExclusive
+// read it. So if features are in wal/features but not in the checkpoint, a recovery without other
+// attached processes either finishes an interrupted raise or restores what was lost. The file does not
+// exist before the first raise.
 //
 //	0  "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 const (

@@ -9,7 +9,7 @@ import (
 )
 
 // Reader reads entries by position, as FileLog.ReadAt does, for one goroutine that requests them in ascending
-// order: if they are close together it reads ahead. The Value of an entry is valid until the next call.
+// order: if the entries are close together, Reader reads ahead. The Value of an entry is valid until the next call.
 type Reader struct {
 	l    *FileLog
 	buf  []byte

@@ -37,7 +37,8 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 	return l.openPrivate(ctx)
 }
 
-// mapPage maps the page in wal/shared that processes share, and reports whether there is one for this store.
+// mapPage maps the page in wal/shared, if it is not mapped yet, and reports whether this handle has a mapped page that
+// belongs to this store.
 func (l *FileLog) mapPage() bool {
 	if l.report.Linked != nil {
 		return false

@@ -178,10 +178,10 @@ func (l *FileLog) noted(known bool) error {
 	return nil
 }
 
-// bySegments returns where the log is read from without a checkpoint. If there are segments of several stores,
-// the log consists of those with the UUID of the store's other files: a segment that was put into the folder by
-// mistake may have a higher number. If no segment has this UUID, or there is no other file, the newest segment
-// belongs to the log.
+// bySegments returns, in place of a missing checkpoint, the positions from which the log is read. If there are
+// segments of several stores, the log consists of those with the UUID of the store's other files: a segment that
+// was put into the folder by mistake may have a higher number. If no segment has this UUID, or there is no other
+// file, the newest segment belongs to the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	if l.o.Named != nil && slices.ContainsFunc(segments,
 		func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {

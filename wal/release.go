@@ -103,7 +103,7 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 }
 
 // recycle renames the file of a segment to the next segment that will be needed. It removes the file instead if
-// the file has not the size of a segment or has another hard link, or if there are enough spare segments. Before
+// the file does not have the size of a segment, has another hard link, or is not needed as a spare segment. Before
 // the rename it zeroes and syncs the first block, so the new segment has no start; the old frames are invalid in
 // it, because their checksums use another seed. A process that still reads the file under the old number
 // notices that the frames are gone.

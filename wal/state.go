@@ -248,8 +248,9 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position may have been released from the log: it is below Spilled, or another process
-// has recovered the log meanwhile. It returns false in a process that replays the log by itself.
+// left reports whether a position may have been released from the log: it is below Spilled, or stillOurs returns an
+// error, for example because another process has recovered the log. left returns false in a process that replays the
+// log by itself.
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false

@@ -153,7 +153,7 @@ func (n Notes) Abandoned() bool {
 	return n.l.shared.Mapped() && n.l.shared.Abandoned()
 }
 
-// Tidied records that the files which a killed process left in tmp/ were dealt with.
+// Tidied records that a process has handled the files which a killed process left in tmp/.
 func (n Notes) Tidied(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the position of an entry's frame, with the chain hash there.
+// MarkBefore returns the position of an entry's frame, with the chain hash there: the checksum of the frame before it.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {

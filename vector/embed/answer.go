@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits for the answer of an embedding service, which comes from another machine and has an unknown size. It
-// is parsed while it is read, and vectors and numbers are counted before memory is allocated for them. So it
-// takes no more memory than the requested vectors may take, whatever else it contains.
+// Limits for the answer of an embedding service, which comes from another machine and has an unknown size. An
+// Embedder parses the answer while it reads it, and counts vectors and numbers before it allocates memory for them.
+// So an answer takes no more memory than the requested vectors may take, whatever else it contains.
 const (
 	// maximum number of dimensions of a vector: the maximum of Options.Dimensions, and of a store by default
 	mostDimensions = 1 << 16

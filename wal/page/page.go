@@ -101,8 +101,8 @@ func Name(word int) string {
 	return ""
 }
 
-// Cut reports whether the page's file was truncated by another program: then the mapped page is visible to
-// this process alone and no longer changes.
+// Cut reports whether an access has found the page's file truncated by another program, or its medium failing. From
+// then on the page is memory of this process alone, in which no position decreases.
 func (p Page) Cut() bool { return p.words != nil && vfs.IsCut(p.words) }
 
 // Valid reports whether the page is of this boot and a process has recovered the log.
@@ -286,7 +286,7 @@ func (p Page) Leader() int { return int(p.words.Load(wordLeader)) }
 // SetLeader records the id of the process that watches the document files for all (the holder of watch.lock).
 func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
 
-// ClearLeader clears the leader if it is still pid.
+// ClearLeader clears the recorded leader if that is still pid.
 func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
 
 // Polls returns the id of a leading process that scans files at intervals because the system does not notify
@@ -333,7 +333,7 @@ func (p Page) add(word int, n uint64) {
 	}
 }
 
-// Holder returns the process that took a lock last, and when, in Unix seconds; ok is false if none is
+// Holder returns the process that took a lock last, and when, to the second; ok is false if none is
 // recorded.
 func (p Page) Holder(role int) (pid int, since time.Time, ok bool) {
 	v := p.words.Load(wordHolders + role)

@@ -237,8 +237,8 @@ func encodeEndings(list []Ending, store [16]byte) []byte {
 
 // Broken records, durably, that the log has ended, and the reason. Every reader that has followed the log must
 // then begin with a full copy. A caller that begins another log calls Broken before the first segment of that
-// log exists, with the position where that log begins. A purge calls it when it is complete. Two callers never
-// run at the same time: each has exclusive use of the log, or holds flush.lock.
+// log exists, with the position where that log begins. A purge calls Broken when the purge is complete. Two callers
+// never run at the same time: each has exclusive use of the log, or holds flush.lock.
 //
 // Records that cannot be read are replaced, with an epoch that is not used yet.
 func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) error {

@@ -84,8 +84,8 @@ var ErrUnlinked = errors.New("the frame does not follow the one before it")
 // Chunk is how many bytes a walker reads at once.
 const Chunk = 1 << 20
 
-// Next returns the next frame, if it begins before limit, and moves behind it. At the end of a segment that is the
-// first frame of the next segment, which Next returns without its payload. Nothing at or after limit is read,
+// Next returns the next frame, if it begins before limit, and moves past that frame. At the end of a segment that is
+// the first frame of the next segment, which Next returns without its payload. Nothing at or after limit is read,
 // unless Ahead allows it. The payload is valid until the next call.
 func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	here := error(segment.ErrEnd)
