@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt returns the documents that changed in [from, to) of the log, with the state that they had at
-// position to. from is the position up to which an index covers the log. StateAt returns ErrMoved if a newer
-// index was mapped since, because the entries that it covers are no longer listed. For a key that changed
-// again at or after to, list has the version of that time, and overtaken its newest version.
+// StateAt returns in list, for each document that changed in [from, to) of the log, its newest change in that range.
+// from is the position up to which an index covers the log. If such a document changed again at or after to, overtaken
+// has its newest change. If a newer index was mapped since, StateAt returns ErrMoved, because the state of this process
+// no longer lists the entries that the newer index covers.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)
@@ -55,8 +55,9 @@ func (eng *Engine) StateAt(ctx context.Context, from,
 	return list, overtaken, nil
 }
 
-// versionBefore returns the version of a document that entry e names as its predecessor. It returns a position
-// below from if the index has that version, or if the entry names no predecessor that exists.
+// versionBefore returns the position and the entry of the version of a document that entry e names as its predecessor.
+// If the index has that version, or if the version does not exist, the returned position is below from and the returned
+// entry has no meaning.
 func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
 	view, err := state.Read(&e)
 	if err != nil || view.Previous < from {
@@ -105,9 +106,8 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro(), e.Writer)
 }
 
-// keptLines is the maximum size in bytes of the index lines that a rewrite of the index keeps in memory. The
-// rewrite needs the lines in the order of the keys, and would otherwise have to read their log frames a second
-// time.
+// keptLines is the maximum size in bytes of the index lines that a rewrite of the index keeps in memory. The rewrite
+// needs the lines in the order of the keys; for a line that is not kept, it reads the log frame a second time.
 const keptLines = 16 << 20
 
 // lineStore stores index lines, many per allocation.

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// YieldAssembly yields an assembly if it still exists.
+// YieldAssembly yields an assembly if it still exists. It returns false if yield did.
 func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(assembly.Assembly, error) bool) bool {
 	v, err := eng.Load(ctx, eng.kinds.Assemblies, id)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -26,8 +26,8 @@ func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(asse
 	return yield(a, err)
 }
 
-// AssembliesWith yields the assemblies that contain a memory, in the order of their ids. It reads no other
-// assembly.
+// AssembliesWith yields the assemblies that contain a memory, in the order of their ids. It does not read assemblies
+// that do not contain the memory.
 func (eng *Engine) AssembliesWith(ctx context.Context, member string) iter.Seq2[assembly.Assembly, error] {
 	return Reading(ctx, eng, func(yield func(assembly.Assembly, error) bool) {
 		ids, _, err := eng.Containing(member)

@@ -46,7 +46,7 @@ type cached struct {
 // session.
 const cachedBytes = 384
 
-// NewCache returns a cache of the given size in bytes, nil if that is not positive.
+// NewCache returns a cache of at most the given number of bytes; nil if bytes is not positive.
 func NewCache(bytes int64) (*Cache, error) {
 	if bytes <= 0 {
 		return nil, nil
@@ -61,7 +61,7 @@ func NewCache(bytes int64) (*Cache, error) {
 	return &Cache{c, bytes / 4}, err
 }
 
-// caches reports whether a document of this size goes into the cache after it was read.
+// caches reports whether Load puts a document of this size into the cache; false if there is no cache.
 func (eng *Engine) caches(doc []byte) bool {
 	return eng.cache != nil && int64(len(doc)) < eng.cache.most
 }

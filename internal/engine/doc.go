@@ -15,8 +15,8 @@
 //
 // # Lifecycle
 //
-// BeginUse and EndUse enclose every operation; Close waits for operations that have begun. Finish ends those that make
-// no progress.
+// BeginUse and EndUse enclose every operation; Close waits for operations that have begun. Finish abandons those that
+// no caller can cancel, once the log makes no progress.
 //
 // # Calls upwards
 //

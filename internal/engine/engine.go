@@ -25,8 +25,8 @@ import (
 // Host is the interface through which an engine calls the packages above it: to rebuild an index, to decide
 // about an edited file, and to flush.
 type Host interface {
-	// RebuildIndex rebuilds the index, from an older index and the log or from the files. from names the
-	// source; memories is the number of memories in the new index.
+	// RebuildIndex rebuilds the index, from an older index and the log or from the files. from names the older index;
+	// "" means the files. memories is the number of memories in the new index.
 	RebuildIndex(ctx context.Context, start *wal.Start) (set *index.Set, from string, memories int, err error)
 	// JudgeEdit decides what to do about a file that differs from the version that the index names: it adopts
 	// the file as an edit by hand, or reports an error.
@@ -85,7 +85,7 @@ type Engine struct {
 	damaged    atomic.Bool // set when a read finds damage in the index; the next flush then rebuilds the index
 
 	lacking    []*kind.Kind      // kinds with a Feature whose folder did not exist when the store was opened
-	vanished   []string          // folders of other kinds that did not exist at the opening: see makeVanished
+	vanished   []string          // folders of document kinds without a Feature that did not exist then: see makeVanished
 	linked     *errs.LinkedError // the log belongs to another folder, so this handle is read-only
 	unfinished bool              // value of Config.Unfinished
 	moved      moved

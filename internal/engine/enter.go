@@ -34,7 +34,8 @@ func folders() (names []string) {
 	return append(names, "tmp", "backups", "quarantine")
 }
 
-// enter determines what the folder contains, and creates a store in it if that is allowed.
+// enter determines what the folder contains, and creates a store in it if there is none, unless mustExist is true or
+// this handle is read-only.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -125,9 +126,9 @@ func (eng *Engine) looksLikeStore() bool {
 	return err == nil && kind.Memories.HasDocuments(names)
 }
 
-// emptied reports whether a folder without a config.json contains only those files of a store that its
-// .gitignore names. git has removed everything else, for a branch that does not contain the store. A new
-// config.json would prevent git from switching back, and restored documents would be in the wrong branch.
+// emptied reports whether a folder without a config.json contains only those files of a store that the store's
+// .gitignore names. git leaves a folder so when it checks out a branch that does not contain the store. If this process
+// created a config.json, git could not switch back, and the restored documents would be in the wrong branch.
 func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
@@ -303,9 +304,9 @@ func (eng *Engine) makeFolders() error {
 	return nil
 }
 
-// makeVanished creates the folders of documents that makeFolders has left out. If the store has documents of the kind,
-// the folder was lost by accident. That is recorded before the folder exists again: otherwise what is missing in it
-// would look like documents that were deleted one by one.
+// makeVanished creates the folders of documents that makeFolders has left out. If the store has documents of a folder's
+// kind, the folder was lost by accident. makeVanished records that before it creates the folder: otherwise the missing
+// files would look like documents that a user has deleted one by one.
 func (eng *Engine) makeVanished(ctx context.Context) {
 	for _, k := range eng.kinds.All {
 		if !slices.Contains(eng.vanished, k.Name()) {

@@ -83,8 +83,8 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 		f.Happened.has(m.Timestamp)
 }
 
-// Still reports whether a memory, read after its index line passed the filters, passes them too: it may have
-// changed in between.
+// Still reports whether a memory that was read after its index line had passed the filters passes the filters on
+// session and content: the memory may have changed after its line was read.
 func (f *Filters) Still(m *memstore.Memory) bool {
 	return (f.Session == nil || m.Session() == *f.Session) && f.Memory(m)
 }

@@ -36,12 +36,12 @@ func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
-// FindTries is the maximum number of attempts of a look-up. It starts again when the version that it found was
-// replaced, flushed or released meanwhile. Each time another process has made progress.
+// FindTries is the maximum number of attempts of a look-up. A look-up starts again when the version that it found is
+// replaced, flushed or released before it is read. Each new attempt thus means that another process has made progress.
 const FindTries = 100
 
-// Find returns the newest durable version of a document, with its content if doc is set. It returns
-// errs.ErrNotFound if there is none.
+// Find returns the newest durable version of a document, with its content if doc is true. It returns errs.ErrNotFound
+// if the document does not exist.
 func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Version, error) {
 	var last error
 	for range FindTries {
@@ -80,9 +80,10 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
 }
 
-// DamageOf returns the error to report for an error of reading the index. For damage it schedules an index rebuild at
-// the next flush and returns err. If the folder was replaced under the open store, it returns that error instead: a
-// program that copies over mapped files truncates them, and then the store is not damaged.
+// DamageOf returns the error to report for err, an error of reading the index. If err means damage, DamageOf schedules
+// an index rebuild at the next flush. But if the store's folder was replaced while the store was open, DamageOf returns
+// an error that says so, and schedules nothing: a program that copies over mapped files truncates them, so what looks
+// like damage is not damage of the store.
 func (eng *Engine) DamageOf(err error) error {
 	err = eng.orReplaced(err)
 	if errors.Is(err, errs.ErrCorrupt) && eng.damaged.CompareAndSwap(false, true) {
@@ -102,8 +103,8 @@ func (eng *Engine) orReplaced(err error) error {
 	return err
 }
 
-// Containing returns the assemblies that contain a memory, and a version that changes whenever one of them
-// does.
+// Containing returns the assemblies that contain a memory, and the highest version of these assemblies, for
+// preconditions.
 func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
@@ -113,8 +114,8 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 }
 
 // Settled reads the newest version of a document and does not adopt an edit of its file. It is for the holder of
-// flush.lock, and for goroutines that such a holder may wait for, which must not adopt edits. If the file differs
-// from the version, Settled reads the version from the log; if the log has it no longer, the error is ErrCorrupt.
+// flush.lock, and for goroutines for which the holder may wait: neither may adopt edits. If the file differs from the
+// version, Settled reads the version from the log or the archive; if neither has it any more, the error is ErrCorrupt.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
@@ -133,8 +134,8 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 	return v, err
 }
 
-// beyondDamage returns err, but if err is "not found" and the log is damaged, it returns the damage: the
-// document may be in the damaged part.
+// beyondDamage returns err. But if err is errs.ErrNotFound and the log is damaged, it returns the error for the damage,
+// because the damaged part of the log may have the document.
 func (eng *Engine) beyondDamage(err error) error {
 	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
@@ -156,11 +157,11 @@ var (
 	ErrMoved    = errors.New("the log has another key at this position")
 )
 
-// glanceMost is the maximum size in bytes of a document that is read in a way that needs the fewest system
-// calls.
+// glanceMost is the maximum size in bytes of a document that Read reads by Glance, which needs the fewest system calls.
 const glanceMost = 1 << 20
 
-// Read reads the version of a document that is at a place: in the log or in its file.
+// Read reads the version of a document that a place names, from the log or from the document's file. It reads the
+// content only if doc is true. If the file does not have that version, the error is ErrMismatch.
 func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
 	if place.InLog {
 		return eng.readLog(ctx, k, id, place.Version, doc)
@@ -192,14 +193,15 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 	return v, nil
 }
 
-// NotOurs reports whether an error of reading a document means that its path leads to something else: a
+// NotOurs reports whether an error of reading a document means that there is something else at the document's path: a
 // folder, a link, or a file larger than any document.
 func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// readLog reads a version of a document from its frame in the log. If the position is below Flushed, the file
-// must agree: a different size or time is an edit by hand.
+// readLog reads a version of a document from its frame in the log; the content only if doc is true. If it reads the
+// content of a version below the position Flushed, the document's file must have the size and time of that version.
+// Otherwise the file was edited by hand, and the error is ErrMismatch.
 func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
 	v, view, err := eng.Frame(ctx, k, id, at)
 	if err != nil || !doc {
@@ -220,7 +222,8 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 	return v, err
 }
 
-// Frame reads the record and the index line of a version from the log.
+// Frame reads the record and the index line of a version from the log. If the position has an entry of another key, the
+// error is ErrMoved.
 func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, record.View, error) {
 	e, err := eng.log.ReadAt(ctx, at)
 	if err != nil {
@@ -236,7 +239,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
-// DurableNow returns the position up to which the log is durable now, no matter which process made it so.
+// DurableNow returns the position up to which the log is durable now, including entries of other processes.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.BeginUse(); err != nil {
 		return 0, err

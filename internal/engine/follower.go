@@ -17,15 +17,16 @@ import (
 // Follower keeps a fold, a view computed from log entries, up to date with the mapped index and the overlay
 // over it. It reads each change once.
 //
-// The overlay drops the entries that a newer index covers. So the changes, and the position up to which the
-// index covers the log, are read together. If the fold is based on an older index by then, the follower starts
+// The overlay drops the entries that a newer index covers. So the follower reads the changes together with the position
+// up to which the index covers the log. If these show that the fold is based on an older index, the follower starts
 // again with the newer one, at most FindTries times; each time another process has made progress.
 //
-// An index that was rebuilt may differ from what the fold has seen; then the fold starts over with Reset. The
-// number of rebuilds is set after the index is mapped, so each call reads that number before the index.
+// A rebuilt index may differ from the content of the fold, so after a rebuild the fold starts over with Reset. The
+// engine maps a rebuilt index before it updates the number of rebuilds. So With reads that number before the index: the
+// index that it then gets is never older than the number.
 type Follower struct {
 	Fold view.Fold
-	// Passes reports whether an entry without a time to live leaves the fold unchanged.
+	// Passes reports whether an entry without a time to live leaves the fold unchanged; nil: no such entry does.
 	Passes func(set *index.Set) bool
 	// Stale reports whether the source of the fold has changed although no index was written; nil: never.
 	Stale func() bool
@@ -38,8 +39,8 @@ type Follower struct {
 	valid bool
 }
 
-// With calls use once, with the index on which the fold is based. live is the number of memories at the same
-// position of the log. The fold does not change while use runs.
+// With updates the fold and calls use once. set is the index on which the fold is based; live is the number of memories
+// at the log position of the fold. The fold does not change while use runs.
 //
 // The fold has all entries that this process has applied. To include everything that any process has made
 // durable, call Engine.CatchUp before. Pass an error through Engine.DamageOf, which schedules the rebuild of a
@@ -77,8 +78,8 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 	return fmt.Errorf("the log is released faster than it can be read: %w", last)
 }
 
-// Forget makes the next call start over with an empty fold; free releases the resources of the fold. Without wait,
-// Forget does nothing while a call is running: that call may be waiting for a lock that the caller holds.
+// Forget makes the next call of With start over with an empty fold; free releases the resources of the fold. If wait is
+// false, Forget does nothing while With is running: With may be waiting for a lock that the caller of Forget holds.
 func (f *Follower) Forget(wait bool, free func() error) error {
 	if !wait && !f.mu.TryLock() {
 		return nil

@@ -39,8 +39,8 @@ func (h *health) Adoptions() int {
 	return h.Edits
 }
 
-// TellOnce reports whether the problem why was not yet reported for this state of the file, and records that
-// it is reported now.
+// TellOnce reports whether the caller should report the problem why of the file at path: whether no problem was
+// reported yet for this state of the file. If so, TellOnce records the problem as reported.
 func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -55,7 +55,7 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
-// VectorsFailed records why the flusher's last round could not write the vectors; nil if it could.
+// VectorsFailed records the reason why the flusher's last round could not write the vectors; err is nil if it could.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()

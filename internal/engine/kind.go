@@ -29,8 +29,9 @@ type Kind struct {
 // Parsed is a parsed document; see package kind.
 type Parsed = kind.Content
 
-// CacheKey returns the key of a document in the cache. Ids are valid UTF-8, so keys of other kinds begin with \xff; a
-// look-up of an id that is not valid compares the kind.
+// CacheKey returns the key of a document in the cache: the id of a memory itself, or \xff, the kind's letter and the id
+// of another document. No valid id begins with \xff, since ids are UTF-8; for an invalid one, Load also compares the
+// kind.
 func (k *Kind) CacheKey(id string) string {
 	if k.Kind == kind.Memories {
 		return id
@@ -178,7 +179,8 @@ func (ks *kinds) Of(key string) *Kind {
 	return nil
 }
 
-// Valid returns an error if any of the ids is invalid, for kinds whose ids can be checked without a document.
+// Valid returns an error if any of the ids is invalid. It checks only the ids of scopes of working memory; for any
+// other kind it returns nil.
 func (k *Kind) Valid(ids []string) error {
 	if k.Section >= 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields the values of each, as an operation that Close waits for. The values show the store at the moment
-// at which the iteration begins, or later. See Whole.
+// Reading yields the values of each; Close of the store waits for the end of the iteration. The values show the store
+// at the moment at which the iteration begins, or later. If ctx ends meanwhile, see Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
@@ -33,8 +33,8 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 	})
 }
 
-// Whole yields the values of each. If ctx ends meanwhile, the error of ctx is the last value, whatever each
-// does with ctx: a loop that ends without an error has seen everything.
+// Whole yields the values of each. If ctx ends meanwhile, the last value is the error of ctx, even if each does not
+// look at ctx. So a loop that ends without an error has seen everything.
 func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -59,7 +59,7 @@ func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) ite
 	}
 }
 
-// Each yields the memories, with their content, that pass the filters. See Whole.
+// Each yields the memories, with their content, that pass the filters. If ctx ends meanwhile, see Whole.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
 	Whole(ctx, func(yield func(memstore.Memory, error) bool) {
 		for id, err := range eng.chosen(ctx, &f) {
@@ -142,12 +142,12 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// expiredMost is the maximum number of expired memories that a count of a session leaves out by their ids.
+// expiredMost is the maximum number of ids of expired memories that countSession collects to leave them out.
 const expiredMost = 1024
 
-// countSession returns the number of memories of a session. It reads the pairs of the session, which are adjacent in
-// the index, and not the line of each memory elsewhere. ok is false if the lines are needed, or the pairs cannot be
-// read.
+// countSession returns the number of memories of a session. It reads the index section by_session, in which the ids of
+// a session are adjacent, and not the line of each memory. ok is false if the filters need the lines, if too many
+// memories have expired (expiredMost), or if the index cannot be read.
 func (eng *Engine) countSession(ctx context.Context, f *Filters) (n int64, ok bool) {
 	if f.Session == nil || *f.Session == "" || f.Reads() || f.By != nil || f.Created != (Span{}) ||
 		f.Updated != (Span{}) || f.After != "" {
@@ -292,15 +292,15 @@ func prefixed(list []*change, prefix string) []*change {
 	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, key) })]
 }
 
-// Item is a line read from the index files.
+// Item is a line read from the index files. Key is the id in the form by which the index is sorted.
 type Item struct {
 	ID, Key string
 	Line    index.Entry
 }
 
 // base yields the lines of a kind from the index files, through the section by_session if one session is
-// selected. If the index is damaged and another goroutine or process has rebuilt it since, base continues
-// after the last line with the rebuilt index.
+// selected. If the index is damaged and another goroutine or process has rebuilt it since, base continues with the
+// rebuilt index after the last line that it has yielded.
 func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {

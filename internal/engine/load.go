@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Get reads the newest version of a document, from the cache if possible.
+// Get reads the newest version of a document, from the cache if possible. If the document does not exist or has
+// expired, the error is errs.ErrNotFound.
 func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error) {
 	if err := eng.BeginUse(); err != nil {
 		return Version{}, err
@@ -45,8 +46,8 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	return *m, nil
 }
 
-// times sets the creation and update times of a version whose document does not contain them. An edit by hand
-// is adopted with its file unchanged, and its version gets the times of the adoption.
+// times sets created and updated, which were decoded from the document, to the times in the version's index line. The
+// two differ for an edit by hand: its file is adopted unchanged, so only the index line has the times of the adoption.
 func (v *Version) times(created, updated *time.Time) {
 	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
 		return
@@ -54,8 +55,8 @@ func (v *Version) times(created, updated *time.Time) {
 	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
-// undecoded returns the error for a version whose stored bytes are those that were written, but are not a
-// document of that id: the error is damage, not invalid input.
+// undecoded returns the error to report for err, an error of decoding a version whose stored bytes are those that were
+// written. It reports damage, not invalid input, unless err is errs.ErrNewerFormat.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)

@@ -28,8 +28,9 @@ type machine struct {
 func (m *machine) Deletion(key string) wal.LSN { return m.State.Deletion(key[0], key[1:]) }
 
 // Begin loads the index before the log is replayed. An index is not trusted if it is of another store,
-// truncated, or older than what the log has released. A process that has the store alone rebuilds it, from an
-// older index and the log or from the files; it is never treated as an empty index.
+// truncated, or older than what the log has released. If no other process has the store open, Begin rebuilds such an
+// index, from an older index and the log or from the files; otherwise it returns an error. It never treats such an
+// index as an empty one.
 func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	eng := m.eng
 	var set *index.Set

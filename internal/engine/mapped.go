@@ -26,7 +26,8 @@ func Origin(from string) string {
 // ErrDistrusted is the reason why an index that could be read is not used.
 var ErrDistrusted = errors.New("the index belongs to another log")
 
-// loadIndex maps the current index files of store id, which must cover the log up to spilled.
+// loadIndex maps the current index files of store id, which must cover the log up to spilled. fresh means that the log
+// begins at spilled, so that no index of it was written yet.
 func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
 	want := index.Want{Store: id.String(), Spilled: spilled}
 	if fresh {
@@ -66,7 +67,7 @@ func (eng *Engine) RemapDue() {
 }
 
 // Refresh maps the index that another process has written. If that fails, the old index and the overlay remain
-// correct together.
+// correct together. If another goroutine is already mapping the index, Refresh returns nil without waiting.
 func (eng *Engine) Refresh() error {
 	if !eng.refreshing.TryLock() {
 		return nil // another goroutine is mapping it
@@ -75,8 +76,8 @@ func (eng *Engine) Refresh() error {
 	return eng.remap(false)
 }
 
-// remap maps the current index files. If held is true, it also verifies that the index is not of an earlier
-// log of this folder.
+// remap maps the current index files. If held is true, the caller holds flush.lock, and remap also verifies that the
+// index is not of an earlier log of this folder.
 func (eng *Engine) remap(held bool) error {
 	remade := eng.log.Notes().IndexRebuilds()
 	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
@@ -97,8 +98,8 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain returns the log's chain hash at a position. It returns 0 if no entry begins there and no entry follows
-// from there in the next segment.
+// chain returns the log's chain hash at a position. It returns 0 and true if no entry begins there and no entry follows
+// from there in the next segment; false if the log does not have the position.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
@@ -111,9 +112,9 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	return m.Sum, err == nil
 }
 
-// Healed reports whether the mapped index is not the one in which a look-up found damage. swaps is the swap
-// counter of that index. Another process may have rebuilt the index and been killed before it could report
-// that.
+// Healed reports whether another index is mapped now than the one in which a look-up found damage; swaps is the swap
+// counter of the damaged index. If the index files in the folder were replaced, Healed first maps them. It compares the
+// files themselves, because a process that rebuilt the index may have been killed before it could report that.
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
@@ -122,8 +123,8 @@ func (eng *Engine) Healed(swaps uint64) bool {
 
 // KeepUp maps the current index files. It is called before another index is made from the mapped one. It is
 // also called before anything is written to document files, because the files of all entries that the index
-// covers are treated as written. If the index cannot be used, or is not of this log, the mapped index stays in
-// use.
+// covers are treated as written. If the current index cannot be used, or is not of this log, KeepUp returns an error,
+// and the mapped index stays in use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
@@ -143,8 +144,8 @@ func (eng *Engine) stands() bool {
 	return set.Stands(eng.env.FS, eng.env.Dir)
 }
 
-// inPlace returns errs.ErrReplaced if the store's folder is no longer the one that was opened. While the log is being
-// opened there is nothing to compare with.
+// inPlace returns errs.ErrReplaced if the store's folder is no longer the one that was opened. It returns nil while the
+// log is being opened, because the opened folder is not recorded yet.
 func (eng *Engine) inPlace() error {
 	if eng.log == nil {
 		return nil

@@ -33,7 +33,8 @@ type moved struct {
 // move.
 const MovedLook = time.Second
 
-// MovedSince returns a *errs.MovedError if the store was moved since it was opened.
+// MovedSince returns a *errs.MovedError if the store was moved since it was opened. It checks only a read-only handle,
+// at most once per MovedLook; another handle holds a lock that prevents the move.
 func (eng *Engine) MovedSince() error {
 	if !eng.env.ReadOnly || eng.unfinished {
 		return nil

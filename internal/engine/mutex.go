@@ -8,7 +8,7 @@ type CtxMutex struct{ held chan struct{} }
 // NewMutex returns an unlocked mutex.
 func NewMutex() CtxMutex { return CtxMutex{make(chan struct{}, 1)} }
 
-// Lock locks the mutex. It returns the error of ctx if that ends first.
+// Lock locks the mutex. It returns the error of ctx if ctx ends before the mutex is free.
 func (s CtxMutex) Lock(ctx context.Context) error {
 	select {
 	case s.held <- struct{}{}:

@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FromLog reads a version from the log or its archive. It returns false if neither has it any more.
+// FromLog reads a version from the log or its archive. It returns false if neither has it any more, if the version is a
+// deletion, or if it cannot be read.
 func (eng *Engine) FromLog(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, bool) {
 	v, view, err := eng.Frame(ctx, k, id, at)
 	if errors.Is(err, errs.ErrTruncated) {

@@ -62,8 +62,9 @@ func TextOf(p *Parsed, doc []byte) string {
 	return string(doc)
 }
 
-// CheckText returns an *errs.PurgedError if this text was purged. A document may keep the text that it has
-// now, even if that can no longer be read, unless the document itself was purged or redacted.
+// CheckText returns an *errs.PurgedError if the text was purged, and nil if the document may have it. A document may
+// keep the text of its newest version. If that version can no longer be read, the document may have any purged text,
+// unless the document or one of its versions was purged.
 func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(id), text) {
@@ -85,8 +86,8 @@ func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) erro
 	return &errs.PurgedError{Kind: k.Noun, ID: id}
 }
 
-// neverPurged reports whether neither the document with this log key nor a version of it was purged, as far as
-// known.
+// neverPurged reports whether the document with this log key was never purged, and none of its versions was. It
+// returns false if the list of purges cannot be read.
 func (eng *Engine) neverPurged(key string) bool {
 	rows, err := eng.Purged()
 	return err == nil && rows.UpTo(key) == 0 && len(rows.Redactions(key)) == 0
@@ -165,9 +166,9 @@ func inFile(err *errs.PurgedError) error {
 	return fmt.Errorf("%w: delete the file, or store the text on purpose: memctl put --force-purged", err)
 }
 
-// CameBack returns an error for the document in a file if both its id and its text were purged. It is for an
-// index that is rebuilt from files alone. There, a purged text in a document of another id proves nothing:
-// that document may always have had this text.
+// CameBack returns an error for the document in a file if both its id and its text were purged; nil if the lists of
+// purges cannot be read. It is called when an index is rebuilt from files alone. Then a purged text in a document with
+// another id is no reason for an error: that document may always have had this text.
 func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {

@@ -56,8 +56,8 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 }
 
 // readPurges reads wal/purges, the list of purged documents and versions, and adds the rows that this process
-// has applied from the log. damaged has the lines of the file that cannot be read; log and archive may still
-// have their contents.
+// has applied from the log. The second result has the lines of the file that cannot be read; log and archive may still
+// have the entries of these lines.
 func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
 	f := eng.purgesFile()
 	c, err := f.Read()
@@ -93,9 +93,9 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges writes the rows of purges below a log position to wal/purges, durably. It is called before an
-// index covers their entries, after which the log may release them. The caller holds flush.lock, or has the
-// store alone.
+// SavePurges writes the rows of purges below the log position to to wal/purges, durably. The caller calls it before it
+// writes an index up to that position: once an index covers the entries of the rows, the log may release the entries.
+// The caller holds flush.lock, or no other process has the store open.
 func (eng *Engine) SavePurges(to wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -111,8 +111,8 @@ func (eng *Engine) SavePurges(to wal.LSN) error {
 	return eng.writePurges(t, damaged, to, "purges."+eng.token)
 }
 
-// writePurges rewrites wal/purges. It drops the rows of this store at or above the position to: they are of a
-// log that was replaced by an older copy, or the log still has their entries.
+// writePurges rewrites wal/purges. It drops the rows of this store at or above the position to: either the log still
+// has their entries, or they are from a log that was later replaced by an older copy.
 func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
 	own := eng.log.UUID()
 	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })

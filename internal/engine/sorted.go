@@ -15,24 +15,26 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Orders answers filters for all memories from views, without reading the index. If ok is false it cannot
-// answer, and the index is read.
+// Orders answers filters for all memories from views, without reading the index. If a method returns ok false, it
+// cannot answer, and the caller reads the index.
 type Orders interface {
-	// Page returns up to most memories whose index lines pass, from a place in the order on, and the place
-	// where it stopped; at is nil if there are no more.
+	// Page returns up to most memories whose index lines pass f, in the order s, after the place s.At. at is the place
+	// at which Page stopped, or nil if there are no more memories.
 	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
 		err error)
 	// Count returns the number of memories that pass the filters.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
 	// Among returns a list that includes all memories that pass the filters on content, in no order and
-	// without regard to After. It returns no list longer than one in share of all memories.
+	// without regard to After. If the list would have thousands of memories and more than 1/share of all memories, ok is
+	// false.
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
-// fewMemories is the number of memories below which reading all of them is as fast as finding some.
+// fewMemories is the number of memories in a store below which reading all of them is as fast as finding some of them.
 const fewMemories = 1024
 
-// SortKey returns the value by which an index line is sorted in the order by.
+// SortKey returns the value by which an index line is sorted in the order by; 0 for an order for which an index line
+// has no value.
 func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	switch by {
 	case memstore.OrderCreated:
@@ -47,7 +49,8 @@ func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	return 0
 }
 
-// The sizes of the first and of the longest piece of a sorted listing that is read from a view at once.
+// The numbers of memories that a sorted listing reads from a view in one call of Orders.Page: in the first call, and at
+// most.
 const (
 	pageFirst = 64
 	pageMost  = 4096
@@ -92,8 +95,9 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 	})
 }
 
-// sortAll lists the documents whose index lines pass by sorting the lines, for an order that no view has. It
-// reads documents if the order needs their times.
+// sortAll lists the documents whose index lines pass f, for an order that no view has: it sorts the lines. It reads
+// the memories themselves if the order is by their timestamps, which the lines lack. It passes errors to yield. more is
+// false if yield returned false or ctx ended.
 func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 	yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
 	s, all := f.Sort, *f

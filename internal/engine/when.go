@@ -11,15 +11,16 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Times finds memories by the time spans of filters, in no order, without reading them. It includes memories
-// whose time is unknown. ok is false if there are more than most.
+// Times is a function that finds memories by the time spans of filters, in no order, without reading them. The result
+// includes memories whose time is unknown. ok is false if it would have more than most memories.
 type Times func(ctx context.Context, f *Filters, most int) (ids []string, ok bool, err error)
 
-// timesLeast is the minimum number of memories for which a view is used to find them by their times: fewer are
+// timesLeast is the minimum number of memories in a store for which Timed asks a view. A smaller number of memories is
 // read as fast.
 const timesLeast = 10_000
 
-// chosen yields ids, in the order of listings, that include all memories that pass the filters.
+// chosen yields ids, in the order of listings, that include those of all memories that pass the filters, and may
+// include others.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {
@@ -51,12 +52,12 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 }
 
-// listShare is how selective filters must be, one in listShare memories, for the selected ids to be sorted for each
-// page instead of reading on from the beginning of the page.
+// listShare limits the ids that a listing takes from Among: about 1/listShare of all memories. The listing has to sort
+// these ids again for each page. If there are more, reading memories from the beginning of the page on is faster.
 const listShare = 64
 
 // Among returns a list that includes all memories that pass the filters on content, in no order and without
-// regard to After. ok is false if no such list is known, or if it has more than one in share of all memories.
+// regard to After. ok is false if no view has such a list, or if the list is too long: see Orders.
 func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
@@ -64,8 +65,8 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 	return eng.tuning.Orders.Among(ctx, f, share)
 }
 
-// Timed returns the memories that may be within the time spans of the filters. ok is false if they are more
-// than one in share of all memories.
+// Timed returns the memories that may be within the time spans of the filters. ok is false if they are more than
+// 1/share of all memories, or if the caller finds them as fast without a view.
 func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // these filters leave few
 		return nil, false, nil
@@ -80,7 +81,8 @@ func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 // placed is a document id with the key by which listings sort it.
 type placed struct{ key, id string }
 
-// listed returns the ids after the id after, in the order of listings.
+// listed returns those of the ids that follow the id after in the order of listings, sorted in this order; all ids if
+// after is "".
 func listed(ids []string, after string) (list []placed, err error) {
 	behind, err := table.EncodeKey(after)
 	if err != nil {

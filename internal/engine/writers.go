@@ -23,8 +23,8 @@ import (
 // needsWriters are the features that a store must have before its entries carry the numbers of writers.
 const needsWriters = wal.FeatureWriters | wal.FeatureFields
 
-// writersRefused is how long a handle writes entries without a writer after the features could not be raised
-// because an older program has the store open.
+// writersRefused is the time for which a handle writes entries without a writer after it could not raise the features,
+// for example because an older program has the store open.
 const writersRefused = time.Minute
 
 // writing is the writer (program, agent or user) that entries of this handle name, and the writers that the
@@ -126,7 +126,8 @@ func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 // Describe returns the description of the writer of entries written with a context, nil if it is unknown.
 func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.writerOf(ctx) }
 
-// KeepWriters raises the features that entries with writers and causes need, for a caller that cannot do without them.
+// KeepWriters raises the features that entries with writers and causes need. It returns an error if they cannot be
+// raised now; Append would write entries without a writer instead.
 func (eng *Engine) KeepWriters(ctx context.Context) error { return eng.log.RaiseNow(ctx, needsWriters) }
 
 // Append is like wal.FileLog.Append, for entries that carry the number of their writer. Before the first entry
@@ -278,9 +279,9 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters writes the explanations of writer numbers below a log position to wal/writers, durably. It is
-// called before an index covers their entries, after which the log may release them. The caller holds
-// flush.lock, or has the store alone.
+// SaveWriters writes the explanations of writer numbers below the log position to to wal/writers, durably. The caller
+// calls it before it writes an index up to that position: once an index covers the entries with the explanations, the
+// log may release them. The caller holds flush.lock, or no other process has the store open.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -329,8 +330,8 @@ func (eng *Engine) writeWriters(list []writer.Writer) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// RestoreWriters writes wal/writers of a store that is being restored, from the writers that its documents
-// name, before the store has an index. The log is being opened, and has a UUID.
+// RestoreWriters writes wal/writers of a store that is being restored, before the store has an index. list has the
+// writers that the store's documents name; store is the UUID of the store's log, which is still being opened.
 func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	if len(list) == 0 {
 		return nil
