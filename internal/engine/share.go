@@ -16,7 +16,7 @@ type lineReader interface {
 const shareBatch = 128
 
 // Share distributes the listings that list yields to the readers, which read the documents at the same time. A single
-// reader runs in the caller's goroutine. Share returns the error of list, or the reason (Over) of a reader that stopped.
+// reader runs in the caller's goroutine. Share returns the error of list, or the reason why a reader stopped.
 func Share[R lineReader](ctx context.Context, readers []R, list func(yield func(Listing) bool) error) error {
 	if len(readers) == 1 {
 		r := readers[0]
