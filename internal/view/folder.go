@@ -43,7 +43,7 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return vfs.ReadFile(f.FS, filepath.Join(f.Path, name), limit)
 }
 
-// Map maps the file that now has a name.
+// Map maps the file that has the given name at this moment.
 func (f *Folder) Map(name string) (vfs.Mapping, error) {
 	file, err := f.FS.OpenFile(filepath.Join(f.Path, name), os.O_RDONLY, 0)
 	if err != nil {

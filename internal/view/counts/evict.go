@@ -20,7 +20,7 @@ import (
 // Evictions chooses the memories to delete when a limit is reached, for the store and for each session with a
 // limit. A list of candidates is made by reading all lines of the index. It has the first 64th of the memories
 // in the order of eviction, but at least leastQueue, so the cost of making it is spread over that many
-// evictions. A list stays exact until it is used up: no memory outside it precedes its last one.
+// evictions. A list stays exact until it is used up: no memory outside the list precedes the last candidate in it.
 type Evictions struct {
 	mu     sync.Mutex
 	policy string

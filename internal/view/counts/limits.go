@@ -66,8 +66,8 @@ func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within returns the preconditions which ensure that concurrent puts leave the room that the demand needs.
-// before has the running totals of puts from before the number of memories was read.
+// Within returns the preconditions which ensure that concurrent puts leave the room that the demand needs. before has
+// the running totals of puts (PutTotals), read before the caller read the number of memories.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})

@@ -107,8 +107,8 @@ func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	return nil
 }
 
-// Covered returns true: a newer index does not change the sums, because all that it contains was counted
-// before. It implements view.Fold.
+// Covered returns true: a newer index does not change the sums, because the tally has already counted all changes that
+// the index contains. It implements view.Fold.
 func (t *Tally) Covered(set *index.Set) bool {
 	for id, c := range t.over {
 		if c.version < set.LSN() {

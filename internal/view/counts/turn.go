@@ -25,8 +25,8 @@ const (
 // turns grants permissions to evict in the order of the requests.
 type turns struct{ held *semaphore.Weighted }
 
-// Take waits for a permission to evict. waited means that it had to wait, so other commits may have made room
-// meanwhile.
+// Take waits for a permission to evict. waited reports whether another commit had the permission, and so may have made
+// room meanwhile.
 func (x *Evictions) Take(ctx context.Context, t Turn) (waited bool, err error) {
 	if x.turns.held.TryAcquire(int64(t)) {
 		return false, nil

@@ -36,23 +36,25 @@
 //
 // # What is derived, and what is not
 //
-// The rows follow from log and documents, as in every view. The vectors do not: an embedder computes them, in whatever
-// process has one, and adds them under flush.lock (views.AddMeanings). A vector belongs to a text and not to a place:
-// when one section of a note is edited, its other sections keep their vectors, and so do all when the note is renamed.
-// What is lost with the files is computed again. A section whose text has no vector is found by words only.
+// The rows follow from log and documents, as in every view. The vectors do not: any process that has an embedder
+// computes them, and adds them under flush.lock (views.AddMeanings). A vector belongs to a text and not to a place:
+// when one section of a note is edited, the other sections of the note keep their vectors; when a note is renamed, all
+// its sections keep theirs. Vectors that are lost with the files are computed again. A section whose text has no vector
+// is found by words only.
 //
 // The text of a section (TextOf) has its headings and its lines, at most 8 KiB, and the template of the store's model
-// is applied to it as to the content of a memory. The vectors are those of one model, for one metric: with another
-// name or metric the view begins again without vectors. All have one dimension: when vectors of another are added,
-// those before are dropped, and their texts are embedded again.
+// is applied to it as to the content of a memory. All vectors are of one model, for one metric: when the name of the
+// store's model or the metric changes, the view begins again without vectors. All vectors have one dimension: when
+// vectors of another dimension are added, the earlier vectors are dropped, and their texts are embedded again.
 //
 // # Cost
 //
 // Written rows have about 40 bytes a section, and are written with each index that has changes of notes. Vectors are
 // written once when they are added; adjoining segments are merged when the earlier one is not twice as large, so that
-// each vector is written again a logarithmic number of times. A merge drops the vectors of texts that no section has,
-// except those that were added behind the position of the rows: their notes may not be in an index yet. A process that
-// uses the view has about 150 bytes of memory for each section, and maps the vectors.
+// each vector is written again a logarithmic number of times. A merge drops the vectors of texts that no section has.
+// It keeps such a vector only if the process that added it had read the log beyond the position of the rows: the
+// vector's note may not be in an index yet. A process that uses the view has about 150 bytes of memory for each
+// section, and maps the vectors.
 //
 // A search compares all vectors, exactly.
 //

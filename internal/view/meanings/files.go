@@ -113,8 +113,8 @@ func parseManifest(b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// holds reports whether a segment with this number of vectors and this dimension has this size in bytes. No number
-// in a manifest makes it overflow.
+// holds reports whether a segment with the listed number of vectors, of dimension dim, has the listed size in bytes.
+// The calculation does not overflow, whatever numbers a manifest has.
 func (l *listing) holds(dim int) bool {
 	if dim < 1 || l.Vectors < 1 || l.Bytes < headerBytes {
 		return false

@@ -76,8 +76,8 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 	return v, ok, nil
 }
 
-// ComputedFor returns the vector that was computed for a memory whose content had the given hash then; false
-// if there is none.
+// ComputedFor returns the vector that was computed, for the model that the store has switched to, from the content of a
+// memory with the hash sum; false if there is none.
 func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
 	sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {

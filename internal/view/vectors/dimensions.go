@@ -16,8 +16,9 @@ type dimensionSeen struct {
 	oldest uint64 // log position of the write that added the oldest vector of the dimension
 }
 
-// add counts a vector with its number and the version of its memory. A number below the version that can be a log
-// position (a multiple of 8) is the position of the write that added the vector; any other number comes from elsewhere.
+// add counts a vector of dimension dim. number is the vector's number, version that of its memory. If number is below
+// version and can be a log position (a multiple of 8), it is the position of the write that added the vector. Otherwise
+// it does not tell the vector's age, and add uses version instead.
 func (d dimensions) add(dim int, number int64, version uint64) {
 	at := version
 	if number > 0 && number%8 == 0 && uint64(number) < at {

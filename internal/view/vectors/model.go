@@ -31,8 +31,8 @@ func (vs *Vectors) Model() index.Model {
 	return m
 }
 
-// SetModel commits a change of the store's embedding model. It fails if the model is no longer was, or, with
-// undecided not 0, if anything was committed from that log position on.
+// SetModel commits the change c of the store's embedding model. It fails if the model is no longer was. If undecided is
+// not 0, it also fails if anything was committed at or after the log position undecided.
 func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
 	line, err := jsonLine(c)
 	if err != nil {

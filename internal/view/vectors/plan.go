@@ -114,8 +114,8 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	return e, nil
 }
 
-// compare adds edits for the vectors of a kind that the existing files lack, and for those that they have although
-// the index does not name them. It skips the documents in changed.
+// compare adds edits for the vectors of a kind that the existing files lack, and for vectors in the files that the
+// index does not name. It skips the documents in changed.
 func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
 	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {

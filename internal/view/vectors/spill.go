@@ -20,8 +20,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Spill writes the vectors as of the log position to, before the index is written, and records in target up to
-// where they are complete. idx is the current index; list are the changes since.
+// Spill writes the vectors as of the log position to, before the index is written, and records in target up to which
+// position they are complete. idx is the current index; list has the changes since that index.
 //
 // Vectors are derived data. If they cannot be written, the index is written without them and records that it
 // is unknown which are complete; the next caller that needs the vectors compares them with the index.
@@ -164,8 +164,8 @@ func (vs *Vectors) dropOlderVectors() error {
 		vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
-// WriteOver writes changes over the existing vector files set, or rewrites all vectors if those are unusable:
-// then why is the reason. The existing files stay until the new ones are in place.
+// WriteOver writes changes over the existing vector files set. If why is not nil, it is the reason why these files are
+// unusable, and WriteOver rewrites all vectors. The existing files stay until the new ones are in place.
 //
 // If a switch of the model ends meanwhile, the vectors computed for it are removed, because the documents have
 // them now. Those documents are newer than to, so WriteOver starts again with the current log position.

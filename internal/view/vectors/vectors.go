@@ -289,9 +289,9 @@ func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 	return true, err
 }
 
-// Fault handles an error of reading the vector files. On damage, if repairs are allowed, it marks the files to
-// be verified and repaired under flush.lock and returns ErrBehind, upon which the caller starts again. The
-// caller holds vs.Lock.
+// Fault handles err, an error of reading the vector files. If err means damage and repairs are allowed, Fault marks the
+// files to be verified and repaired under flush.lock, and returns ErrBehind; the caller then starts again. Otherwise it
+// returns err. The caller holds vs.Lock.
 func (vs *Vectors) Fault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err

@@ -74,7 +74,7 @@ func (w *Words) due(deadIn int, may func(*words.Part) bool) []uint64 {
 	return nil
 }
 
-// replace merges some segments into one. If f is not nil, the result is written to its file at once.
+// replace merges some segments into one. If f is not nil, replace writes the new segment to a file in f at once.
 func (w *Words) replace(ids []uint64, f *view.Folder) error {
 	merged, moved, err := w.set.Merge(ids)
 	if err != nil {

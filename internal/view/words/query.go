@@ -289,8 +289,8 @@ func (f *files) settle() error {
 	return err
 }
 
-// stale reports whether newer files of the view should be loaded: the expected ones, or, if the loaded ones do
-// not match the settings, any others. A flush that had nothing to write into the index writes the latter.
+// stale reports whether newer files of the view should be loaded: the expected ones, or, if the loaded ones do not
+// match the settings, any other files. A flush writes such other files even if it has nothing to write into the index.
 func (f *files) stale() bool {
 	if !f.Outdated() {
 		return f.came()
@@ -307,8 +307,8 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	return f.Words.Reset(ctx, set)
 }
 
-// resume loads the files of the view and continues from them; false if they are unusable. It fails if they may
-// be usable later.
+// resume loads the files of the view and continues from them; false if they are unusable. It returns an error if the
+// files may be usable later.
 func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	f.wait = wal.Mark{}
 	to, ok := view.MarkOf(set)

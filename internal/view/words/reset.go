@@ -146,7 +146,8 @@ func (w *Words) drop(f *view.Folder) {
 	w.written = nil
 }
 
-// tidy removes what a Save left that failed after writing its manifest. flush.lock is held.
+// tidy removes the files that a failed Save has left if it failed after writing its manifest. The caller holds
+// flush.lock.
 func (w *Words) tidy(f *view.Folder) {
 	if f.FS.SyncDir(f.Path) != nil {
 		return
@@ -195,15 +196,15 @@ func highest(names []string) (most uint64) {
 	return most
 }
 
-// chunk is how many documents are read at a time. chunkBytes bounds the size of their terms: above it no further one is
-// read.
+// chunk is the number of documents that are read at a time. chunkBytes bounds the size of their terms: once it is
+// reached, no further document is read.
 const (
 	chunk      = 256
 	chunkBytes = 8 << 20
 )
 
-// documents yields the rows of all documents of the index set with their terms, session by session; nil for a
-// document that does not exist. It reads ahead while the caller uses the previous ones.
+// documents yields the rows of all documents of the index set with their terms, in batches, session by session; nil for
+// a document that does not exist. It reads the next batch while the caller uses the previous one.
 func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[][]*words.Doc, error] {
 	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
 	if w.eng.Env().System.Inline {

@@ -26,7 +26,7 @@ func NewSections(eng *engine.Engine) view.View {
 }
 
 // sections is the subject of the view of sections: a row is a section of a note, and a note is a session. A note
-// without sections has one row without words, which says that it was seen.
+// without sections has one row without words, which records that the view has processed the note.
 type sections struct{}
 
 func (sections) name() string                         { return SectionsName }

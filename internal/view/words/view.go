@@ -31,8 +31,9 @@ import (
 // Name is the name of the view of words.
 const Name = "words"
 
-// The limits of a segment, and of the changes that wait in memory before they become one: few in a process that is
-// queried all the time, and filingTimes as many on the way to files, since each segment is merged several times.
+// The limits of a segment (mostRows, mostBytes), and of the changes that wait in memory before they become a segment
+// (pendingRows, pendingSize). A view that writes files lets filingTimes as many changes wait as a view that is queried,
+// since each segment is merged several times.
 const (
 	mostRows    = 1 << 17
 	mostBytes   = 64 << 20
