@@ -13,7 +13,7 @@
 //     opens stores without Environment.Views (the root imports it).
 //   - Store gets no more methods for its public API, but an accessor may. A query is an engine.Follower over
 //     view.FromFiles (tests/letters, Query).
-//   - The golden traces contain its files (go test ./fuzz -run Trace -update).
+//   - The golden traces contain the view's files (go test ./fuzz -run Trace -update).
 //   - With the first view, every store gets wal.FeatureViews when its next index is written, and older programs refuse
 //     to write to it. Backups do not have that feature.
 //

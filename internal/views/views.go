@@ -26,8 +26,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Views maintains the files of the views of an open store. All methods except Init, Due, Folder, Rebuilding, Findings
-// and Close require flush.lock.
+// Views maintains the files of the views of an open store. The methods and functions with a parameter of type *wal.Held
+// require flush.lock.
 type Views struct {
 	engine *engine.Engine
 
@@ -66,7 +66,7 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 // which continues where the round before it ended. 0 means no limit.
 func Limit(vs *Views, _ *wal.Held, n int) { vs.most = n }
 
-// Partly reports whether the last round left entries of the log to later ones, which have to be able to read them.
+// Partly reports whether the last round left entries of the log to later rounds. Then the log must keep these entries.
 func Partly(vs *Views, _ *wal.Held) bool { return vs.partly }
 
 // Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once; Close closes
@@ -223,8 +223,8 @@ func (vs *Views) outdated() bool {
 	})
 }
 
-// failed reports that a view could not be updated. It does so once, until an update succeeds or fails for another
-// reason.
+// failed reports that a view could not be updated. It reports the same cause only once, until an update succeeds or
+// fails for another reason.
 func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -262,8 +262,8 @@ func (vs *Views) remember(err error) (was error) {
 
 var errOutdated = errors.New("the view was made with other settings")
 
-// complete updates the files of one view to the position of the index set. With purge no data of deleted
-// documents stays in them.
+// complete updates the files of one view to the position of the index set. If purge is true, no data of deleted
+// documents stays in the files.
 func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set, purge bool) error {
 	to, ok := view.MarkOf(set)
 	if !ok {
@@ -322,9 +322,9 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 }
 
 // Doom makes the next round rewrite the files of views without deleted data. It returns the names of the
-// existing files, relative to the store, including those of views that this program does not have: their
-// contents must be overwritten once the files are replaced. Files mapped by this process are released. unseen
-// is an error if some files cannot be listed at the moment.
+// existing files, relative to the store, including those of views that this program does not have: the caller must
+// overwrite the contents of these files once they are replaced. Doom releases the files that this process has mapped.
+// unseen is an error if some files cannot be listed at the moment.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
@@ -343,8 +343,8 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep makes the rounds leave all files of views unchanged, because a purge could not open the files that they
-// would replace. why is the reason; nil ends this.
+// Keep makes the rounds leave all files of views unchanged, because a purge could not open the files that the rounds
+// would replace. why is the reason why it could not; a nil why lets the rounds change the files again.
 func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
 // release releases the files of views that this process has mapped.
@@ -456,8 +456,8 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 	return nil
 }
 
-// checkTries is how often the files of a view that do not match the index are compared before they are
-// reported: a round may be replacing them.
+// checkTries is the number of times that Findings compares the files of a view with the index before it reports a
+// difference: a round may be replacing the files.
 const checkTries = 4
 
 // Findings yields a finding for each view whose files are damaged or differ from the index. Files that merely
