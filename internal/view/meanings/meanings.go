@@ -94,7 +94,7 @@ func (m *Meanings) storeModel() string { return m.eng.State().Model().Name }
 // Name implements view.View.
 func (m *Meanings) Name() string { return Name }
 
-// Absent reports whether the store has never had a note, or no name for the model of its vectors. In both cases no
+// Absent reports whether the store has never had a note, or has no name for the model of its vectors. In both cases no
 // process adds vectors of sections, and the view has no files.
 func (m *Meanings) Absent() bool {
 	return !m.eng.HasHad(m.eng.Kinds().Notes) || m.storeModel() == ""
