@@ -19,10 +19,11 @@ const FlushEvery = time.Second
 // 36,000/s instead of the 66,000/s without that.
 const RestFactor = 9
 
-// RestAfter returns how long the flushers rest after a round that took the given time. wrote reports whether
-// there were writes during the round, and more whether the round left something to do. After a burst, files
-// need not wait for writers. full is the backlog relative to its limit: the larger the backlog, the shorter
-// the rest. From slowFrom on, where writers are slowed, the flushers do not rest.
+// RestAfter returns how long the flushers rest after a round that took the given time. wrote reports whether any
+// process wrote during the round, and more whether the round left something to do. If it did, and no process wrote, the
+// flushers do not rest: the burst is over, and no writer needs the disk. full is the backlog relative to its limit. It
+// counts only if the round left something to do: the larger the backlog, the shorter the rest, and from slowFrom on,
+// where writers are slowed, the flushers do not rest.
 func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
 	if more && (!wrote || full >= slowFrom) {
 		return 0
@@ -52,8 +53,9 @@ func (fl *Flusher) Resting() time.Duration {
 }
 
 // Run flushes in the background when enough has changed, and once a second if any process has changed something. It
-// also records that this process is alive. It returns when ctx ends, after the current round. The end of rounds cancels
-// the current round; the next one repeats its files.
+// also records that this process is alive. It returns when ctx ends, after the current round, or when the store's
+// folder was replaced. When the context rounds ends, the current round is canceled; the next round writes its files
+// again.
 func (fl *Flusher) Run(ctx, rounds context.Context) {
 	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
@@ -125,8 +127,8 @@ func (fl *Flusher) BeatInline() {
 	}
 }
 
-// RoundInline runs a background round in the caller's goroutine after every so many commits, in a store
-// without a background goroutine.
+// RoundInline counts a commit, and runs a background round in the caller's goroutine after every System.Rounds commits,
+// in a store without a background goroutine.
 func (fl *Flusher) RoundInline(ctx context.Context) {
 	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)
@@ -141,8 +143,9 @@ func (fl *Flusher) beat(ctx context.Context) {
 	fl.host.Upkeep(ctx)
 }
 
-// FlushBackground runs a round if there is anything to do and no other process is flushing. It returns how long to rest
-// afterwards, and announces this rest to all processes; did is false if there was nothing to do.
+// FlushBackground runs a round if there is anything to do, no other process is flushing, and the round need not wait
+// for a purge. It returns how long to rest afterwards, and announces this rest to all processes if it ran a round. did
+// is false, and no rest is needed, if there was nothing to do or the log is damaged.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	return fl.flushBackground(ctx, ctx)
 }

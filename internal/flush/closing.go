@@ -98,8 +98,9 @@ func (fl *Flusher) overtime(until wal.LSN, err error) error {
 		human.Count(files, "file is", "files are"), human.Bytes(fl.engine.Log().Pace().Unfiled()), err)
 }
 
-// leavesWords reports whether a close leaves the words of so many changes to the next process. The log keeps these
-// changes until then. A process without a background goroutine leaves none: the next one may be such a process too.
+// leavesWords reports whether a close leaves the words of the given number of changes to the next process. The log
+// keeps these changes until then. A process without a background goroutine leaves no words: the next process may have
+// no background goroutine either.
 func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 	return m == mergeClosing && changes > closingWords && !fl.dooming && !fl.engine.Env().NoBackground &&
 		!fl.engine.Env().System.Inline
@@ -114,8 +115,9 @@ func (fl *Flusher) owesWords(m Merge) bool {
 }
 
 // mostWords returns the maximum number of changes whose words a close indexes; 0: no limit. A process without a
-// background goroutine indexes the words of the changes that it has committed itself, and of those that other processes
-// have left only as many as take less than a second. If it has indexed all of them for its searches, it keeps them all.
+// background goroutine indexes the words of the changes that it has committed itself, and of the changes that other
+// processes have left only as many as take less than a second. If it has already indexed the words of all of them for
+// its searches, there is no limit (see owesWords).
 func (fl *Flusher) mostWords(m Merge) int {
 	env := fl.engine.Env()
 	if m != mergeClosing || !env.NoBackground || env.System.Inline || fl.dooming || fl.owesWords(m) {

@@ -13,7 +13,7 @@
 //	marks     moves the marks in the checkpoint; the log releases the entries below them
 //
 // No mark moves before the files that it covers are durable. A failed round is repeated as a whole by the next one,
-// deletions first; a canceled round is repeated by the rounds of a close, as far as it got.
+// deletions first; of a canceled round, the rounds of a close repeat only the part that it had begun.
 //
 // # Writers
 //

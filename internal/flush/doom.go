@@ -25,13 +25,13 @@ type oldTable struct {
 	info vfs.Info
 }
 
-// DoomIndex opens base and delta of the index, the vectors and the views, so that they can be overwritten once
-// they are replaced. They are not overwritten before: a process that still has them mapped must not read
-// zeros, and whether one has is known only after their names are removed.
+// DoomIndex opens base and delta of the index, the vectors and the views, so that these files can be overwritten once
+// they are replaced. They cannot be overwritten before: a process that still has one of them mapped must not read
+// zeros, and whether a process has is known only after the names of the files are removed.
 //
-// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: its
-// bytes would then be in free blocks, where no purge finds them. Any other round continues, and leaves the
-// views unchanged.
+// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: the bytes of
+// the replaced file would be in free blocks, where no purge finds them. Any other round continues, and leaves the views
+// unchanged. purge reports whether the caller is a purge.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err

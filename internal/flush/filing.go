@@ -25,9 +25,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// filing writes the newest versions of documents to their files, for one flush. While some files are being
-// made durable, the next ones are put in place; after the files, the index is written. end reports whether all
-// files are durable, and must be called.
+// filing writes the newest versions of documents to their files, for one flush. While some files are being made
+// durable, the next ones are put in place; after the files, the index is written. The caller must call end, which waits
+// until all files are durable.
 type filing struct {
 	fl         *Flusher
 	flushed    wal.LSN
@@ -60,8 +60,8 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 	return f
 }
 
-// roundFiles is the maximum number of files in a round. The disk should be busy while the files of the next round are
-// made.
+// roundFiles is the maximum number of files in a round, so that the disk makes one round durable while the files of the
+// next round are made.
 const roundFiles = 4096
 
 // roundOf returns how many changes at the beginning of a list make one round of files, at most most.
@@ -153,7 +153,8 @@ func (f *filing) wait() error {
 	return f.err
 }
 
-// end waits until all files are durable, and joins the error of that to err.
+// end waits until all files are durable. If err is nil, it returns the error of waiting. Otherwise it returns err,
+// joined by the error of waiting if only that is ErrSyncFailed.
 func (f *filing) end(err error) error {
 	serr := f.wait()
 	switch {

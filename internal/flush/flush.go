@@ -115,7 +115,7 @@ type Host interface {
 const flushWorkers = 2
 
 // New returns a flusher for a store that is being opened, before its log is opened. rebuilder rebuilds an index that is
-// damaged or missing. With inflate, all documents become files, however highly they are compressed.
+// damaged or missing. If inflate is true, all documents become files, however highly they are compressed.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *rebuild.Maker, host Host,
 	inflate bool) (*Flusher, error) {
 	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, rebuilder: rebuilder, inflate: inflate}
@@ -167,7 +167,7 @@ func (fl *Flusher) Wake(n int) {
 	}
 }
 
-// Merge says whether a round writes the index, and how.
+// Merge determines whether a round writes the index, and how.
 type Merge int
 
 const (
@@ -292,9 +292,9 @@ func (fl *Flusher) repeats(ctx context.Context, err error) bool {
 		!fl.engine.Settings().Gone() && fl.engine.Log().Folder().InPlace() == nil
 }
 
-// remakes reports whether a round that failed with err is to be repeated because a folder was missing, which a user has
-// removed or moved, and exists again. Reading a file from disk notices that loss too, but a process that only writes
-// reads none. The caller holds flush.lock.
+// remakes reports whether a round that failed with err is to be repeated: a folder of documents was missing, because a
+// user has removed or moved it, and remakes has created it again. Reading a document from its file notices such a loss
+// too, but a process that only writes reads no files. The caller holds flush.lock.
 func (fl *Flusher) remakes(ctx context.Context, err error) (made bool) {
 	if !fl.repeats(ctx, err) {
 		return false
@@ -436,8 +436,8 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	return len(list), spilled, nil
 }
 
-// The maximum numbers of files that a background round writes, so that writers have the disk between rounds. It is
-// larger if there are no writes.
+// The maximum numbers of files that a background round writes: PaceFiles, so that writers have the disk between rounds;
+// QuietFiles, if no process wrote during the last background round, or if writers are slowed anyway.
 const (
 	PaceFiles  = 1000
 	QuietFiles = 4096

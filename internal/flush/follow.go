@@ -37,7 +37,7 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived calls the then function of work beside rounds that has ended; that may start other work.
+// arrived calls the function then of the background work, which has ended. The function may start other work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil
@@ -170,9 +170,9 @@ func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 	}
 }
 
-// mapIndex maps the index that was written, from which the views are made. Engine.Refresh is not enough: it
-// does not wait for a search of this process that is still mapping the previous index. The views would then be
-// made from that one, and keep what a purge removes from the log up to the new one.
+// mapIndex maps the index that was written, from which the views are made. Engine.Refresh is not enough: it does not
+// wait for a search of this process that is still mapping the previous index. The views would then be made from the
+// previous index, and keep data that a purge removes from the log up to the new index.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {

@@ -136,7 +136,8 @@ func DropPurgeFolder(fl *Flusher) error {
 	return nil
 }
 
-// lookForPurge checks whether a purge was interrupted and no later purge has succeeded.
+// lookForPurge finds out whether a purge was interrupted and no later purge has succeeded, and records that in the
+// shared page.
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	if !fl.engine.Log().Purges().Drop() && !fl.engine.Log().Purges().Running() {
 		PurgeWasCut(fl)
@@ -144,9 +145,9 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 }
 
 // PurgeWasCut reports whether a purge was killed, so that files that the next rounds replace may have purged data.
-// If no purge is running and the shared page has no record of a failed one, it looks for the folder of a purge: if
-// the folder exists, the purge was killed together with all other processes. If the folder cannot be examined now,
-// it returns true.
+// If no purge is running and the shared page has no record of a failed one, it looks for the folder of a purge: if the
+// folder exists, the purge was killed together with all other processes, and PurgeWasCut records that in the shared
+// page. If the folder cannot be examined now, it returns true.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))

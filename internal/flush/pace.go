@@ -33,9 +33,9 @@ import (
 // index has its own bound, BacklogBytes: from half of that on, turns are as long as necessary for the bound never to be
 // exceeded. At that bound puts wait for the flushers, and fail with the flushers' error if these fail.
 //
-// No turn is longer than mostTurn while there is room, up to roomTo of the bounds: a batch of a thousand is worth
-// seconds if the disk is slow, or was slow in the few rounds in which the rate was measured, and nothing could be
-// committed in that time.
+// While the backlog is below roomTo of the bounds, no turn is longer than mostTurn. Otherwise the turn of a batch of a
+// thousand documents would last seconds if the disk is slow, or was slow in the few rounds in which the rate was
+// measured, and no process could commit in that time.
 //
 // A turn begins when the turns before it are over, minus slack: a sleep costs more than a short turn lasts, and a few
 // commits may proceed at once.
@@ -63,9 +63,9 @@ func (fl *Flusher) unfiled() float64 {
 	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
-// unspilled returns how many bytes of log the index does not cover, relative to the limit that must never be
-// exceeded. It is above half of it if the work after an index, the words of the views, is slower than the
-// files.
+// unspilled returns how many bytes of log the index does not cover, relative to the limit that must never be exceeded.
+// The result is above one half if the work after an index, such as indexing the words of the views, is slower than
+// writing the files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }

@@ -159,8 +159,9 @@ func (fl *Flusher) nameOf(key string) string {
 	return k.Noun + " " + human.Quote(key[1:])
 }
 
-// isFiled reports whether the file of a document has the version of log entry e, or a newer one. It compares the
-// file's time with the time of the commit. For working memory the file does not show its version.
+// isFiled reports whether the file of a document has the version of log entry e, or a newer one. It compares the file's
+// time with the time of the commit. For working memory it returns false, since the file does not show its version; for
+// an entry that is not of a document it returns true.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {

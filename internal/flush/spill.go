@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index: the log since the last index has exceeded its limit, the
-// index is small, or a flush or a close requires it. more is true if a round of a close leaves work for the next
-// round.
+// spillDue reports whether this round writes the index, because the log since the last index has exceeded its limit,
+// because the index is small, or because a flush or a close requires it. more reports whether a round of a close leaves
+// work for the next round.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {

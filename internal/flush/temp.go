@@ -36,8 +36,8 @@ func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	return err
 }
 
-// sweepTemp removes what processes left in tmp/ that were killed while others have the store open; otherwise it would
-// stay until the log is recovered. Files that may belong to a running process are not touched.
+// sweepTemp removes the files in tmp/ of processes that were killed while others have the store open. Without sweepTemp
+// these files would stay until the log is recovered. It does not touch files that may belong to a running process.
 func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	dead := fl.engine.Log().Processes().Dead()
 	if len(dead) == 0 {
@@ -111,9 +111,9 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque looks at the documents that changed since the index was written and whose content does not include
-// their id: a killed flusher was writing one of these. It reports whether the function is returns true for any
-// of them.
+// anyOpaque reports whether the function is returns true for any document that changed since the index was written and
+// whose content does not include its id. If a killed flusher left a file without an id in tmp/, it was writing one of
+// these documents.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
