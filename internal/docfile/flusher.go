@@ -114,14 +114,14 @@ func NewFlusher(o Options) (*Flusher, error) {
 // has the same effect.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat prepares the next round to repeat part of a failed one: that round uses new files and syncs each of them
-// by itself. The round after a failed one does so anyway; call Repeat before each round if the repetition takes
-// several.
+// Repeat prepares the next round to repeat part of a failed round: the next round uses new files and syncs each of them
+// by itself. The first round after a failed one does so without Repeat; if the repetition takes several rounds, call
+// Repeat before each.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last tells the Flusher whether the following rounds are the last ones before Close. Then files that they
-// replace are at once given the name under which Close overwrites them. The syncs of the round write these
-// names as well, on a file system with one journal, and Close has no names left to write.
+// Last tells the Flusher whether the following rounds are the last ones before Close. If is is true, these rounds at
+// once give the files that they replace the names under which Close overwrites them. On a file system with one journal,
+// the syncs of the round write these names as well, and Close has no names left to write.
 func (f *Flusher) Last(is bool) { f.last = is }
 
 // Spare sets a function that reports, while this process purges, for which changes the purge does not need the

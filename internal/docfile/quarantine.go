@@ -207,7 +207,7 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 }
 
 // keep gives the file name a second name in quarantine, durably, after writing its note. A file that is in two
-// folders survives if a power loss keeps only half of a later rename. With equalWillDo, a file with the same
+// folders survives if a power loss keeps only half of a later rename. If equalWillDo is true, a file with the same
 // bytes that is already in quarantine is enough.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
@@ -265,8 +265,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks in quarantine for the file that k describes, under any name. With equalWillDo, another file with the
-// same bytes is accepted: the same file may be set aside from its path at one time and from tmp/ at another.
+// find looks in quarantine for the file that k describes, under any name. If equalWillDo is true, find accepts another
+// file with the same bytes: a file may be set aside from its path at one time and from tmp/ at another.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil

@@ -65,8 +65,8 @@ func (f *Folder) Restore(name string) error {
 	return f.l.writeRestoring(lines, size, list)
 }
 
-// MakeAgain creates f if it is missing. If it had documents, it records before that their files are to be restored. The
-// caller holds flush.lock.
+// MakeAgain creates f if it is missing. If had is true, the store has documents of f, and MakeAgain first records that
+// their files are to be restored. The caller holds flush.lock.
 func (f *Folder) MakeAgain(had bool) error {
 	if err := f.Check(); !errors.Is(err, fs.ErrNotExist) {
 		return err

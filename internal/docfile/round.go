@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Source yields the changes of a round. It returns each when it is to be made, so that they need not all be in
-// memory.
+// Source yields the changes of a round. It returns each change when a worker is about to make it, so that the changes
+// need not all be in memory.
 type Source interface {
 	Len() int
 	// Folders returns every folder that a change may be in.

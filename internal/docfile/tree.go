@@ -235,7 +235,7 @@ func (f *Folder) haveToExist() ([]string, error) {
 }
 
 // removeEmpty removes the folders above a document that was removed or renamed, the innermost first, until one of them
-// is not empty or is among those that Options.Kept returns. If Kept fails, removeEmpty removes nothing.
+// is not empty or is among those that FolderOptions.Kept returns. If Kept fails, removeEmpty removes nothing.
 func (f *Folder) removeEmpty(name string) {
 	dirs := f.ancestors(name)
 	if len(dirs) == 0 {

@@ -121,7 +121,7 @@ func (f *Flusher) doom(t *temp) error {
 	}
 }
 
-// zero overwrites one file, or parks it if it was given another link meanwhile; done reports that it was
+// zero overwrites one file, or parks the file if it was given another link meanwhile. done reports whether the file was
 // overwritten.
 func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()

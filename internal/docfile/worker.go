@@ -235,8 +235,8 @@ func (w *worker) remove(i int, c *Change) error {
 	return err
 }
 
-// putBack renames something that was renamed away from a document's path, and is not a regular file, back to
-// it.
+// putBack renames something that was renamed away from a document's path back to that path, and records that the change
+// is blocked. If the thing is a regular file, putBack does nothing and returns false.
 func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	info, err := w.f.o.FS.Stat(away)
 	if err != nil {
