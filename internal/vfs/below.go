@@ -95,8 +95,9 @@ type place struct {
 	held       *heldFolder // handle of the root; nil: the root is opened by its path each time
 }
 
-// under returns the offset in name of the part below a root, or -1 if name is below no root. If it is below several
-// roots, the topmost one counts, because everything below that is guarded.
+// under returns the offset in name of the part below a root, or -1 if name is below no root. If name is below several
+// roots, the topmost one counts, because everything below that root is guarded. The root literal of Only counts only if
+// name is below no other root.
 func (b *below) under(name string) int {
 	at, _ := b.place(name)
 	return at
@@ -125,8 +126,8 @@ func (b *below) place(name string) (at int, held *heldFolder) {
 	return least, held
 }
 
-// anchor returns the handle of the root that name is, or that name is below, and the path from that root; nil if that
-// root has no handle.
+// anchor returns the handle of the root that name is, or is below, and the path of name from that root; nil if that
+// root has no handle, or if there is no such root.
 func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	if at, held := b.place(name); at >= 0 {
 		if rest = strings.TrimLeft(name[at:], string(filepath.Separator)); rest == "" {

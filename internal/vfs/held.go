@@ -22,8 +22,9 @@ func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	return b.hold(root)
 }
 
-// AtPath describes the file or folder to which the path leads now, without the handles of Hold, and without its times
-// as Identify does. ok is false if fsys has no such handles and cannot distinguish the two.
+// AtPath describes the file or folder to which the path leads now, even if Hold has a handle of another folder that had
+// this path before. Like Identify it returns no times. ok is false if fsys cannot have handles, so that the path and a
+// handle cannot differ.
 func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	switch fsys.(type) {
 	case osFS, *below:

@@ -34,8 +34,8 @@ type FS interface {
 	// OpenLock opens a lock file, which it creates if it is missing. Like OpenShared it refuses the kinds of files that
 	// OpenFile refuses. Each handle is an owner: two handles in one process exclude each other.
 	OpenLock(name string, perm fs.FileMode) (Lock, error)
-	// OpenShared maps a page of words that all processes share. Without create a missing or short file is an error; with
-	// create the page is written completely, all zero.
+	// OpenShared maps a page of words that all processes share. If create is true, it writes the page completely, all
+	// zero; otherwise a missing or short file is an error.
 	OpenShared(name string, create bool, perm fs.FileMode) (Shared, error)
 	// OpenBarrier opens a descriptor whose Sync makes everything durable that was written to the file system since it was
 	// opened. It returns errors.ErrUnsupported if the system cannot be relied on to do so.

@@ -1,6 +1,7 @@
 package crash
 
-// sync makes the content durable, except what an earlier failed sync lost.
+// sync makes the content durable, except what an earlier failed sync lost. If times is true, it also makes the
+// modification time durable.
 func (in *inode) sync(d *Disk, times bool) {
 	whole := len(in.lost) > 0
 	for _, c := range in.pending {
