@@ -44,7 +44,8 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	return c.read(p, &e, counted, take)
 }
 
-// read calls take for the live rows that have a term: for all, or, with searched, for those that are searched.
+// read calls take for the live rows that have a term: if searched is true, for the searched rows only, otherwise for
+// all.
 func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
 	if searched && c.some {
 		return p.among(e, c.in, take)
@@ -56,7 +57,8 @@ func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
 func (c *scratch) searches(row uint32) bool { return !c.some || c.in.has(row) }
 
 // several collects the rows that have a term beginning with the word. The tally counts a row that has several
-// such terms once; the counts of these terms are added up. With counted, it leaves the tally as it is.
+// such terms once; the counts of these terms are added up. If counted is true, several leaves the tally unchanged and
+// reads the searched rows only.
 func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet, counted bool) error {
 	err := p.beginning(w, func(e *entry) (bool, error) {
 		return true, c.read(p, e, counted, func(o one) {
@@ -87,15 +89,16 @@ func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet, counted
 	return nil
 }
 
-// digit is the number of bits of a row by which a pass of byRow distributes; below fewPosts comparing is faster.
+// digit is the number of bits of a row number by which one pass of byRow distributes the posts. For fewer than fewPosts
+// posts, sorting by comparison is faster.
 const (
 	digit    = 11
 	fewPosts = 512
 )
 
-// byRow sorts posts by their rows. It may use the array of spare, and returns the array that it does not use any more
-// as the second result. A short beginning of a word has hundreds of terms with many posts: to distribute these by their
-// rows takes a fraction of the time of comparing them.
+// byRow sorts posts by their rows. It may use the array of spare; rest is the array that it does not use any more. A
+// short prefix matches hundreds of terms with many posts: distributing the posts by the digits of their rows takes a
+// fraction of the time of comparing them.
 func byRow(posts, spare []own) (sorted, rest []own) {
 	if len(posts) < fewPosts {
 		slices.SortFunc(posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Which rows have a member of an OR group is known only after all words were counted. Until then the rows of each word
-// of a group are kept. Then each group counts as one more condition that a row must meet.
+// Which rows have a member of an OR group is known only after the search has looked for all words. Until then the
+// search keeps the rows of each word of a group (keepRows). Then each group counts as one more condition that a row
+// must meet.
 
 // keepRows records the rows that have the current word, for each group that contains the word.
 func (s *search) keepRows() {

@@ -93,7 +93,8 @@ func (s *search) plan(limits pruning) (p plan) {
 	return p
 }
 
-// df returns the number of documents that have word i of the query, which must be counted.
+// df returns the number of documents that have word i of the query; for a word that counts as a name, of those that
+// have it in the name field. The word must have been counted.
 func (s *search) df(i int) int { return cmp.Or(s.named[i], s.counts[i]) }
 
 // mostWeight returns an upper bound of the weight w (see the package comment) of a word.
@@ -171,8 +172,8 @@ func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([
 }
 
 // reaching returns the rows of the sessions with a document that can be among the best hits if the words that were not
-// looked for yet add at most rest to the score of each document; nil if there are too many. requires: a document
-// without a score so far cannot be a hit.
+// looked for yet add at most rest to the score of each document; nil if there are too many such rows. requires means
+// that a document without a score so far cannot be a hit.
 func (s *search) reaching(rest float64, most int, least float64, requires bool, limits pruning) ([]spans, error) {
 	if err := s.sessions(); err != nil {
 		return nil, err

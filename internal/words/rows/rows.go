@@ -85,8 +85,8 @@ func (c *cursor) step() {
 	}
 }
 
-// seek returns the number of rows of a segment that come before place p in order o; with the option with, a row at
-// p is counted too.
+// seek returns the number of rows of a segment that come before place p in order o. If with is true, it counts a row at
+// p too.
 func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err error) {
 	n = sort.Search(s.Rows, func(i int) bool {
 		r, e := s.Ranked(o, i)
@@ -113,8 +113,9 @@ func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err
 	return n, err
 }
 
-// Walk calls visit for the live rows in order o, descending if down, until visit returns false. If behind is not nil,
-// Walk starts after that place. All parts must have orders (see Sorted). A row is valid during the call only.
+// Walk calls visit for the live rows in order o, descending if down is true, until visit returns false. If behind is
+// not nil, Walk starts after that place. All parts must have orders (see Sorted). A row is valid during the call of
+// visit only.
 func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit func(*Row) (bool, error)) error {
 	var heap []*cursor
 	less := func(a, b *cursor) bool {
