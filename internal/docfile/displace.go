@@ -172,7 +172,7 @@ func leased(f vfs.File) bool {
 }
 
 // toQuarantine moves a replaced file that the store did not write to quarantine, and reports the edit. If the move
-// fails, it parks the file with the expected size -1, which no file has, so that a later round moves it.
+// fails, it parks the file (postpone), so that a later round moves it.
 func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
 	k, err := w.f.quarantine.take(f, path, c.note(), granted)
 	if err != nil {
@@ -182,8 +182,9 @@ func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted
 	return nil
 }
 
-// postpone parks a replaced file that cannot be examined now because of err, so that a later round examines
-// it, and returns err.
+// postpone parks a replaced file that cannot be examined or moved now because of err, and returns err. A later round
+// examines the file. The name of the parked file says which file was expected: size -1, which no file has, if a hash
+// was expected too, or no file.
 func (w *worker) postpone(c *Change, path string, err error) error {
 	b := believed{folder: c.Folder.name, name: c.Name, size: -1}
 	if c.Before.Exists && c.Before.Hash == "" {

@@ -181,8 +181,8 @@ func (p *Placed) run() (err error) {
 	return r.f.parked.sync()
 }
 
-// check returns an error if a folder in which the round has changed documents is missing or is not a folder. It
-// checks each folder once.
+// check returns an error if a folder of documents that the round changes is missing or is not a folder. It checks each
+// folder once, and records its path for Sync.
 func (p *Placed) check() error {
 	if p.r.n == 0 {
 		return nil
@@ -235,7 +235,7 @@ func (r *round) work() error {
 // share is the number of adjacent changes that a worker takes at once; the Source reads them together.
 const share = 32
 
-// workOne makes changes, as the worker of this number, until none is left or one fails.
+// workOne makes changes, as the worker with the given number, until no change is left or a change of any worker fails.
 func (r *round) workOne(number int) (err error) {
 	w := r.f.workers[number]
 	w.r = r

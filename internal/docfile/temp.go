@@ -189,7 +189,8 @@ func (w *worker) keep(t *temp) error {
 	return err
 }
 
-// rest marks the current temp file as surplus and adds it to the pool of files kept for reuse.
+// rest marks the current temp file as surplus and adds it to the pool of files kept for reuse. It removes the file if
+// the pool is full, or, during a purge, if the purge does not need the file (Spare).
 func (w *worker) rest() error {
 	t := w.cur
 	if t == nil {
@@ -202,7 +203,8 @@ func (w *worker) rest() error {
 	return w.putAside(t)
 }
 
-// putAside marks a temp file as surplus and adds it to the pool of files kept for reuse.
+// putAside marks a temp file as surplus and adds it to the pool of files kept for reuse; in the last rounds before
+// Close, to the files that Close overwrites (Last).
 func (w *worker) putAside(t *temp) error {
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {

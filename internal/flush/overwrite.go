@@ -144,10 +144,10 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	}
 }
 
-// PurgeWasCut reports whether a purge was killed, so that files that the next rounds replace may have purged data.
-// If no purge is running and the shared page has no record of a failed one, it looks for the folder of a purge: if the
-// folder exists, the purge was killed together with all other processes, and PurgeWasCut records that in the shared
-// page. If the folder cannot be examined now, it returns true.
+// PurgeWasCut reports whether a purge was killed, so that files that the next rounds replace may have purged data. It
+// is called while no running purge has created its folder. If the shared page has no record of a failed purge,
+// PurgeWasCut looks for the folder of a purge: if it exists, the purge was killed together with all other processes,
+// and PurgeWasCut records that in the shared page. If the folder cannot be examined now, it returns true.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))

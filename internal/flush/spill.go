@@ -63,7 +63,8 @@ type spilling struct {
 	target index.Target
 }
 
-// spillOf writes the index of a round, or returns an index that is to be written beside the next rounds.
+// spillOf writes the index of a round, or returns in beside an index that is to be written beside the next rounds.
+// spilled reports whether the files in the folder are now an index up to the position to.
 func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	m Merge) (beside *spilling, spilled bool, err error) {
 	if !fl.spillBeside(m) {
@@ -78,8 +79,9 @@ func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, fil
 	return nil, true, nil
 }
 
-// spill writes an index of the state at a position, as a new delta or, merged, as a new base. It writes while
-// the files are being made durable; the new index replaces the old one when they are.
+// spill writes an index of the state at a position, as a new delta or, merged with the old base, as a new base; always
+// as a new base if always is true. It writes while the document files are being made durable; the new index replaces
+// the old one once these files are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
 	if err != nil {

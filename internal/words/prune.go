@@ -8,15 +8,16 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// A common word adds little to a score, and reading all its postings takes most of the time of a search. So the rare
-// words are looked for first. What they give to documents bounds from below the score that a hit has, and the bounds of
-// the other words tell which sessions can still have a document with that score. A second pass looks for all words in
-// these sessions only. It makes the same sums in the same order as a pass over all rows, so the scores are the same to
-// the bit. This is MaxScore (Turtle and Flood, 1995) for sessions in the place of documents.
+// A common word adds little to a score, and reading all its postings takes most of the time of a search. So a first
+// pass looks for the rare words only. The scores that these words give to documents are a lower bound of the score that
+// a hit must have, and upper bounds of what the other words can add tell which sessions can still have a document with
+// that score. A second pass looks for all words in these sessions only. It makes the same sums in the same order as a
+// pass over all rows, so the scores are the same to the bit. This is MaxScore (Turtle and Flood, 1995) for sessions in
+// the place of documents.
 
 // pruning has the limits that pruned works with.
 type pruning struct {
-	least int // the number of postings of optional words from which on it is tried
+	least int // the number of postings of optional words from which on pruned tries two passes
 	share int // the first pass may read 1 in share of these postings
 
 	// The product of three numbers must be at most 1: odds; the score that the words of the second pass can add,
@@ -39,7 +40,7 @@ type plan struct {
 	later     []int     // the others, the rarest first
 	most      []float64 // per word in later: the most that it adds to a score
 	requires  bool      // a document without a word in first cannot be a hit
-	cost, all int       // number of the postings of first, as far as they are known, and of later
+	cost, all int       // cost: number of the postings of first, as far as it is known; all: of the postings of later
 	tries     []try
 }
 

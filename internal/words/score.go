@@ -225,9 +225,9 @@ func (v *Set) prepare(ctx context.Context, q *query.Query, f *Filter) (*search, 
 }
 
 // pass returns a search for the words of s that has not looked for any of them. If in is not nil, the search is limited
-// to the rows in it, one list for each part. These must be whole sessions: neighbours and best scores come from the
-// same session, so they are all that must be read, and get the same scores as in a search of all rows. The caller must
-// release the search, also if pass fails.
+// to the rows in it, one list for each part. These must be whole sessions: since neighbours and best scores come from
+// the same session, the search then needs no other rows, and gives these rows the same scores as a search of all rows.
+// The caller must release the search, also if pass fails.
 func (s *search) pass(in []spans) (*search, error) {
 	is := *s
 	is.scratch, is.mustHave, is.looked, is.nearby, is.watch, is.odd = nil, 0, 0, 0, nil, false

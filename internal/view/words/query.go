@@ -247,11 +247,11 @@ type files struct {
 // Covered implements view.Fold: it reports whether the content stays valid with a newer index.
 func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(set) }
 
-// goesOn reports whether the view keeps its content with a newer index. If much of it is in memory, it should
-// reload the files, which have the same content. But files are written some seconds after an index. Without
-// them, each searching process would read all that the index contains from the log again, just when the
-// process that writes them needs the processors. So the view keeps its content and waits for the files, unless
-// it has too much in memory.
+// goesOn reports whether the view keeps its content with a newer index. If much of the content is in memory, the view
+// should reload the files, which have the same content. But the files are written some seconds after the index. If the
+// view dropped its content before, each searching process would read all that the index contains from the log again,
+// just when the process that writes the files needs the processors. So the view keeps its content and waits for the
+// files, unless it has too much in memory.
 func (f *files) goesOn(set *index.Set) bool {
 	f.wait, f.look = wal.Mark{}, ""
 	n, size := f.loose()
