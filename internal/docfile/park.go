@@ -119,8 +119,8 @@ func (p *parkedList) load() error {
 	return nil
 }
 
-// sync makes the content of parked files durable: an editor may have told its user that a save into one of
-// them succeeded.
+// sync makes the names of parked files durable: an editor that has saved into one of these files may have told its user
+// that the save succeeded.
 func (p *parkedList) sync() error {
 	if !p.dirty {
 		return nil

@@ -85,7 +85,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 // program has put into quarantine/ may have a name that the store would not give.
 func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
-// names returns the sorted names in the folder, without those of unfinished writes.
+// names returns the sorted names in the folder, without those of unfinished writes and of files that a purge will
+// overwrite (isUnfinished); none if the folder is missing.
 func (q *Quarantine) names() ([]string, error) {
 	dir := q.l.path(quarantineFolder)
 	switch err := q.l.checkFolder(dir); {

@@ -83,8 +83,8 @@ func (f *Folder) MakeAgain(had bool) error {
 	return nil
 }
 
-// Restored records, durably, that all files of folders in f are restored. The caller holds flush.lock, and the files
-// are durable: see Durable.
+// Restored records, durably, that all files of the folders names in f are restored. The caller holds flush.lock, and
+// has made the files durable: see Durable.
 func (f *Folder) Restored(names []string) error {
 	f.recording.Lock()
 	defer f.recording.Unlock()
@@ -193,9 +193,9 @@ func appendLine(lines []byte, is restoringLine) ([]byte, error) {
 	return append(append(lines, line...), '\n'), err
 }
 
-// writeRestoring appends lines to RestoringFile, whose present size is size, and makes the file durable. If the file is
-// longer than longRestoring, writeRestoring replaces it by a new one that has a line for each of folders, the folders
-// that are still being restored.
+// writeRestoring appends lines to RestoringFile, whose present size is size, and makes the file durable, even if lines
+// is empty. If there are lines, and the file has longRestoring bytes or more, writeRestoring instead replaces it by a
+// new file with a line for each of folders, the folders that are still being restored.
 func (l Layout) writeRestoring(lines []byte, size int64, folders []string) error {
 	path := l.path(filepath.FromSlash(RestoringFile))
 	if size >= longRestoring && len(lines) > 0 {

@@ -20,9 +20,9 @@ func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 // wipeAtOnce is the maximum number of files that are held open at once for overwriting.
 const wipeAtOnce = 64
 
-// wipe overwrites files of one folder in tmp/ that are not needed any more, and removes them. They are open
-// and leased, and their removal from the documents' paths is durable. A file that was given another link since
-// it was examined is parked.
+// wipe overwrites files of one folder in tmp/ that are not needed any more, and removes them. The caller has opened and
+// leased the files, and has made it durable that they have left the documents' paths. wipe parks a file that was given
+// another link since it was examined.
 func (f *Flusher) wipe(dir string, list []*temp) error {
 	var all []error
 	for len(list) > 0 {

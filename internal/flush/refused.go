@@ -59,7 +59,8 @@ func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err})
 }
 
-// refusedEntries returns an error for each of the invalid log entries that this process has found.
+// refusedEntries returns an error for each of the first invalid log entries that this process has found, and, if there
+// are more than engine.ProblemsShown, one error with the number of the others.
 func (fl *Flusher) refusedEntries() (problems []error) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -107,7 +108,8 @@ func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	}
 }
 
-// Problems returns the errors of the last rounds, and one for each log entry that no round can process.
+// Problems returns the errors of the last rounds, and errors for the log entries that no round can process: see
+// refusedEntries.
 func (fl *Flusher) Problems() (list []error) {
 	h := fl.engine.Health()
 	h.Mu.Lock()

@@ -72,8 +72,8 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue writes the documents that only the log has to files. It returns how many it has written. With an
-// error, again reports that a retry may succeed.
+// rescue writes the documents that only the log has to files. n is the number of changes that it has written. If err is
+// not nil, again reports whether a retry may succeed.
 func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
@@ -188,7 +188,7 @@ func (fl *Flusher) hasFolder() bool {
 }
 
 // lockFolder takes a lock on the folder of memories, which every store has, in place of flush.lock, which was removed
-// with the log.
+// with the log. Where folders cannot be locked, it takes none and returns no error.
 func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
 	name := filepath.Clean(fl.engine.Kinds().Memories.Path(""))
 	lock, err := vfs.OpenFolderLock(fl.engine.Env().FS, name)

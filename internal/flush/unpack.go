@@ -12,9 +12,9 @@ import (
 
 // A document that is compressed more than 64-fold comes from an older version of this program, or from a forged log, in
 // which a megabyte becomes gigabytes of files. The two cannot be told apart, so the number of bytes that a flush writes
-// of such documents is bounded. If all such documents in the log exceed the bound, none is written, and the store is
-// used from its log until its user confirms that the documents are wanted (Options.Inflate), or deletes them. The
-// setting is not in config.json, because that comes with the store.
+// of such documents is bounded. If all such documents in the log together exceed the bound, none is written: the store
+// serves them from its log until its user confirms that the documents are wanted (Options.Inflate), or deletes them.
+// The setting is not in config.json, because that comes with the store.
 
 // UnpackedMost is how many bytes of documents, and of changes of working memory, that are compressed more than
 // 64-fold may be written to files without confirmation.

@@ -157,7 +157,8 @@ func (d *Doomed) Named() (ino uint64) {
 
 // Wipe overwrites a file whose only remaining name is the second one, and releases it. The removal of its other names
 // must be durable. left means that Wipe did not overwrite the file, because another process still has it open or mapped
-// and would read zeros instead of valid data. Wipe leaves a file with another name unchanged: see Named.
+// and would read zeros instead of valid data, or because d is nil or overwriting failed. Wipe leaves a file with
+// another name unchanged: see Named.
 func (d *Doomed) Wipe() (left bool, err error) {
 	if d == nil {
 		return true, nil

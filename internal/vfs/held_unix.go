@@ -11,8 +11,8 @@ import (
 )
 
 // heldFolder is a descriptor of a folder. users counts the operations in progress, plus one for the handle itself. The
-// descriptor is closed when users reaches 0, so that no operation works in another folder that gets its number
-// afterwards.
+// descriptor is closed when users reaches 0, so that no operation works in another folder that gets the number of the
+// descriptor afterwards.
 type heldFolder struct {
 	fd    int
 	users atomic.Int64

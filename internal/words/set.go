@@ -131,7 +131,7 @@ type place struct {
 	row  uint32
 }
 
-// next returns the live row after (or before) a row in its session; ok is false if there is none.
+// next returns the live row after a row in its session, or before it if before is true; false if there is none.
 func (v *Set) next(at place, before bool) (place, bool, error) {
 	p := v.parts[at.part]
 	if p.special.Has(at.row) {
@@ -155,7 +155,8 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 	return place{at.part, r}, ok, err
 }
 
-// adjoins returns the next (or previous) live row of the same segment, if it is in the same session.
+// adjoins returns the next live row of the same segment, or the previous one if before is true; false if there is none
+// or it is in another session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	session, err := p.Seg.Session(r)
 	if err != nil {
@@ -227,7 +228,8 @@ func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	return nil
 }
 
-// point sets the neighbour before (or after) a row. A link is stored only if it differs from the adjacent row.
+// point makes the row to the neighbour after the row at, or before it if before is true; if has is false, the row at
+// has no neighbour on that side. point stores a link only if the neighbour differs from the adjacent row.
 func (e *edit) point(at place, before bool, to place, has bool) error {
 	r, ok, err := e.parts[at.part].adjoins(at.row, before)
 	if err != nil {

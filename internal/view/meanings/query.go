@@ -127,7 +127,7 @@ type Text struct {
 
 // Lacks lists texts of sections that have no vector.
 type Lacks struct {
-	Made   bool // the files of the view exist; without them, it is unknown which texts lack a vector
+	Made   bool // the files of the view exist, or it needs none (Absent); otherwise the lacking texts are unknown
 	Texts  []Text
 	Unread []Hash // hashes of texts whose notes could not be read, or have another text by now
 }

@@ -266,7 +266,8 @@ func (v *ComputedVector) Parse(p []byte) error {
 	return nil
 }
 
-// All calls f for all vectors in the file, in batches of up to most vectors.
+// All calls f for all vectors in the file, in batches of up to most vectors. If another process has changed the file,
+// the error is errs.ErrConflict.
 func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 	var list []ComputedVector
 	var n int64

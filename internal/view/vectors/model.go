@@ -115,8 +115,9 @@ func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 	return p, nil
 }
 
-// NewestVector returns the vector to use for the newest version of a memory during a switch of the model. older reports
-// whether the embedding in that version is by the previous model. Without a switch it returns nil and false.
+// NewestVector returns the vector to use in place of the embedding in the newest version of a memory, if that embedding
+// is by the previous model; nil if no vector replaces it. older reports whether it is by the previous model. If it is
+// not, or no switch of the model is in progress, NewestVector returns nil and false.
 func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	id string) (v []float32, older bool, err error) {
 	if !model.Switching() {

@@ -58,8 +58,8 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }
 
-// wipeComputedOld overwrites and removes the file old, to which the replaced file of computed vectors was
-// renamed. If path is still the same file, it only removes the name old.
+// wipeComputedOld overwrites and removes the file old, which a purge has replaced at path. If path still leads to the
+// same file, because the purge was interrupted before that, it only removes the name old.
 func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	if vfs.SameFile(vs.engine.Env().FS, path, old) {
 		return vs.engine.Env().FS.Remove(old)

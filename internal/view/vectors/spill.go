@@ -111,8 +111,8 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// Write brings the vector files up to the log position to, and writes no more than what changed. It returns the
-// position up to which the vectors are complete, and their dimension.
+// Write brings the vector files up to the log position to. It writes no more than what changed, unless always is true:
+// then it writes all vectors. It returns the position up to which the vectors are complete, and their dimension.
 func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
 	always bool) (wal.LSN, int, error) {
 	// What an index from before a switch of the model records no longer holds (see Cover): the switch may make vectors

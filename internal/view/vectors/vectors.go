@@ -85,8 +85,9 @@ func (vs *Vectors) Close() error {
 	return err
 }
 
-// ErrBehind means that the view's overlay cannot be updated, because a newer index replaced the one from which
-// it continues and the log between was released.
+// ErrBehind means that an operation must start again, because its basis was replaced: the overlay of a view cannot be
+// updated after a newer index replaced its index and the log between the two was released, the model was changed
+// meanwhile, or the files are damaged.
 var ErrBehind = errors.New("a newer index has replaced the index of the vectors in memory")
 
 // View returns the vectors as of now. The caller must release the view.
@@ -306,8 +307,9 @@ func (vs *Vectors) Fault(err error) error {
 	return errors.Join(ErrBehind, vs.Close())
 }
 
-// Load maps the existing vector files. If they are unusable, it returns an empty set and the reason; if they
-// cannot be read at the moment, it returns nil and the error.
+// Load maps the existing vector files. If they are unusable, it returns an empty set and the reason; if they cannot be
+// read at the moment, it returns nil and the error. Files of an older model count as missing: Load returns an empty set
+// without a reason.
 func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.Model().Since {
