@@ -12,7 +12,7 @@ import (
 // search keeps the rows of each word of a group (keepRows). Then each group counts as one more condition that a row
 // must meet.
 
-// keepRows records the rows that have the current word, for each group that contains the word.
+// keepRows records the rows that have the current word, for the groups that contain the word.
 func (s *search) keepRows() {
 	for _, c := range s.scratch {
 		var rows bitset.Set

@@ -67,7 +67,7 @@ func (t *tally) add(o tally) {
 	t.times.join(&o.times)
 }
 
-// asName returns the tally of those rows that have the word in the name field, in this field.
+// asName returns the tally of those rows that have the word in the name field; it counts the word in this field only.
 func (t *tally) asName() tally {
 	return tally{df: t.names, names: t.names, elsewhere: t.names > 0, times: times{other: t.times.other}}
 }

@@ -148,8 +148,8 @@ func (o *one) fields() query.FieldSet {
 	return query.FieldSet(v)
 }
 
-// times returns how often the row has the term in the content, and the sum of the weights of the term in the
-// other fields that are in by.
+// times returns how often the row has the term in the content, and the sum of the weights of the term in the other
+// fields. It takes into account only the fields in by, also for the content.
 func (o *one) times(by query.FieldSet) (content, other int32) {
 	if o.tf == nil {
 		if by&query.Of(query.Content) != 0 {

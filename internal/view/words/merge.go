@@ -23,9 +23,9 @@ func tierOf(rows int) (t int) {
 	return t
 }
 
-// merge merges segments of the word index for which may returns true until no size class has too many, and
-// returns how many it merged. A segment is merged alone if at least one in deadIn of its rows is dead, that
-// is, of a version that was replaced or deleted.
+// merge merges segments of the word index for which may returns true until no size class has too many, and returns how
+// many segments it merged. It rewrites a segment alone if the segment has no live row, or if more than 1/deadIn of its
+// rows, and more than tierFirst, are dead. A row is dead if its version of the document was replaced or deleted.
 func (w *Words) merge(deadIn int, may func(*words.Part) bool) (n int, err error) {
 	for {
 		ids := w.due(deadIn, may)

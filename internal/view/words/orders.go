@@ -392,7 +392,8 @@ func pageOf(list []rows.Row, s *memstore.Order, visit func(*rows.Row) (bool, err
 	return nil
 }
 
-// walk calls visit for the rows after a place in an order, within the span of that order, and for rows without a time.
+// walk calls visit for the rows after the place s.At in the order s that are within the span of that order, and, in the
+// order by time, for the rows without a time.
 func (c *chosen) walk(set *words.Set, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
 	in := bounds{from: -never, before: never}
 	if i := int(s.By - memstore.OrderTimestamp); i < len(c.spans) {

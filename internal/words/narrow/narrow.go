@@ -98,8 +98,8 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf returns terms of value that every text has that equals value, or, with begins, starts with it. It
-// returns at most mostTerms, the longest first.
+// termsOf returns terms of value that every text has that equals value, or that begins with value if begins is true. It
+// returns at most mostTerms terms, the longest first.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
 	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]
@@ -123,8 +123,8 @@ func separates(r rune) bool {
 	return r < 0x80 && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 }
 
-// of returns the rows of part p that can satisfy all conditions; some is false if no condition narrows, so all rows
-// can.
+// of returns the rows of part p that can satisfy all conditions, including the rows without a time. some is false if no
+// condition narrows, so that all rows can.
 func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
 	for i := range all {
 		one, ok, err := all[i].of(p)

@@ -26,7 +26,7 @@ const (
 
 var sourced = []Field{Name, Caption, Title, Tags, Category, Key}
 
-// DefaultSources returns the sources of a store without such settings.
+// DefaultSources returns the sources of a store whose settings name no sources.
 func DefaultSources() *Sources {
 	s := &Sources{}
 	s.fields[Name], s.fields[Caption], s.fields[Title] = []string{"speaker", "author", "name"}, []string{"caption"},
