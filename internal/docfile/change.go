@@ -71,8 +71,9 @@ type Edit struct {
 	Info   vfs.Info
 }
 
-// Blocked is a change that was not made because something other than a regular file is at the path: a folder, a
-// symbolic link, a special file.
+// Blocked is a change that was not made because something other than a regular file is at the document's path (a
+// folder, a symbolic link, a special file), or something other than a folder at the path of a folder that contains the
+// document.
 type Blocked struct {
 	Change int
 	Err    error
@@ -83,7 +84,7 @@ type Blocked struct {
 type Result struct {
 	Edits   []Edit
 	Blocked []Blocked
-	// Missing has the indexes of the changes whose expected file did not exist, because another program removed it.
-	// Puts have restored it.
+	// Missing has the indexes of the changes whose expected file did not exist, because another program removed it. A
+	// change that is not a deletion has restored the file, unless Found forbids that.
 	Missing []int
 }

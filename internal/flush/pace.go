@@ -31,7 +31,8 @@ import (
 // somewhat slower than that. When no flusher works (a stopped process holds flush.lock), the rate that was measured, or
 // is assumed, is wrong: without the growth, writers would continue as if the files followed. The log since the last
 // index has its own bound, BacklogBytes: from half of that on, turns are as long as necessary for the bound never to be
-// exceeded. At that bound puts wait for the flushers, and fail with the flushers' error if these fail.
+// exceeded. At that bound puts wait for the flushers. If these fail, or make no progress, a put flushes itself, and
+// fails if that fails.
 //
 // While the backlog is below roomTo of the bounds, no turn is longer than mostTurn. Otherwise the turn of a batch of a
 // thousand documents would last seconds if the disk is slow, or was slow in the few rounds in which the rate was
@@ -102,8 +103,9 @@ type unpaced struct{}
 // flush, or after the last one.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer wait while many bytes of log are not in files yet. Only in that case it calls bytes,
-// which returns the number of bytes of log that the writer adds.
+// Pressure makes a writer wait while many bytes of log are not in files, or not covered by the index, yet. Only in that
+// case it calls bytes, which returns the number of bytes of log that the writer adds. In a store without background
+// flushes the writer does not wait, but flushes itself if necessary.
 func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
@@ -141,9 +143,8 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 // stopPause is the interval at which stopped checks the log that the index does not cover.
 const stopPause = 10 * time.Millisecond
 
-// stopped waits until the log that the index does not cover is below its absolute limit. If the flushers fail,
-// it returns their error. If they make no progress for the lock wait, this writer flushes itself, which
-// succeeds or returns the reason.
+// stopped waits until the log that the index does not cover is below its absolute limit. If the flushers fail, or make
+// no progress for the lock wait, this writer flushes itself, and stopped returns the error of that.
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
@@ -172,8 +173,8 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 	}
 }
 
-// flushAhead flushes in the caller's goroutine while the log that the index does not cover exceeds its
-// absolute limit, in a store without background flushes.
+// flushAhead flushes in the caller's goroutine while the log that the index does not cover exceeds its absolute limit.
+// It is called in a store without background flushes, and when the flushers fail.
 func (fl *Flusher) flushAhead(ctx context.Context) error {
 	for last := int64(math.MaxInt64); fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes; {
 		if err := ctx.Err(); err != nil {

@@ -13,7 +13,8 @@ import (
 
 // folderOf returns a name in the form that the system calls ending in "at" take: a descriptor of a folder, and a name
 // in it. If the name is in a subfolder of a root, fd is its parent folder, opened without following links, and done
-// closes it. For every other name, also one directly in a root, fd is AT_FDCWD and base is the whole name.
+// closes it. If the name is directly in a root that has a handle, fd is the descriptor of the handle. For every other
+// name, also one directly in a root without a handle, fd is AT_FDCWD and base is the whole name.
 func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
 	at, held := b.place(name)
 	last := strings.LastIndexByte(name, os.PathSeparator)

@@ -201,7 +201,8 @@ func (p *Part) having(e *entry, visit func(one) bool) error {
 }
 
 // Holders calls visit for the live rows that have a term in one of the fields in the parameter in. If more rows than
-// the parameter most have the term (dead rows and other fields included), it visits none and returns false.
+// the parameter most have the term (dead rows and other fields included), it visits none and returns false. For a term
+// that no row has, it returns true.
 func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row uint32)) (bool, error) {
 	e, ok, err := p.Seg.lookup([]byte(term))
 	if err != nil || !ok || e.df > most {

@@ -155,7 +155,7 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// SyncDir does nothing: the upper folder does not outlive the process.
+// SyncDir does nothing for a folder of the overlay: the upper folder does not outlive the process.
 func (f *FS) SyncDir(name string) error {
 	if f.above(name) != "" {
 		return nil

@@ -207,7 +207,7 @@ func mapOrRead(f *view.Folder, name string, size int) (vfs.Mapping, error) {
 	return read(b), err
 }
 
-// part opens the file of a segment and the file of its deleted rows, and records the mapping in maps.
+// part opens the file of a segment and the file with the state of its rows, and records the mapping in maps.
 func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
 	name := segmentName(l.Number)
 	if maps[name] != nil {

@@ -159,8 +159,8 @@ func (w *Words) tidy(f *view.Folder) {
 	w.untidy = false
 }
 
-// stray returns the files of segments, and of their deleted rows, that the manifest does not list; none if the
-// manifest cannot be read.
+// stray returns the files of segments, and of the states of their rows, that the manifest does not list: all of names
+// if the manifest is missing or damaged, none if it cannot be read at the moment.
 func stray(f *view.Folder, names []string) []string {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return filepath.Ext(name) != ".seg" && filepath.Ext(name) != ".st"

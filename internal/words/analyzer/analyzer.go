@@ -297,7 +297,7 @@ func (a *Analyzer) stemOf(w []byte) []byte {
 }
 
 // withoutMarks returns w without the marks over and under Latin, Greek and Cyrillic letters. Marks of other scripts
-// distinguish words and stay. w itself is not changed, although d may share its memory.
+// distinguish words and stay. withoutMarks does not change w, but may return it.
 func withoutMarks(w []byte) []byte {
 	d := norm.NFD.Bytes(w)
 	var out []byte
