@@ -102,7 +102,7 @@ func (d *Disk) SetClock(now func() time.Time) {
 
 // FailSync sets a function that may fail a sync: op is "sync", "datasync", "syncdir" or "barrier". The data of a failed
 // sync is lost as the package comment describes; a failed "syncdir" leaves the entries pending. nil removes the
-// function. It must not use the disk.
+// function. The function must not use the disk.
 func (d *Disk) FailSync(f func(op, name string) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +146,7 @@ type Held struct {
 	Mode string
 }
 
-// Locks returns the locks that are held, sorted by path and process name.
+// Locks returns the locks that are held, sorted by path and process number.
 func (d *Disk) Locks() []Held {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Pattern says which unsynced changes survive a power failure.
+// Pattern selects the unsynced changes that survive a power failure.
 type Pattern int
 
 // The patterns.

@@ -159,7 +159,7 @@ func (x *Evictions) reset() {
 	x.lists = nil
 }
 
-// fill rebuilds the list of candidates of a session ("" for the store), with at least least candidates.
+// fill rebuilds the list of candidates of a session ("" for the store), with least or more candidates if so many exist.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.engine.State().Live(kind.Memories.Letter)
