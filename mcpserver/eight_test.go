@@ -567,7 +567,7 @@ func TestUndoIsOnesOwn(t *testing.T) {
 	h := a.says("history", `{"id":"`+id+`"}`)
 	has(t, h, "b says: grey", "a says: green", "a says: red", "agent 7 (you)", "agent 7 (mcp-", "undo")
 	version, _, _ := strings.Cut(strings.Split(h, "\n")[1], " ") // of b
-	a.refuses("undo", `{"version":`+version+`}`, " is not a change of yours: you can undo only your own changes, in this project")
+	a.refuses("undo", `{"version":`+version+`}`, "is not a change of yours: you can undo only")
 	has(t, b.says("undo", `{"version":"`+version+`"}`), "put back", "a says: green")
 	a.says("remember", `{"text":"one more of a"}`)
 	has(t, a.says("undo", `{"since":"1h"}`), "took back")
@@ -578,7 +578,7 @@ func TestUndoIsOnesOwn(t *testing.T) {
 	// One that connects again is another.
 	eight(t, st, Options{}).refuses("undo", `{}`, "you have written nothing")
 	a.refuses("undo", `{"version":1,"since":"1h"}`, "give one of them")
-	a.refuses("undo", `{"version":99999999}`, " is not a change of yours: you can undo only your own changes, in this project")
+	a.refuses("undo", `{"version":99999999}`, "is not a change of yours: you can undo only")
 	// A host with a session of its own.
 	host := eight(t, st, Options{Session: "run-1"})
 	host.says("remember", `{"text":"within a run"}`)

@@ -53,7 +53,8 @@ func npmInstalled(t *testing.T, name string, packages ...string) string {
 	if err := os.WriteFile(filepath.Join(fresh, "package.json"), []byte(`{"private":true}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}, packages...)...)
+	install := []string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}
+	cmd := exec.Command("npm", append(install, packages...)...)
 	cmd.Dir = fresh
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("npm cannot install %v here: %v\n%s", packages, err, out)
