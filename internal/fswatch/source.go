@@ -205,6 +205,14 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 				delete(n.inner, path)
 			}
 		}
+		// A folder that was removed and created again is watched already if the system tells of its creation first.
+		if info, err := vfs.OS().Stat(ev.Name); err == nil && info.Mode.IsDir() {
+			e, more, ok = n.created(ev.Name, event{folder: in.folder, name: in.name})
+			if ev.Has(fsnotify.Rename) {
+				more = append(more, event{folder: in.folder, moved: true})
+			}
+			return e, more, ok
+		}
 		// A folder that was removed was empty: each file in it had its own event.
 		return event{folder: in.folder, moved: true}, nil, ev.Has(fsnotify.Rename)
 	}
@@ -221,9 +229,15 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	if err != nil || !info.Mode.IsDir() {
 		return e, nil, true
 	}
-	if err = n.w.Add(ev.Name); err == nil {
-		n.inner[ev.Name], e.entered = e, true
-		more, err = n.enter(ev.Name, e.folder, e.name+"/")
+	return n.created(ev.Name, e)
+}
+
+// created watches a folder that was created, and the folders in it, and returns what told returns.
+func (n *notified) created(path string, e event) (_ event, more []event, ok bool) {
+	err := n.w.Add(path)
+	if err == nil {
+		n.inner[path], e.entered = e, true
+		more, err = n.enter(path, e.folder, e.name+"/")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session reports why
 		return event{all: true, ended: true}, more, true

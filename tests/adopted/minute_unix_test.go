@@ -3,6 +3,7 @@
 package adopted
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,6 +189,7 @@ func TestMinute(t *testing.T) {
 				}
 				if due++; !has[s.Hash] {
 					missed++
+					t.Log(trail(t, st, path, record, watches, s.Begin))
 					t.Errorf("%s, %s: stood %v while a process watched, and is not in the history", path, s.How,
 						time.Duration(stood.within(w)))
 				}
@@ -266,4 +269,32 @@ func equal(t *testing.T, st *varve.Store, vault string) {
 	}))
 	must(t, st.Flush(t.Context()))
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
+}
+
+// trail returns what happened around a moment, in seconds from it: what was done to a file, its versions, and when a
+// process watched.
+func trail(t *testing.T, st *varve.Store, path string, record []saved, watches []span, at int64) string {
+	type line struct {
+		at   int64
+		text string
+	}
+	var list []line
+	for _, s := range record {
+		if s.Path == path || s.How == "moved" {
+			list = append(list, line{s.End, fmt.Sprintf("%s %.8s %s", s.How, s.Hash, s.Path)})
+		}
+	}
+	for _, w := range watches {
+		list = append(list, line{w.from, "watches"}, line{w.to, "killed"})
+	}
+	for v, err := range st.Notes().History(t.Context(), "vault/"+path) {
+		must(t, err)
+		list = append(list, line{v.Time.UnixNano(), fmt.Sprintf("version %.8x, deleted %v", v.ContentHash, v.Deleted)})
+	}
+	slices.SortStableFunc(list, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	var b strings.Builder
+	for _, l := range list {
+		fmt.Fprintf(&b, "\n%8.3f %s", float64(l.at-at)/1e9, l.text)
+	}
+	return b.String()
 }
