@@ -395,10 +395,10 @@ var exported = map[string]int{
 	"internal/undo":         7,
 	"internal/search":       5,
 	"internal/retention":    18,
-	"internal/erase/purge":  7, // two are of an error
+	"internal/erase/purge":  8, // two are of an error; First is for the copy elsewhere
 	"internal/view/counts":  19,
 	"internal/view/vectors": 38,
-	"internal/scopes":       23, // DropBare is for a purge
+	"internal/scopes":       24, // DropBare is for a purge; Now is the clock of what expires
 }
 
 // TestExportedMethods verifies these numbers.
@@ -575,7 +575,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1039
+const longTestLines = 1038
 
 // TestLineLength verifies that a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

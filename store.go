@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -68,7 +67,7 @@ func newFolder(dir string) (string, error) {
 	if err != nil {
 		return dir, err
 	}
-	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+	if vfs.Dangles(dir) {
 		return dir, fmt.Errorf("%s: %w: a link that leads nowhere → remove it, or name a new folder", dir, errs.ErrInvalid)
 	}
 	return dir, nil

@@ -508,8 +508,9 @@ func (w *offsites) run() error {
 	}
 	for boot := range 1 + w.rng.IntN(4) {
 		w.acts, w.often, w.late = 30+w.rng.IntN(150), w.rng.IntN(6), nil
-		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: []int{3000, 500, 100}[w.rng.IntN(3)], Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
-			Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
+		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: []int{3000, 500, 100}[w.rng.IntN(3)],
+			Kill: []int{0, 4000, 1500}[w.rng.IntN(3)],
+			Cut:  []int{0, 1000, 5000}[w.rng.IntN(3)]}
 		w.writing = 1 + w.rng.IntN(2)
 		for i := range w.writing {
 			w.s.Process(fmt.Sprint("w", i), w.work)

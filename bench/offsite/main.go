@@ -57,7 +57,8 @@ func command() error {
 	}
 	args := strings.Join(os.Args[1:len(os.Args)-1], " ") + " DIR"
 	parts := map[string]func(context.Context) error{"cost": r.cost, "lag": r.age, "clone": r.clone}
-	fmt.Fprintf(&r.out, "# A copy elsewhere\n\nMade by `go run ./offsite %s` in `bench/`, %s, %d cores; load average at the "+
+	fmt.Fprintf(&r.out, "# A copy elsewhere\n\n"+
+		"Made by `go run ./offsite %s` in `bench/`, %s, %d cores; load average at the "+
 		"beginning: %s.\n\n| | |\n|---|---:|\n", args, time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(),
 		loadAverage())
 	for _, name := range strings.Split(*only, ",") {
@@ -184,7 +185,8 @@ func (r *run) cost(ctx context.Context) error {
 	slices.Sort(ratios)
 	slices.Sort(rates)
 	r.row("puts of 16 writers each second, with a copy", "%.0f", rates[len(rates)/2])
-	r.row(fmt.Sprintf("relative to without one, median of %d interleaved pairs (least, most)", r.pairs), "%.3f (%.3f, %.3f)",
+	r.row(fmt.Sprintf("relative to without one, median of %d interleaved pairs (least, most)", r.pairs),
+		"%.3f (%.3f, %.3f)",
 		ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1])
 	head, _, err := sent.st.Admin().Offsite().Behind(ctx, sent.remote)
 	if err != nil {

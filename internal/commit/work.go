@@ -47,7 +47,8 @@ type Config struct {
 // the log, and each commit wakes it. host is the embedder: it decides whether vectors that it made may still
 // be stored.
 func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, host Host, c Config) *Committer {
-	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host, clock: c.Clock, embeds: c.Embeds, fit: c.Fit}
+	return &Committer{engine: eng, vectors: vs, counts: cs, pace: pace, host: host,
+		clock: c.Clock, embeds: c.Embeds, fit: c.Fit}
 }
 
 // Clock is a clock that does not jump ahead when the time of day is set; it is implemented by *scopes.Scopes.

@@ -8,8 +8,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestFolderCreatedAgain: a folder that was removed and created again stays watched when the system tells of its removal
-// after its creation, as it does while a process has the old folder open.
+// TestFolderCreatedAgain: a folder that was removed and created again stays watched when the system tells of its
+// removal after its creation, as it does while a process has the old folder open.
 func TestFolderCreatedAgain(t *testing.T) {
 	t.Parallel()
 	notes := filepath.Join(t.TempDir(), "notes")

@@ -19,6 +19,12 @@ func FolderGiven(name string) string {
 	return real
 }
 
+// Dangles reports whether a name is a symbolic link that leads nowhere.
+func Dangles(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0 && FolderGiven(name) == name
+}
+
 // WithoutLinks returns the path of a folder without symbolic links, or the name itself if the folder cannot be found.
 func WithoutLinks(name string) string {
 	real, err := filepath.EvalSymlinks(name)

@@ -354,8 +354,8 @@ func TestFirstByHand(t *testing.T) {
 	clean(t, st)
 }
 
-// TestSavedOverDeletion: a file that is saved where a note was deleted a moment ago is adopted when the watcher looks at
-// it, not by a later flush: the file may be saved again before that.
+// TestSavedOverDeletion: a file that is saved where a note was deleted a moment ago is adopted when the watcher looks
+// at it, not by a later flush: the file may be saved again before that.
 func TestSavedOverDeletion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

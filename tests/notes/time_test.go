@@ -53,7 +53,8 @@ func TestClockAhead(t *testing.T) {
 	ns, ctx := st.Notes(), t.Context()
 	put := func(path string) {
 		write(t, st, path, "text\n")
-		_, err := ns.SetProperties(ctx, path, varve.NoteProperties{ExpiresAt: c.Now().Add(24 * time.Hour), Tags: []string{"a"}})
+		_, err := ns.SetProperties(ctx, path, varve.NoteProperties{ExpiresAt: c.Now().Add(24 * time.Hour),
+			Tags: []string{"a"}})
 		must(t, err)
 	}
 	put("x")

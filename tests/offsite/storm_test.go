@@ -330,13 +330,13 @@ func TestStorm(t *testing.T) {
 	if len(lag) == 0 {
 		lag = append(lag, 0)
 	}
-	t.Logf("%v: %d acknowledged writes of %d documents, %d kills of the sender, the place %d times away; lag p50 %v, most "+
-		"%v; %d moments", last.Sub(first).Round(time.Second), rec.acked, len(rec.writes), kills, away, lag[len(lag)/2],
+	t.Logf("%v: %d acknowledged writes of %d documents, %d kills of the sender, the place %d times away; lag p50 %v, "+
+		"most %v; %d moments", last.Sub(first).Round(time.Second), rec.acked, len(rec.writes), kills, away, lag[len(lag)/2],
 		lag[len(lag)-1], *stormMoments)
 }
 
-// TestNothingInThePlace: of 10,000 memories in a sealed copy, no text, id, name or embedding is in any file of the place
-// or in the name of one. The same search finds them in a copy that is not sealed.
+// TestNothingInThePlace: of 10,000 memories in a sealed copy, no text, id, name or embedding is in any file of the
+// place or in the name of one. The same search finds them in a copy that is not sealed.
 func TestNothingInThePlace(t *testing.T) {
 	n := 500
 	if proofs.Long() {
@@ -373,7 +373,8 @@ func TestNothingInThePlace(t *testing.T) {
 		half(n/2, n)
 		x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
 		found, size := wanted.search(t, filepath.Join(x.dir, "remote"))
-		t.Logf("sealed %v: of %d memories, %d texts, ids, names and embeddings were found in %d bytes", sealed, n, found, size)
+		t.Logf("sealed %v: of %d memories, %d texts, ids, names and embeddings were found in %d bytes",
+			sealed, n, found, size)
 		if sealed && found > 0 || !sealed && found < n {
 			t.Errorf("sealed %v: %d found", sealed, found)
 		}

@@ -112,8 +112,8 @@ func (h *Host) Run(ctx context.Context) {
 
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
-// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most for the pause. A
-// place that has another copy, or none, may have its own again: another disk may be mounted there for a while.
+// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most for the pause.
+// A place that has another copy, or none, may have its own again: another disk may be mounted there for a while.
 func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause time.Duration) {
 	lost := (*sender.LostError)(nil)
 	stopped := errors.Is(why, sender.ErrStopped) && !errors.As(why, &lost)

@@ -24,7 +24,8 @@ func TestPauseGrows(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "store", "wal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	places := &Places{FS: vfs.OS(), State: filepath.Join(dir, "state"), Dir: filepath.Join(dir, "store"), Store: uuid.New()}
+	places := &Places{FS: vfs.OS(), State: filepath.Join(dir, "state"), Dir: filepath.Join(dir, "store"),
+		Store: uuid.New()}
 	if err := places.Save(Place{URL: "file:///copy"}); err != nil {
 		t.Fatal(err)
 	}
