@@ -453,12 +453,17 @@ func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}
 		case "resources/read":
 			if p, ok := req.GetParams().(*mcp.ReadResourceParams); ok && p.URI != resourceURI {
+				fault := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+					Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI)}
+				if r, ok := req.(*mcp.ReadResourceRequest); !ok || r.ProtocolVersion() < newProtocol {
+					return nil, fault // as the reference server answers
+				}
 				data, err := json.Marshal(map[string]string{"uri": p.URI})
 				if err != nil {
 					return nil, err
 				}
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-					Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI), Data: data}
+				fault.Data = data
+				return nil, fault
 			}
 		}
 		return next(ctx, method, req)

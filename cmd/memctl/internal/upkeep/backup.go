@@ -95,11 +95,9 @@ func (f *backupFlags) validate(command string) error {
 		return cli.Usagef(command, "--identity opens a sealed backup: it needs --check")
 	case sealed && !f.packed:
 		return cli.Usagef(command, "only a packed backup is sealed: add --packed")
-	case len(f.recipients) == 1 && !f.single:
-		return cli.Usagef(command, "with one recipient, the backup is lost with its identity: give a second "+
-			"--recipient, or --single-recipient if the identity is kept in two places")
-	case f.single && len(f.recipients) > 1:
-		return cli.Usagef(command, "%d recipients are given: omit --single-recipient", len(f.recipients))
+	}
+	if err := seal.Enough(f.recipients, f.single, "backup"); err != nil {
+		return cli.Usagef(command, "%w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package upkeep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -124,8 +125,12 @@ func endVersion(ctx context.Context, a *cli.App, st *varve.Store, now bool) erro
 func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
 	p := &copyPurge{a: a, of: st.Admin().Offsite()}
 	now, err := p.of.Purged(ctx)
+	if errors.Is(err, varve.ErrNotFound) {
+		return cli.WithFix(fmt.Errorf("a copy elsewhere: %w", varve.ErrNotFound),
+			"memctl purge --now without ids purges a copy, and this store has none: memctl remote status")
+	}
 	if err != nil {
-		return cli.WithFix(err, "memctl purge --now without ids is for a store that is sent to a copy: memctl remote status")
+		return err
 	}
 	p.c.URL = now.URL
 	return p.end(ctx, true, nil)
