@@ -22,7 +22,7 @@ func TestRegressChainOverDeletion(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	other := fixture.Open(t, dir, &varve.Options{NoBackground: true, LockWait: 5 * time.Millisecond})
+	other := fixture.Open(t, dir, &varve.Options{NoBackground: true, LockWait: 50 * time.Millisecond})
 	between, calls := func() {}, 0
 	clock := func() time.Time {
 		if calls--; calls == 0 {

@@ -17,7 +17,7 @@ func TestUndelete(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := fixture.ClockAt(time.Unix(1_800_000_000, 0))
-	st := fixture.Open(t, t.TempDir(), &varve.Options{NoBackground: true, Clock: c.Tick})
+	st := fixture.Open(t, t.TempDir(), c.On(&varve.Options{NoBackground: true, Clock: c.Tick}))
 	first, err := st.Put(ctx,
 		varve.Memory{ID: "m", Content: "first", Embedding: []float32{1, 2}, Metadata: map[string]any{"k": "v"}})
 	if err != nil {
