@@ -157,7 +157,7 @@ func TestCloseWithin(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !vfs.CanWait(err) || indexes != before {
 		t.Errorf("no time to close: %v, %d indexes", err, indexes-before)
 	}
-	if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%d files are still to be written", n)) {
+	if !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%d files are not written yet", n)) {
 		t.Errorf("it does not say how many files are missing: %v", err)
 	}
 	if files, err := os.ReadDir(filepath.Join(dir, "memories")); err != nil || len(files) > flush.PaceFiles {

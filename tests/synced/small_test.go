@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Many file systems leave small files that were being written empty, or full of zeros, when the system
@@ -64,7 +65,9 @@ func TestFailures117(t *testing.T) {
 	began := time.Now()
 	var ahead atomic.Int64 // the log prepares space beside the test
 	now := func() time.Time { return began.Add(time.Duration(ahead.Load())) }
-	st := open(t, filepath.Join(t.TempDir(), "s"), &varve.Options{Clock: now, NoBackground: true})
+	up := func() time.Duration { return time.Hour + time.Duration(ahead.Load()) }
+	st := open(t, filepath.Join(t.TempDir(), "s"), storetest.In(&varve.Options{Clock: now, NoBackground: true},
+		storetest.Environment{System: vfs.System{Uptime: up}}))
 	m, err := st.Put(ctx, varve.Memory{ID: "a", Content: "text", ExpiresAt: began.Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
