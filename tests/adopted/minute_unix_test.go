@@ -70,6 +70,9 @@ func (s *stalls) in(o span) (n int64) {
 // again and again. Each content that stood for a second, unchanged and while a process watched, is in the history of
 // its path, and in the end the notes are what the files are.
 func TestMinute(t *testing.T) {
+	if proofs.Race() {
+		t.Skip("a second is the promise of a process that the race detector does not slow down")
+	}
 	seconds, adopter := 7, func(store string) *exec.Cmd {
 		cmd, _ := storetest.Start(t, "adopt", store)
 		return cmd
