@@ -155,7 +155,7 @@ func TestStoreInItsPlace(t *testing.T) {
 	for range 2 { // the second time the page knows of the other store
 		b.press("Save")
 		b.text("the store's folder was replaced")
-		b.text("open the document again before you repeat the change")
+		b.text("open the document again, then repeat the change")
 		b.until(`document.querySelector('textarea').value === 'after'`)
 	}
 	c.open("memory?id=a")

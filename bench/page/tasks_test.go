@@ -244,6 +244,7 @@ var tasks = []task{
 		p.key(kb.Tab)
 		p.write("# Trip")
 		p.save()
+		p.until(`location.hash.startsWith('#/note?')`)
 		p.text("Saved as version")
 	}, noteText("plans/trip.md", "# Trip")},
 	{"write a new memory", func(p *person) {

@@ -30,7 +30,7 @@ var remedies = []struct {
 	next   string
 }{
 	{varve.ErrReplaced, http.StatusServiceUnavailable,
-		"open the document again before you repeat the change; if no store is at its path, restore it from a backup"},
+		"open the document again, then repeat the change; if no store is at its path, restore it from a backup"},
 	{varve.ErrMoved, http.StatusServiceUnavailable,
 		"start the server again with the folder in which the store is now"},
 	{varve.ErrClosed, http.StatusServiceUnavailable, "try again; if it fails again, start the server again"},
