@@ -239,14 +239,18 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
-// DurableNow returns the position up to which the log is durable now, including entries of other processes.
+// DurableNow returns the position up to which the log is durable now, including entries of other processes. When it
+// returns, the state has all entries before that position.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.BeginUse(); err != nil {
 		return 0, err
 	}
 	defer eng.EndUse()
-	err := eng.CatchUp(ctx)
-	return eng.log.Durable(), err
+	if err := eng.CatchUp(ctx); err != nil { // entries of other processes become durable here
+		return eng.log.Durable(), err
+	}
+	to := eng.log.Durable()
+	return to, eng.CatchUp(ctx) // an entry is durable before it is in the state
 }
 
 // NoVersion reports whether an error of reading the predecessor that an entry names means that this version

@@ -147,24 +147,21 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 // its sidecar, so with a sidecar from another moment the result would be another note.
 func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 	for {
-		before := ns.engine.Log().Durable()
 		if s.note, err = ns.find(ctx, path); err != nil {
 			return s, err
 		}
 		if s.side, err = ns.find(ctx, note.SidecarOf(path)); err != nil {
 			return s, err
 		}
-		if ns.engine.Log().Durable() != before {
-			again, err := ns.engine.Find(ctx, ns.kind, path, false)
-			if err != nil && !errors.Is(err, errs.ErrNotFound) {
+		again, aerr := ns.engine.Find(ctx, ns.kind, path, false)
+		if aerr != nil && !errors.Is(aerr, errs.ErrNotFound) {
+			return s, aerr
+		}
+		if again.LSN != s.note.LSN {
+			if err := ctx.Err(); err != nil { // a busy note may change each time
 				return s, err
 			}
-			if again.LSN != s.note.LSN {
-				if err := ctx.Err(); err != nil { // a busy note may change each time
-					return s, err
-				}
-				continue
-			}
+			continue
 		}
 		s.sidecar = note.Sidecar{}
 		if s.side.LSN != 0 {
