@@ -165,7 +165,7 @@ func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreR
 		return RestoreReport{}, err
 	}
 	from, berr := absolute(from)
-	dir, derr := newFolder(dir)
+	dir, derr := target(dir)
 	if err := errors.Join(berr, derr); err != nil {
 		return RestoreReport{}, err
 	}

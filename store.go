@@ -54,23 +54,18 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 // absolute returns a path that leads to the same folder after the process has changed its working directory.
 func absolute(dir string) (string, error) { return filepath.Abs(dir) }
 
-// target returns the absolute path of a folder that is to be created or filled.
+// target returns the absolute path of a folder that is to be created or filled. It refuses a link that leads nowhere,
+// because the folder would replace the link.
 func target(dir string) (string, error) {
 	dir, err := absolute(dir)
-	return vfs.FolderGiven(dir), err
-}
-
-// newFolder returns the folder for a new store at a path that the caller has passed. It refuses a link that leads
-// nowhere, which the new store would replace.
-func newFolder(dir string) (string, error) {
-	dir, err := target(dir)
 	if err != nil {
 		return dir, err
 	}
 	if vfs.Dangles(dir) {
-		return dir, fmt.Errorf("%s: %w: a link that leads nowhere → remove it, or name a new folder", dir, errs.ErrInvalid)
+		return dir, fmt.Errorf("%s: %w: a link that leads nowhere → remove the link, or name another place", dir,
+			errs.ErrInvalid)
 	}
-	return dir, nil
+	return vfs.FolderGiven(dir), nil
 }
 
 func openOnce(ctx context.Context, dir string, o *Options) (*Store, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// TestCloneIntoALink: a link that leads nowhere is not replaced by a clone.
+// TestCloneIntoALink: a link that leads nowhere is not replaced by a clone, a restored store, or a backup.
 func TestCloneIntoALink(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege")
@@ -31,6 +31,12 @@ func TestCloneIntoALink(t *testing.T) {
 	}
 	if _, err := varve.Restore(ctx, x.backup(), link, nil); !errors.Is(err, varve.ErrInvalid) {
 		t.Errorf("restore: %v", err)
+	}
+	for _, packed := range []bool{false, true} {
+		o := varve.BackupOptions{Packed: packed}
+		if _, err := x.st.Backup(ctx, link, o); !errors.Is(err, varve.ErrInvalid) {
+			t.Errorf("backup, packed %v: %v", packed, err)
+		}
 	}
 	if _, err := os.Readlink(link); err != nil {
 		t.Error(err)
