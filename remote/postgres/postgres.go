@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -186,11 +185,10 @@ func checkPasswordFile() error {
 		}
 	}
 	st, err := os.Stat(file)
-	if os.Getenv("PGPASSWORD") != "" || err != nil || runtime.GOOS == "windows" || st.Mode().Perm()&0o077 == 0 {
+	if os.Getenv("PGPASSWORD") != "" || err != nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s can be read by others (mode %v) -> chmod 600 %s", errs.ErrPermission, file,
-		st.Mode().Perm(), file)
+	return remote.CheckMode(file, st.Mode())
 }
 
 // Remote is a remote in a database.

@@ -2,14 +2,13 @@ package s3
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/remote"
 )
 
 // Environment returns the credentials that the environment has: VARVE_S3_ACCESS_KEY_ID, VARVE_S3_SECRET_ACCESS_KEY and
@@ -37,9 +36,8 @@ func Environment() (*credentials.Credentials, error) {
 		return nil, fmt.Errorf("%w: no credentials for the object store -> set AWS_ACCESS_KEY_ID and "+
 			"AWS_SECRET_ACCESS_KEY, or VARVE_S3_ACCESS_KEY_ID and VARVE_S3_SECRET_ACCESS_KEY", errs.ErrPermission)
 	}
-	if runtime.GOOS != "windows" && st.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%w: %s can be read by others (mode %v) -> chmod 600 %s", errs.ErrPermission, file,
-			fs.FileMode(st.Mode().Perm()), file)
+	if err := remote.CheckMode(file, st.Mode()); err != nil {
+		return nil, err
 	}
 	c := credentials.NewFileAWSCredentials(file, os.Getenv("AWS_PROFILE"))
 	if v, err := c.GetWithContext(nil); err != nil || v.AccessKeyID == "" {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -55,9 +54,10 @@ func (p *Places) Keys() (k Keys, err error) {
 	if err != nil {
 		return k, fmt.Errorf("reading %s: %w", name, err)
 	}
-	if st, err := p.FS.Stat(name); err == nil && runtime.GOOS != "windows" && st.Mode.Perm()&0o077 != 0 {
-		return k, fmt.Errorf("%s has the key with which this machine signs its copy, and has mode %04o: other users could "+
-			"sign a copy, too: %w -> chmod 600 %s", name, st.Mode.Perm(), errs.ErrPermission, name)
+	if st, err := p.FS.Stat(name); err == nil {
+		if err := remote.CheckMode(name, st.Mode); err != nil {
+			return k, fmt.Errorf("other users could sign a copy with the key of this machine: %w", err)
+		}
 	}
 	if err := json.Unmarshal(b, &k); err != nil {
 		// The error of package json could quote a key.
