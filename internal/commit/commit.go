@@ -434,7 +434,7 @@ func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values 
 	if found && old.Expired(now) {
 		visible = 0
 		if o.Memory != nil && o.Conds.absence() {
-			if err := cm.missing(o.ID, &old); err != nil {
+			if err := ConfirmExpired(cm.clock, o.ID, old.LSN, old.Line.ExpiresAt); err != nil {
 				return err
 			}
 		}

@@ -168,7 +168,7 @@ func (tx *Tx) load(k *engine.Kind, id string,
 		return v, err
 	}
 	if !gone && v.Expired(tx.cm.engine.Env().Clock()) {
-		if err := tx.cm.missing(id, &v); err != nil {
+		if err := ConfirmExpired(tx.cm.clock, id, v.LSN, v.Line.ExpiresAt); err != nil {
 			return v, err
 		}
 		gone = true

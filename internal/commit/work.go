@@ -56,20 +56,15 @@ type Clock interface {
 	Now() (now, doubted time.Time)
 }
 
-// NotExpired returns the error of a write that was about to take a document for missing, although it has expired only
-// by a clock that was set ahead. v is the newest version of the document.
-func NotExpired(id string, v wal.LSN, expires time.Time) error {
-	return &errs.ConflictError{ID: id, Found: v, Remedy: fmt.Sprintf("it expires at %s, and the clock was set ahead "+
-		"while the machine was running: correct the clock", expires.UTC().Format(time.RFC3339))}
-}
-
-// missing returns an error if a document, which has expired by the time of day, has not expired by the clock that does
-// not jump.
-func (cm *Committer) missing(id string, v *engine.Version) error {
-	if now, _ := cm.clock.Now(); !v.Expired(now) {
-		return NotExpired(id, v.LSN, v.Line.ExpiresAt)
+// ConfirmExpired returns an error unless a document, which has expired by the time of day, has expired by c, too: a
+// write must not take a document for missing only because the clock was set ahead. version is the newest one of the
+// document.
+func ConfirmExpired(c Clock, id string, version wal.LSN, expires time.Time) error {
+	if now, _ := c.Now(); !now.Before(expires) {
+		return nil
 	}
-	return nil
+	return &errs.ConflictError{ID: id, Found: version, Remedy: fmt.Sprintf("it expires at %s, and the clock was set "+
+		"ahead while the machine was running: correct the clock", expires.UTC().Format(time.RFC3339))}
 }
 
 // Pace is the flusher's interface for writers: it slows them down and is woken by them.

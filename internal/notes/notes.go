@@ -273,10 +273,7 @@ func (ns *Notes) replaceable(path string, s *state) error {
 	if s.note.LSN == 0 || !s.expired(ns.now()) {
 		return nil
 	}
-	if now, _ := ns.clock.Now(); !s.expired(now) {
-		return commit.NotExpired(path, s.note.LSN, s.sidecar.Expires)
-	}
-	return nil
+	return commit.ConfirmExpired(ns.clock, path, s.note.LSN, s.sidecar.Expires)
 }
 
 // holds returns an error if the conditions do not hold for the newest version of a note.
