@@ -120,23 +120,18 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 // Erased returns a position before which a store had nothing of what the purges erased that ended after another
 // position of its log; 0 if that is unknown.
 func (t *Table) Erased(store [16]byte, after uint64) uint64 {
-	first, any := uint64(math.MaxUint64), false
+	first := uint64(math.MaxUint64)
 	for i := range t.list {
-		r := &t.list[i]
-		from := r.First
-		switch {
-		case r.Store != store:
-			continue
-		case !r.Redacted && r.Since <= after:
-			continue
-		case r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
-			continue
+		switch r := &t.list[i]; {
+		case r.Store != store, !r.Redacted && r.Since <= after, r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
+			// of another store, or ended at or before the position
 		case r.Redacted:
-			from = r.Version
+			first = min(first, r.Version)
+		default:
+			first = min(first, r.First)
 		}
-		first, any = min(first, from), true
 	}
-	if !any {
+	if first == math.MaxUint64 { // no row says what was erased
 		return 0
 	}
 	return first

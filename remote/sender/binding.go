@@ -47,7 +47,7 @@ func (b *Binding) current() uint64 { return max(b.Log, b.Purged.Log) }
 
 // Gathered are purges of the store that wait for the epoch in which they reach the remote.
 type Gathered struct {
-	Log   uint64    `json:"log"`   // epoch of the store's log that the newest of them has begun; 0: there is none
+	Log   uint64    `json:"log"`   // epoch of the store's log that the newest purge has begun; 0: no purge waits
 	Since time.Time `json:"since"` // when the sender noticed the first of them
 }
 

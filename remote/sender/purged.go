@@ -71,7 +71,7 @@ func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, 
 	if err != nil {
 		return 0, nil
 	}
-	after, known := segment.LSN(0), epoch == 0 && len(list) < mostEndings
+	after, known := segment.LSN(0), epoch == 0 && len(list) < past.MostEndings
 	for _, e := range list {
 		switch {
 		case e.Epoch == epoch:
@@ -99,9 +99,6 @@ func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error
 	since, err := cleanSince(ctx, source, b.Log)
 	return min(clean, since), err
 }
-
-// mostEndings is the number of records in wal/ended from which on the oldest are dropped.
-const mostEndings = 64
 
 // keeps returns those snapshots, of the ones before a purge, that have nothing of what was erased, and that the pieces
 // of the epoch of a binding complete: they are snapshots of the same string, whatever epoch they were made in.

@@ -38,13 +38,25 @@ func writing(ctx context.Context, _, dir string) error {
 	who := fmt.Sprintf("w%d", os.Getpid())
 	for n := 1; ctx.Err() == nil; n++ {
 		id := fmt.Sprintf("%s-%d", who, n%7)
-		fmt.Printf("began %s %d %d\n", id, n, time.Now().UnixMicro())
-		if _, err := st.Put(ctx, varve.Memory{ID: id, Content: textOf(n)}); err != nil {
+		err := told(id, n, func() error {
+			_, err := st.Put(ctx, varve.Memory{ID: id, Content: textOf(n)})
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		fmt.Printf("acked %s %d %d\n", id, n, time.Now().UnixMicro())
-		time.Sleep(2 * time.Millisecond) // a load, not a flood: the machine is shared
 	}
+	return nil
+}
+
+// told calls write, which makes the n-th change of a key, and prints a line before it and one after it.
+func told(key string, n int, write func() error) error {
+	fmt.Printf("began %s %d %d\n", key, n, time.Now().UnixMicro())
+	if err := write(); err != nil {
+		return err
+	}
+	fmt.Printf("acked %s %d %d\n", key, n, time.Now().UnixMicro())
+	time.Sleep(2 * time.Millisecond) // a load, not a flood: the machine is shared
 	return nil
 }
 

@@ -29,13 +29,13 @@ import (
 // the time of the record in microseconds, or one more than the last epoch. A store without the file is in
 // epoch 0. When a 65th record is added, the oldest one is dropped.
 const (
-	EndedName = "ended" // name of the file in wal/
+	EndedName   = "ended" // name of the file in wal/
+	MostEndings = 64      // records in the file: when another one is added, the oldest is dropped
 
 	endedMagic   = "VARVEEND"
 	endedVersion = 1
 	endedHead    = 32
 	endedRecord  = 32
-	endedMost    = 64
 	epochMost    = 1 << 62
 )
 
@@ -150,7 +150,7 @@ func (p *Log) ID() (ID, error) {
 
 // Endings returns the records of ended logs in wal/ended, the oldest first.
 func (p *Log) Endings() ([]Ending, error) {
-	b, err := p.readSmall(EndedName, endedHead+endedMost*endedRecord+8)
+	b, err := p.readSmall(EndedName, endedHead+MostEndings*endedRecord+8)
 	if err != nil || b == nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func decodeEndings(b []byte) (list []Ending, store [16]byte, err error) {
 		return nil, store, &errs.NewerError{Path: "wal/" + EndedName, Format: uint64(v), Reads: endedVersion}
 	}
 	n := int(le.Uint32(b[12:]))
-	if n < 1 || n > endedMost || len(b) != endedHead+n*endedRecord+8 {
+	if n < 1 || n > MostEndings || len(b) != endedHead+n*endedRecord+8 {
 		return nil, store, errContent
 	}
 	copy(store[:], b[16:])
@@ -254,7 +254,7 @@ func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) e
 		list = nil
 	}
 	list = append(list, Ending{Epoch: epoch, Next: next, Time: time.UnixMicro(micro), Reason: reason})
-	list = list[max(0, len(list)-endedMost):]
+	list = list[max(0, len(list)-MostEndings):]
 	return p.writeSmall(EndedName, encodeEndings(list, p.Geometry.UUID), mode)
 }
 

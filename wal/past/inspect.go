@@ -227,7 +227,7 @@ func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint
 }
 
 // NextHeader searches a segment, from a position to end, for the next valid frame header. It returns the position
-// of that header, or end if there is none.
+// of that header, or end if no header is valid.
 func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (LSN, error) {
 	buf := make([]byte, Chunk+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < end; at += Chunk {

@@ -344,7 +344,7 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First returns the position where the oldest segment begins that is kept in any state, or to if there is none.
+// First returns the position where the oldest segment begins that is kept in any state, or to if no segment is kept.
 // Reading from there reports every hole and all damage.
 func (p *Log) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()

@@ -22,11 +22,23 @@ type copyState struct {
 	To       *time.Time `json:"to,omitempty"`
 }
 
-// copyPurge is the part of a purge that concerns the copy of the store elsewhere. It is nil if there is none.
+// copyPurge is the part of a purge that concerns the copy of the store elsewhere; nil if the store sends to no copy.
 type copyPurge struct {
 	a  *cli.App
 	of varve.Offsite
 	c  copyState
+}
+
+// copyOf returns the part of a purge that concerns the copy. It returns nil, and an error that matches ErrNotFound or
+// ErrInvalid, if the store sends to no copy. Any other error means that it is unknown what the copy still has.
+func copyOf(ctx context.Context, a *cli.App, st *varve.Store) (*copyPurge, error) {
+	p := &copyPurge{a: a, of: st.Admin().Offsite()}
+	now, err := p.of.Purged(ctx)
+	if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) {
+		return nil, err
+	}
+	p.c.URL = now.URL
+	return p, err
 }
 
 // copyWait is the time for which a purge waits for the place of the copy before it asks for a confirmation.
@@ -35,12 +47,10 @@ const copyWait = 20 * time.Second
 // aboutCopy prints which moments of the copy cannot be cloned any more after memories or assemblies are purged. Without
 // either, scopes of working memory are.
 func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assemblies []string) *copyPurge {
-	p := &copyPurge{a: a, of: st.Admin().Offsite()}
-	now, err := p.of.Purged(ctx)
-	if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) { // nothing is sent from here
+	p, err := copyOf(ctx, a, st)
+	if p == nil {
 		return nil
 	}
-	p.c.URL = now.URL
 	var loss varve.CopyLoss
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, copyWait)
@@ -91,8 +101,8 @@ func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	case serr != nil:
 		p.a.Note("whether the copy at %s still has what was purged is unknown: %v", p.c.URL, serr)
 	case !now && p.c.Due != nil:
-		p.a.Note("the copy at %s still has what was purged, until the process that sends removes it, at %s at the latest; "+
-			"memctl purge --now removes it now", p.c.URL, p.c.Due.Format(time.RFC3339))
+		p.a.Note("the copy at %s still has what was purged, until the process that sends removes it, at %s at "+
+			"the latest; memctl purge --now removes it now", p.c.URL, p.c.Due.Format(time.RFC3339))
 	default:
 		p.a.Note("the copy at %s still has what was purged: memctl purge --now removes it", p.c.URL)
 	}
@@ -112,19 +122,13 @@ func kept(url string) string {
 
 // endVersion is end for a version that was redacted.
 func endVersion(ctx context.Context, a *cli.App, st *varve.Store, now bool) error {
-	p := &copyPurge{a: a, of: st.Admin().Offsite()}
-	state, err := p.of.Purged(ctx)
-	if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) {
-		return nil
-	}
-	p.c.URL = state.URL
+	p, _ := copyOf(ctx, a, st) // end prints the error
 	return p.end(ctx, now, nil)
 }
 
 // purgeCopy carries out in the copy what was purged earlier.
 func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
-	p := &copyPurge{a: a, of: st.Admin().Offsite()}
-	now, err := p.of.Purged(ctx)
+	p, err := copyOf(ctx, a, st)
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(fmt.Errorf("a copy elsewhere: %w", varve.ErrNotFound),
 			"memctl purge --now without ids purges a copy, and this store has none: memctl remote status")
@@ -132,6 +136,5 @@ func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
 	if err != nil {
 		return err
 	}
-	p.c.URL = now.URL
 	return p.end(ctx, true, nil)
 }
