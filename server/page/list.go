@@ -265,6 +265,9 @@ func tagsOf(m *varve.Memory) (tags []string) {
 	return tags
 }
 
+// typing reports whether the query is still being typed.
+func (r *request) typing() bool { return r.get("typed") != "" }
+
 // searches reports whether a list is the result of a search.
 func searches(r *request) bool { return strings.TrimSpace(r.get("q")) != "" || r.get("like") != "" }
 
@@ -274,7 +277,7 @@ func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
 	if q.Like = r.get("like"); q.Like != "" {
 		return q, "similarity", nil
 	}
-	unfinished := r.get("typed") != ""
+	unfinished := r.typing()
 	q.Text, q.Kinds = typed(r.get("q"), unfinished), kinds(r.get("kind"))
 	mode := r.get("mode")
 	switch {
@@ -307,7 +310,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	q, by, notes := p.query(r)
 	l.By, l.Notes = by, notes
 	most := MostRows
-	if r.get("typed") != "" && l.From == 0 {
+	if r.typing() && l.From == 0 {
 		most = mostTyped
 	}
 	q.Limit, q.Offset, q.Explain, q.Held = most+1, l.From, true, heldMost
