@@ -488,7 +488,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	if err := opt.Validate(); err != nil {
 		return report, err
 	}
-	to, err := newFolder(to)
+	to, err := target(to)
 	if err != nil {
 		return report, err
 	}

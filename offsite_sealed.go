@@ -131,7 +131,8 @@ func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remo
 	var keys *offsite.Keys
 	if o.Unseal != nil || len(o.Signers) > 0 {
 		if o.Unseal == nil {
-			return nil, nil, fmt.Errorf("%w: keys of machines are given (Signers), but no identity (Unseal)", errs.ErrInvalid)
+			return nil, nil, fmt.Errorf("%w: keys of machines are given (Signers), but no identity (Unseal)",
+				errs.ErrInvalid)
 		}
 		so := sealed.Options{Unseal: o.Unseal}
 		for _, text := range o.Signers {

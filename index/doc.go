@@ -22,13 +22,13 @@
 //	          [mtime version [by]] [dimension] [vector_id] … [members]
 //	note:     filepath created_at updated_at content_hash size [mtime version [by]] dimension
 //
-// dimension is the dimension of the vector, 0 if there is none. Lines written before vectors existed lack it; then only
-// the document shows the dimension. vector_id (an integer above 0) is the FAISS id of the vector. It is omitted if it
-// equals the version, that is, if the write of this version brought the vector. mtime (microseconds since 1970, an
-// integer) and version (the LSN of the frame) are unknown when a record is prepared; Finish adds them when the line
-// enters a table, together with by, the number of the writer of this version (an integer above 0; package writer), if
-// the frame has one. An index rebuilt from the files alone has no by. session_id and expires_at are omitted when there
-// is none.
+// dimension is the dimension of the vector; a document without a vector has 0. Lines written before vectors existed
+// lack it; then only the document shows the dimension. vector_id (an integer above 0) is the FAISS id of the vector. It
+// is omitted if it equals the version, that is, if the write of this version brought the vector. mtime (microseconds
+// since 1970, an integer) and version (the LSN of the frame) are unknown when a record is prepared; Finish adds them
+// when the line enters a table, together with by, the number of the writer of this version (an integer above 0; package
+// writer), if the frame has one. An index rebuilt from the files alone has no by. A document without a session has no
+// session_id, and one that never expires has no expires_at.
 // The line of a note that was adopted from its file already has mtime in the log: the mtime of the file.
 // members, the ids of an assembly's members, is in the log only: Finish removes it, and the table has the pairs.
 // Readers skip unknown members of a line.

@@ -51,7 +51,8 @@ func (c *memoryCall) noteHits(ctx context.Context, p *page, q varve.Query, filte
 		c.s.o.Logger.Warn("searching notes", "err", err)
 	}
 	if !offered && len(hits) > 0 {
-		n.lines = append(n.lines, "notes have matches, too; this server does not show notes → offer the group of tools notes")
+		n.lines = append(n.lines,
+			"notes have matches, too; this server does not show notes → offer the group of tools notes")
 		return n, nil
 	}
 	for i := range hits {

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// TestCopyMetrics: a store without a copy has no metrics of one; a copy that nobody sends to is behind, and failing.
+// TestCopyMetrics: the metrics of a copy are missing for a store without a copy. For a copy to which no process sends,
+// they tell how far it is behind, and that sending fails.
 func TestCopyMetrics(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	st, err := varve.Open(ctx, filepath.Join(dir, "store"), &varve.Options{NoBackground: true,

@@ -19,7 +19,7 @@
 //	varve_fsync_duration_seconds                   histogram: syncs of the log
 //	varve_lock_wait_seconds                        histogram: waits for locks of other processes
 //	varve_flush_duration_seconds                   histogram: rounds of the flusher
-//	varve_slowed_seconds_total                     time by which writers were slowed so that the flusher could catch up
+//	varve_slowed_seconds_total                     time by which writers were slowed for the flusher to catch up
 //	varve_embed_pending                            memories that wait for their vectors
 //	varve_healthy                                  1 if Health has no problems
 //	varve_writable                                 1 if the store can be written

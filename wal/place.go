@@ -133,7 +133,8 @@ func (l *FileLog) inPlaceFor(number uint64) error {
 	return l.Folder().Replaced()
 }
 
-// Replaced returns the error that InPlace has returned earlier, without checking again; nil if there is none.
+// Replaced returns the error that InPlace has returned earlier, without checking again. It returns nil if InPlace has
+// returned no error.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e

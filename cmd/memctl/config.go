@@ -104,8 +104,8 @@ func settings() []setting {
 		{"unsent_bytes", "bytes of history kept beyond history_bytes while a copy of the store elsewhere lacks them",
 			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
-			"maximum number of bytes by which the log may be ahead of the files; beyond half of it writers are slowed down. " +
-				"A higher value allows longer bursts and makes recoveries longer; it does not raise the throughput",
+			"maximum number of bytes by which the log may be ahead of the files; beyond half of it writers are " +
+				"slowed down. A higher value allows longer bursts and makes recoveries longer; it does not raise the throughput",
 			func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language",
 			"language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it",

@@ -105,13 +105,13 @@ func TestServeConforms(t *testing.T) {
 	})
 }
 
-// newNode returns the npm package of a Node.js of version 22, which the conformance suite needs; "" if the one that is
-// installed is not older.
+// newNode returns the npm package of Node.js 22, which the conformance suite needs. It returns "" if the installed
+// Node.js is not older, or if none is installed: npmInstalled then skips the test and names what is missing.
 func newNode(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("node", "--version").Output()
 	if err != nil {
-		return "" // npmInstalled says what is missing
+		return ""
 	}
 	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), ".")
 	if n, err := strconv.Atoi(major); err == nil && n >= 22 {

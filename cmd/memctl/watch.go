@@ -62,8 +62,8 @@ systemd run it.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.since, "since", "now",
-		"start at this `position`: now, a version, the \"next\" of a line, 0 for all changes that are kept, or a time as in "+
-			"list; a number alone is a version")
+		"start at this `position`: now, a version, the \"next\" of a line, 0 for all changes that are kept, or a time "+
+			"as in list; a number alone is a version")
 	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory, assembly or note")
 	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
 	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")

@@ -282,7 +282,7 @@ func (f *Folder) Rename(from, to string) error {
 
 // InTheWay returns the path of a file or folder that makes it impossible to create a document: anything at the
 // document's own path, or anything except a folder at the path of a folder that contains the document. It returns "" if
-// there is none. If f is no tree, InTheWay returns name without looking.
+// nothing is in the way. If f is not a tree, InTheWay returns name without looking.
 func (f *Folder) InTheWay(name string) string {
 	if !f.o.Tree {
 		return name

@@ -34,7 +34,7 @@ func folders() (names []string) {
 	return append(names, "tmp", "backups", "quarantine")
 }
 
-// enter determines what the folder contains, and creates a store in it if there is none, unless mustExist is true or
+// enter determines what the folder contains, and creates a store in a folder without one, unless mustExist is true or
 // this handle is read-only.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {

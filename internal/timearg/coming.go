@@ -18,7 +18,8 @@ func Coming(s string, now time.Time) (time.Time, error) {
 	if far, ok := strings.CutPrefix(text, "in "); ok {
 		t, err := apart(far, now, 1)
 		if err != nil || strings.HasSuffix(far, "ago") || !t.After(now) {
-			return time.Time{}, fmt.Errorf("%s is not a time → write how long from now, for example 'in 3 days' or 'in 36h'",
+			return time.Time{}, fmt.Errorf(
+				"%s is not a time → write how long from now, for example 'in 3 days' or 'in 36h'",
 				human.Quote(s))
 		}
 		return t, nil

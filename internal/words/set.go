@@ -131,7 +131,8 @@ type place struct {
 	row  uint32
 }
 
-// next returns the live row after a row in its session, or before it if before is true; false if there is none.
+// next returns the live row after a row in its session, or before it if before is true. The bool reports whether the
+// session has such a row.
 func (v *Set) next(at place, before bool) (place, bool, error) {
 	p := v.parts[at.part]
 	if p.special.Has(at.row) {
@@ -155,8 +156,8 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 	return place{at.part, r}, ok, err
 }
 
-// adjoins returns the next live row of the same segment, or the previous one if before is true; false if there is none
-// or it is in another session.
+// adjoins returns the next live row of the same segment, or the previous one if before is true. The bool reports
+// whether the segment has such a row, and the row is of the same session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	session, err := p.Seg.Session(r)
 	if err != nil {

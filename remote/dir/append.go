@@ -75,8 +75,8 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 	return at.Epoch + 1, r.follow(ctx, &next, nil)
 }
 
-// before returns the head of the newest readable entry before a damaged one, which has the given number; the zero head
-// if there is none.
+// before returns the head of the newest readable entry before a damaged one, which has the given number. It
+// returns the zero head if no entry before can be read.
 func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) {
 	floor, err := r.floor()
 	if err != nil {

@@ -469,7 +469,8 @@ func (h *header) encode() ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > headerMost {
-		return nil, fmt.Errorf("%w: the public keys of all recipients have more than %d bytes", errs.ErrLimit, headerMost)
+		return nil, fmt.Errorf("%w: the public keys of all recipients have more than %d bytes", errs.ErrLimit,
+			headerMost)
 	}
 	b := binary.LittleEndian.AppendUint32([]byte(headerMagic), uint32(len(text)))
 	return append(b, text...), nil

@@ -53,7 +53,8 @@
 //	late       A has acknowledged a write that began after the event. For memctl mcp this is a finding only
 //	           if the write is not in the store at the path
 //	error      a call of A that began after the event returned an error other than ErrReplaced (memctl mcp
-//	           may also return "no store" while there is none), or Close of a library process returned nil
+//	           may also return "no store" while no store is at the path), or Close of a library process
+//	           returned nil
 //	again      memctl mcp answered a second call with an error although there was a store
 //	silent     a watch did not end, or memctl watch printed nothing, within 5 s; or memctl mcp served
 //	           calls without printing "another store" or "opened again" on stderr

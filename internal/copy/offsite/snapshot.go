@@ -168,8 +168,8 @@ func documents(ctx context.Context, w *pack.Writer, k *kind.Kind, ids iter.Seq2[
 		case errors.Is(err, errs.ErrNotFound):
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
-			return fmt.Errorf("no snapshot can be made for the copy: %s of %q: %w → memctl verify shows the damage, memctl "+
-				"repair restores what can be restored", k.Folder, id, err)
+			return fmt.Errorf("no snapshot can be made for the copy: %s of %q: %w → memctl verify shows the damage, "+
+				"memctl repair restores what can be restored", k.Folder, id, err)
 		case err != nil:
 			return fmt.Errorf("%s of %q: %w", k.Folder, id, err)
 		}

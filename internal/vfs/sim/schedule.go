@@ -139,7 +139,7 @@ func (p *Proc) ready() bool {
 	return p.expired || p.s.disk.Wakes() != p.seen || p.waiting.Ctx != nil && p.waiting.Ctx.Err() != nil
 }
 
-// jump advances the clock to the next event; it returns false if there is none.
+// jump advances the clock to the next event. It reports whether an event was left.
 func (s *Sim) jump() bool {
 	var next time.Time
 	earlier := func(t time.Time) {
@@ -162,7 +162,7 @@ func (s *Sim) jump() bool {
 	return true
 }
 
-// expire ends the wait of a process whose context has a deadline in real time; it returns false if there is none.
+// expire ends the wait of a process whose context has a deadline in real time. It reports whether such a process waits.
 func (s *Sim) expire() bool {
 	for _, p := range s.procs {
 		if p.done || p.waiting == nil || p.waiting.Ctx == nil {

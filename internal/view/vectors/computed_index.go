@@ -77,7 +77,7 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 }
 
 // ComputedFor returns the vector that was computed, for the model that the store has switched to, from the content of a
-// memory with the hash sum; false if there is none.
+// memory with the hash sum. The bool reports whether such a vector was computed.
 func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
 	sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {

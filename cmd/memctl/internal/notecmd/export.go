@@ -151,7 +151,8 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	count := &t.report.New
 	switch was, err := w.fs.Stat(f.name); {
 	case err == nil && before != nil && vfs.SameFile(w.fs, f.name, before.name):
-		t.problem(e.Path, kindName, "on this file system the file has the same name as that of "+cli.PrintableID(before.name))
+		t.problem(e.Path, kindName,
+			"on this file system the file has the same name as that of "+cli.PrintableID(before.name))
 		return nil
 	case err == nil && !was.Mode.IsRegular():
 		t.problem(e.Path, kindNotFile, vfs.KindOf(was.Mode)+" is in its place: remove or rename that")

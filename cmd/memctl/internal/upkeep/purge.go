@@ -103,7 +103,9 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 				})
 			}
 			if now && len(args) == 0 && !sel.flags(cmd) {
-				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return purgeCopy(cmd.Context(), a, st) })
+				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+					return purgeCopy(cmd.Context(), a, st)
+				})
 			}
 			if sel.given(cmd, args) {
 				if groups || scopes {
@@ -166,8 +168,8 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 	sel.add(c)
 	c.Flags().Uint64Var(&version, "version", 0,
 		"remove only this `version`: an earlier one, or one of a deleted memory")
-	c.Flags().BoolVar(&now, "now", false, "purge the copy elsewhere, too, and with --version overwrite the bytes of the "+
-		"version, before the command ends")
+	c.Flags().BoolVar(&now, "now", false, "purge the copy elsewhere, too, and with --version overwrite the bytes of "+
+		"the version, before the command ends")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&scopes, "working", false, "the arguments are scopes of working memory")
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are ids of assemblies")
