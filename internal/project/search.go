@@ -57,37 +57,46 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 			note(s)
 		}
 	}
-	for n := firstRanked + 2*(limit+len(shown)); ; n *= moreRanked {
-		q.Limit = min(n, mostRanked)
-		all, serr := v.st.Search(ctx, q, filters...)
-		if serr != nil && all == nil {
-			return nil, false, serr
-		}
-		whole := len(all) < q.Limit || q.Limit == mostRanked
+	ended, err := v.widening(ctx, q, filters, firstRanked+2*(limit+len(shown)), func(all []varve.Hit, most int) bool {
 		hits = v.chosen(all, of, perSession, shown)
 		// Hits of the same score as the last one that is returned are all needed for their order.
-		sorted := len(hits) > limit && (n > mostTied || digits(hits[limit].Score) != digits(all[len(all)-1].Score))
-		if whole || sorted {
-			v.supersede(ctx, &hits, of, shown, len(filters) == 0, trim)
-			return hits[:min(limit, len(hits))], len(hits) > limit, serr
-		}
+		return len(hits) > limit && (most > mostTied || digits(hits[limit].Score) != digits(all[len(all)-1].Score))
+	})
+	if !ended {
+		return nil, false, err
 	}
+	v.supersede(ctx, &hits, of, shown, len(filters) == 0, trim)
+	return hits[:min(limit, len(hits))], len(hits) > limit, err
 }
 
 // Notes returns the best q.Limit notes of the view that pass the filters. q.Offset must be 0.
-func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter) ([]varve.Hit, error) {
+func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter) (hits []varve.Hit, err error) {
 	limit := q.Limit
 	q.Kinds, q.Trim, q.Note = []varve.Kind{varve.KindNote}, nil, nil
-	for n := firstRanked + limit; ; n *= moreRanked {
+	ended, err := v.widening(ctx, q, filters, firstRanked+limit, func(all []varve.Hit, _ int) bool {
+		hits = slices.DeleteFunc(all, func(h varve.Hit) bool { return !v.seesNote(h.ID) })
+		return len(hits) >= limit
+	})
+	if !ended {
+		return nil, err
+	}
+	return hits[:min(limit, len(hits))], err
+}
+
+// widening searches for the best n hits, and then for ever more of them, until enough reports that they suffice, the
+// store has no further hits, or mostRanked hits were searched for. It passes enough the hits and the number that was
+// searched for. ended is false if a search failed without a hit; err is that error, or the one beside the last hits.
+func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filter, n int,
+	enough func(all []varve.Hit, most int) bool) (ended bool, err error) {
+	for ; ; n *= moreRanked {
 		q.Limit = min(n, mostRanked)
 		all, err := v.st.Search(ctx, q, filters...)
 		if err != nil && all == nil {
-			return nil, err
+			return false, err
 		}
 		whole := len(all) < q.Limit || q.Limit == mostRanked
-		hits := slices.DeleteFunc(all, func(h varve.Hit) bool { return !v.seesNote(h.ID) })
-		if whole || len(hits) >= limit {
-			return hits[:min(limit, len(hits))], err
+		if enough(all, q.Limit) || whole {
+			return true, err
 		}
 	}
 }
