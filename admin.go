@@ -8,10 +8,10 @@ type Admin struct{ st *Store }
 // Admin returns the operations for operators and tools.
 func (st *Store) Admin() Admin { return Admin{st} }
 
-// InPlace returns an error that matches ErrReplaced if the store's folder is no longer the one that was opened: it
-// was removed, renamed or replaced, or its log was. Every write checks this by itself; a host that has not written
-// for a while, or that only reads, calls InPlace. A read-only store never checks this by itself; only its watches
-// end.
+// InPlace returns an error that matches ErrReplaced if the store's folder is no longer the one that was opened: it was
+// removed, renamed or replaced, or its log was. Every write checks this by itself; a host that has not written for a
+// while, or that only reads, calls InPlace. A read-only store checks this by itself only in its watches, which end with
+// the error, and when a read finds damage.
 func (ad Admin) InPlace() error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err

@@ -46,8 +46,9 @@ func (a *async) init() {
 	a.bytes, a.last = semaphore.NewWeighted(asyncBytes), map[string]chan struct{}{}
 }
 
-// follow registers a put of an id, and returns the channel that is closed when the previous put of this id is done:
-// puts of one id keep their order. done is closed by the caller when its own put is done.
+// follow registers a put of an id, so that puts of one id keep their order. It returns the channel that is closed when
+// the previous put of this id is done; nil if no put of the id is in progress, or the id is empty. The caller closes
+// done when its own put is done.
 func (a *async) follow(id string, done chan struct{}) <-chan struct{} {
 	if id == "" {
 		return nil

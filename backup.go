@@ -114,7 +114,8 @@ func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return CheckSealedBackup(ctx, dir, nil)
 }
 
-// CheckSealedBackup does the same for a backup that may be sealed (BackupOptions.Seal). unseal opens it.
+// CheckSealedBackup is like CheckBackup, for a backup that may be sealed (BackupOptions.Seal). unseal opens a sealed
+// one.
 func CheckSealedBackup(ctx context.Context, dir string, unseal Unseal) (BackupInfo, error) {
 	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, unseal, nil)
 }
@@ -126,9 +127,9 @@ type RestoreOptions struct {
 	// ahead. At most one of them may be set.
 	Version uint64
 	Time    time.Time
-	// Log is the folder of the store that was backed up, if it still exists. The restore continues with the log and the
-	// archive of that store from the end of the backup, up to the requested moment or to the end of the log. The folder
-	// is only read.
+	// Log is the folder of the store that was backed up, if it still exists. From the end of the backup on, the restore
+	// reads the log and the archive of that store, up to the requested moment or to the end of the log. The folder is only
+	// read.
 	Log string
 	// WithPurged also restores documents that were purged after the backup. Without it, a restore to any moment
 	// omits everything that is purged according to the backup or to the store of Log.

@@ -47,15 +47,17 @@ func AnyDimension() PutOption { return putOption(func(c *commit.Conditions) { c.
 func AllowMissing() PutOption { return putOption(func(c *commit.Conditions) { c.Missing = true }) }
 
 // ForcePurged stores the text of a document although it was purged, and lifts the purge of this text: from then on it
-// is treated as any other text. Without it a store whose config.json has block_purged refuses the text with ErrPurged.
+// is treated as any other text. Without this option, a store whose config.json has block_purged refuses the text with
+// ErrPurged.
 func ForcePurged() PutOption { return putOption(func(c *commit.Conditions) { c.ForcePurged = true }) }
 
-// RefusePurged refuses a text that was purged, with ErrPurged, whatever config.json says. Imports use it.
+// RefusePurged makes the put of a text that was purged fail with ErrPurged, whatever config.json says. Imports use this
+// option.
 func RefusePurged() PutOption { return putOption(func(c *commit.Conditions) { c.RefusePurged = true }) }
 
-// VectorNumber sets the number of the memory's vector: the one that it had in an external FAISS file. The vector keeps
-// the number if this store never assigns it (it is at least 1<<48) and the memory has no vector with another number.
-// Imports use it.
+// VectorNumber sets the number of the memory's vector to n, the number that the vector had in an external FAISS file.
+// The vector gets n if n is at least 1<<48 (this store never assigns such a number by itself) and the memory has no
+// vector with another number. Imports use this option.
 func VectorNumber(n int64) PutOption {
 	return putOption(func(c *commit.Conditions) {
 		if n >= leastForeign {

@@ -17,7 +17,8 @@ type Config struct {
 	AutoRepair       *bool `json:"auto_repair,omitempty"`        // make cheap repairs at open; default true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups; default 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // number of changes that start a flush; default 20
-	// AdoptDeletions makes the deletion of a file delete its memory, while a process watches the files; default true.
+	// AdoptDeletions makes the store delete a memory whose file was deleted by hand, while a process watches the files;
+	// default true.
 	AdoptDeletions *bool `json:"adopt_deletions,omitempty"`
 	// Patterns of files in notes/ that are not adopted as new notes. nil: files of editors and file managers (*~,
 	// *.swp, *.tmp, .DS_Store and others, see docs/reference/settings.md); empty: none. A pattern without a slash
@@ -33,7 +34,7 @@ type Config struct {
 	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // numbers of an embedding; default 65,536
 
 	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // members of an assembly; default 100,000
-	// seconds in which an assembly's activation halves; default 86,400
+	// seconds after which an assembly's activation has halved; default 86,400
 	ActivationHalfLife int `json:"activation_half_life,omitempty"`
 
 	// Limits of the store; 0 means unlimited. They count the files with the embeddings in them, including expired
@@ -103,7 +104,7 @@ type TextConfig struct {
 }
 
 // VectorConfig fixes properties of the vectors that are otherwise decided by the first embedding. A store whose vectors
-// differ from it rebuilds them; an embedding that does not fit gets no vector.
+// do not have these properties rebuilds the vectors; an embedding that does not fit gets no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // numbers of each vector; 0: the number of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty

@@ -47,8 +47,8 @@ const (
 	EventSpaceBack = EventKind(env.EventSpaceBack) // there is enough space again
 	// a damaged segment of the log was restored from its copy; Path is the segment, Note names the copy
 	EventHealed = EventKind(env.EventHealed)
-	// a backup took longer than the log's budget allows, so the log was released; Bytes is by how much the log grew
-	// meanwhile
+	// a backup took longer than the log's budget allows, so the store released log that the backup needed; Bytes is by how
+	// many bytes the log grew meanwhile
 	EventHoldBroken = EventKind(env.EventHoldBroken)
 	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
 	// hole; no memory is lost
@@ -83,7 +83,8 @@ const (
 	EventWatching = EventKind(env.EventWatching)
 	// files and index do not agree; Path is the folder or the file, Count the number of files, and Note the details
 	EventDrift = EventKind(env.EventDrift)
-	// config.json is invalid: the last valid one remains in force; at open, its valid members
+	// config.json is invalid: the last valid configuration remains in force; at open the valid members apply, with
+	// defaults for the others
 	EventConfig = EventKind(env.EventConfig)
 	// the previous index could not be kept as a backup; Err is the reason
 	EventBackupFail = EventKind(env.EventBackupFail)
@@ -110,8 +111,8 @@ const (
 	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
 	// dimension
 	EventFitted = EventKind(env.EventFitted)
-	// commits wait because the files or the index lag behind the log; Bytes is by how much, Note the reason. Sent again
-	// only after ten seconds without a waiting commit
+	// commits wait because the files or the index lag behind the log; Bytes is by how many bytes they lag, Note the
+	// reason. Sent again only after ten seconds without a waiting commit
 	EventSlowed = EventKind(env.EventSlowed)
 	// sending the log to the copy elsewhere fails, for the reason Err; Err is nil when it works again. Sent once for each
 	// change

@@ -46,7 +46,7 @@ func Updated(since, until time.Time) Filter {
 // WithPrefix passes memories whose id begins with p.
 func WithPrefix(p string) Filter { return filterFunc(func(f *engine.Filters) { f.Prefix = p }) }
 
-// After passes memories whose id is after this one in the order of listings. It is used to continue a listing.
+// After passes memories whose id is after the given id in the order of listings. It is used to continue a listing.
 func After(id string) Filter { return filterFunc(func(f *engine.Filters) { f.After = id }) }
 
 // InCategory passes the memories whose metadata has this category.

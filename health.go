@@ -25,7 +25,7 @@ type Space struct {
 
 	Inodes int64 // files that may still be created
 	// Number of files that the volume may hold, 0 when unknown or not limited. The store warns when Inodes is below a
-	// twentieth of it (at most 256) plus Unfiled.
+	// twentieth of AllInodes (at most 256) plus Unfiled.
 	AllInodes int64
 
 	Unfiled int64 // files that are still to be made for changes in the log; counted only if inodes may be few
@@ -76,8 +76,8 @@ type CopyHealth struct {
 	Behind  int64     // bytes of log that are durable here and not sent to the copy
 	Place   string    // URL of the copy, if this machine sends to it: see Offsite
 	Sending bool      // a process of this machine sends the log to the copy
-	// Success is the time of the last attempt that sent everything, and LastErr the error of the last attempt, "" if it
-	// succeeded; as the process that sends has recorded them.
+	// Success and LastErr are as recorded by the process that sends. Success is the time of the last attempt that sent
+	// everything. LastErr is the error of the last attempt, "" if that attempt succeeded.
 	Success time.Time
 	LastErr string
 	// reason why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or damage of the
@@ -91,8 +91,8 @@ type CopyHealth struct {
 type NotesHealth struct {
 	Count   int64    // number of notes
 	Adopted []string // folders of notes that are reached through links from elsewhere: see memctl note adopt
-	// no process watches the files although there are Adopted folders: an edit there becomes a version only
-	// when its file is read, or the store is opened
+	// no process watches the files although there are Adopted folders: an edit in one of these becomes a version only when
+	// its file is read, or the store is opened
 	Unwatched bool
 }
 
@@ -103,7 +103,7 @@ type EmbedderHealth struct {
 	Since    time.Time // time of the first of these failures
 	Failures int       // number of failures in a row
 	Err      error     // the last failure
-	Next     time.Time // while it is down: the first call after this time tries it again
+	Next     time.Time // while the embedder is down: the first call after this time tries it again
 }
 
 // EmbedderState is the state of the embedder of Options.Embed.
@@ -165,12 +165,12 @@ func (st *Store) Health(ctx context.Context) Health {
 	if s, ok, err := st.inner.Engine.Log().Past().Sent(st.inner.Engine.Log().Durable()); ok {
 		h.Copy = CopyHealth{Follows: true, Sent: s.Mark.LSN, At: s.Time, Behind: int64(s.Behind), Err: err}
 		if err != nil {
-			bad(fmt.Errorf("copying the log to the other place cannot continue: %w", err), true)
+			bad(fmt.Errorf("sending the log to the copy of the store cannot continue: %w", err), true)
 		}
 	}
 	st.offsiteHealth(ctx, &h.Copy)
 	if h.Copy.stopped {
-		bad(fmt.Errorf("copying the log to the other place has stopped: %s", h.Copy.LastErr), true)
+		bad(fmt.Errorf("sending the log to the copy of the store has stopped: %s", h.Copy.LastErr), true)
 	}
 	if h.Notes, err = st.notesHealth(ctx); err != nil {
 		bad(err, true)
@@ -215,7 +215,7 @@ type Stats struct {
 	Memories   int64
 	Assemblies int64
 	Durable    uint64 // position up to which the log is durable
-	// position up to which all files are complete; behind Durable for longer while a large scope of working memory
+	// position up to which all files are complete; it lags behind Durable for longer while a large scope of working memory
 	// waits
 	Flushed   uint64
 	Spilled   uint64 // position up to which the index is complete
@@ -225,7 +225,8 @@ type Stats struct {
 	IndexSize int64  // bytes of the files of the index: base and delta
 	Processes []int  // ids of the processes that have the store open to write
 	Unsure    []int  // those of Processes that may be dead: they are not visible from here
-	// ids, in their own PID namespace (a container), of processes that run in another one; they may be dead too
+	// processes that run in another PID namespace, such as a container, by their ids in that namespace; they may be dead
+	// too
 	Elsewhere    []int
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself

@@ -28,7 +28,7 @@ import (
 // any other path is a *FieldError, which matches ErrInvalid.
 //
 // A file that was edited by hand is adopted before it is read, and before it is written. The last write to the disk
-// wins, and what it replaced is in the history. Conditions are evaluated against that version.
+// wins, and the version that it replaced is in the history. Conditions are evaluated against the adopted version.
 type Notes struct{ st *Store }
 
 // Notes returns the notes of the store.

@@ -29,15 +29,15 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// Offsite is the copy of a store elsewhere: a folder of another disk, a bucket. Every moment of the store can be
-// restored from it: see Clone.
+// Offsite is the copy of a store elsewhere: in a folder on another disk, or in a bucket. Every moment of the store can
+// be restored from the copy: see Clone.
 type Offsite struct{ st *Store }
 
 // Offsite returns the copy of the store elsewhere.
 func (ad Admin) Offsite() Offsite { return Offsite(ad) }
 
-// ClonedError reports that a store is a clone of a copy, and read-only until it takes the copy (TakeClone). It matches
-// ErrPermission and ErrReadOnly.
+// ClonedError reports that a store is a clone of a copy, and is read-only until the clone takes the copy (Take). It
+// matches ErrPermission and ErrReadOnly.
 type ClonedError struct{ Dir string }
 
 // Error returns the message, in one line.
@@ -73,7 +73,8 @@ func OpenFolder(ctx context.Context, text string) (remote.Remote, error) {
 	return dir.Open(ctx, path, nil)
 }
 
-// CreateFolder makes a folder, which a URL file:///… names, a remote, or opens the one that it is.
+// CreateFolder creates a remote in the folder that a URL file:///… names, or opens the remote that the folder already
+// has.
 func CreateFolder(ctx context.Context, text string) (remote.Remote, error) {
 	path, err := FolderOf(text)
 	if err != nil {
@@ -125,7 +126,7 @@ func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
 }
 
 // Add makes an empty remote the copy of the store, and sends the log and the first snapshot. From then on a process
-// whose Options.Remote opens the URL sends what is committed. StateDir remembers the URL, which must not have
+// whose Options.Remote opens the URL sends what is committed. The URL is recorded in StateDir, and must not contain
 // credentials.
 func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	p := of.st.inner.Places()
@@ -133,7 +134,7 @@ func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	case err == nil && now.URL == url && now.Sends() && now.Sealed:
 		return fmt.Errorf("%w: the copy at %s is sealed → name its recipients", errs.ErrInvalid, url)
 	case err == nil && now.URL == url && now.Sends():
-		return of.Send(ctx, r) // which tells if another machine has taken the copy meanwhile
+		return of.Send(ctx, r) // which reports whether another machine has taken the copy meanwhile
 	case err == nil:
 		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
 			now.URL)
@@ -143,7 +144,8 @@ func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	return of.add(ctx, r, url, nil)
 }
 
-// add makes an empty remote the copy of a store that has none. With keys the copy is sealed with them, or is refused.
+// add makes an empty remote the copy of a store that has none. With keys, the copy is sealed with them; if another
+// process has sealed the copy with other keys meanwhile, the error matches ErrConflict.
 func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *offsite.Keys) error {
 	p := of.st.inner.Places()
 	unlock, err := of.following(ctx)
@@ -187,7 +189,7 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	return of.register(ctx, r)
 }
 
-// register records this machine at the remote, for people.
+// register records the name of this machine at the remote, where users can see it.
 func (of Offsite) register(ctx context.Context, r remote.Remote) error {
 	b, err := of.st.inner.Places().Keeper().Load(ctx)
 	if err != nil {
@@ -223,7 +225,8 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	return s.Round(ctx) // what was written meanwhile completes the snapshot
 }
 
-// Send sends everything that is durable now, if no other process does.
+// Send sends everything that is durable now. If another process sends and does not end within Options.LockWait, the
+// error matches ErrLocked.
 func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
 	unlock, err := of.following(ctx)
 	if err != nil {
@@ -236,9 +239,9 @@ func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
 	return of.sendNow(ctx, r)
 }
 
-// Remove forgets the copy, and that the archive keeps the log for it. What the copy has stays. If another process
-// sends and does not end within Options.LockWait, the error matches ErrLocked, nothing is sent any more, and Remove
-// can be repeated.
+// Remove makes the store forget its copy: nothing more is sent, and the archive no longer keeps log for the copy. The
+// contents of the copy are not changed. If another process sends and does not end within Options.LockWait, the error
+// matches ErrLocked, and Remove can be repeated.
 func (of Offsite) Remove(ctx context.Context) error {
 	p := of.st.inner.Places()
 	log := of.st.inner.Engine.Log().Past()
@@ -282,7 +285,7 @@ func (of Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Posi
 	return head, durable - min(durable, head.At.LSN), nil
 }
 
-// AheadError reports that a copy has entries that the store lacks which was to take the copy. It matches ErrConflict.
+// AheadError is the error of Take if the copy has entries that the store lacks. It matches ErrConflict.
 type AheadError struct {
 	Place   string
 	Copy    uint64 // position at which the copy ends
@@ -299,9 +302,10 @@ func (e *AheadError) Error() string {
 // Unwrap makes the error match ErrConflict.
 func (e *AheadError) Unwrap() error { return errs.ErrConflict }
 
-// Take makes the store in a folder the one that sends to a copy: a clone becomes writable, and the machine that sent
-// until now stops sending; its store works on without a copy. A store that lacks what the copy has is refused with
-// *AheadError unless discard is set: then what it lacks can be restored only from earlier moments of the copy.
+// Take makes the store in a folder the one that sends to a copy. A clone becomes writable. The machine that sent until
+// now stops sending; its store continues to work, without a copy. If the copy has entries that the store lacks, the
+// error is an *AheadError, unless discard is set: then these entries can be restored only from earlier moments of the
+// copy.
 func Take(ctx context.Context, folder string, r remote.Remote, url string, discard bool, o *Options) (err error) {
 	var opt Options
 	if o != nil {
@@ -339,7 +343,7 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 	return of.register(ctx, r)
 }
 
-// takes is how often Take looks at a copy to which another machine still sends.
+// takes is how many times Take tries to supersede the newest entry of a copy to which another machine still sends.
 const takes = 4
 
 // take begins an epoch of the store at a remote. The place is recorded first, so that an attempt that fails can be
@@ -447,12 +451,12 @@ type CloneOptions struct {
 	// URL is remembered in StateDir, for Take; without credentials.
 	URL string
 	// Unseal opens a sealed copy. Signers are the public keys of the machines that made it, as AddSealed has returned
-	// them: what another one has signed is refused with *SignerError.
+	// them: data that another machine has signed is refused with *SignerError.
 	Unseal  Unseal
 	Signers []string
-	// Known is a position that the copy had, EPOCH:POSITION: a copy that ends before it is refused. "": not known. Of a
-	// sealed copy, signed pieces or snapshots prove the position. With At, where an epoch before that position ended is
-	// not proven.
+	// Known is a position, EPOCH:POSITION, that the copy is known to have reached: a copy that ends before this position
+	// is refused. "": none is known. In a sealed copy, signed pieces or snapshots prove the position. With At, it is not
+	// proven where an epoch before that of Known ended.
 	Known string
 	// Options are the options with which the new store is opened; ReadOnly and MustExist are ignored.
 	Options *Options
@@ -468,15 +472,15 @@ type CloneReport struct {
 	Epoch    uint64    // epoch of the copy
 	Fork     bool
 	Memories int64
-	// Damage is what is damaged or missing in the copy and was not needed: the clone is complete. Each error matches
-	// ErrCorrupt or ErrTruncated.
+	// Damage lists the damaged or missing parts of the copy that were not needed: the clone is complete. Each error
+	// matches ErrCorrupt or ErrTruncated.
 	Damage []error
 }
 
-// Clone makes a store of a copy, in a folder that is missing or empty. All of it is verified before the folder opens as
-// a store. If the copy does not have the moment the error matches ErrNotFound; if damage of the copy prevents it,
-// ErrCorrupt. A damaged snapshot is no reason to fail while an older one leads to the same moment, but
-// CloneReport.Damage has it.
+// Clone creates a store from a copy, in a folder that is missing or empty. Everything that is read from the copy is
+// verified before the folder opens as a store. If the copy does not have the requested moment, the error matches
+// ErrNotFound; if damage of the copy prevents the clone, ErrCorrupt. If a snapshot is damaged but an older one leads to
+// the same moment, Clone uses the older one, and CloneReport.Damage lists the damage.
 func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (report CloneReport, rerr error) {
 	if o == nil {
 		o = &CloneOptions{}
@@ -546,7 +550,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	return report, err
 }
 
-// admitted returns an error unless a folder is missing, or is empty and not of another user.
+// admitted returns an error unless a folder is missing, or is empty and does not belong to another user.
 func admitted(e *env.Env, dir string) error {
 	names, err := vfs.Contents(e.System.FS, dir)
 	if err != nil {
@@ -563,7 +567,8 @@ func admitted(e *env.Env, dir string) error {
 	return e.Self.Admit(dir, &info, true) // its mode does not matter: a new folder replaces it
 }
 
-// settled opens a clone, which recovers its log and completes its views, and verifies it.
+// settled opens a clone, which recovers its log, completes its vectors, verifies it, and records in StateDir the URL of
+// the copy, if it is known, and the keys. It returns the number of memories.
 func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, dir, o)
 	if err != nil {
@@ -592,7 +597,8 @@ func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Option
 	return st.Admin().Stats().Memories, err
 }
 
-// forked makes an independent store of a clone, by a packed backup beside it.
+// forked makes an independent store from a clone: it makes a packed backup beside the clone, and restores this backup
+// in to. It returns the number of memories.
 func forked(ctx context.Context, from, to string, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, from, o)
 	if err != nil {
@@ -609,7 +615,7 @@ func forked(ctx context.Context, from, to string, o *Options) (memories int64, e
 	return r.Memories, err
 }
 
-// offsiteHealth adds what this machine knows about the copy of the store.
+// offsiteHealth adds to h what this machine has recorded about the copy of the store.
 func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
 	p := st.inner.Places()
 	pl, err := p.Load(ctx)
@@ -639,6 +645,6 @@ func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
 		h.LastErr = o.Err().Error()
 	}
 	if followed && !h.Sending && h.LastErr == "" {
-		h.LastErr = "another process sends the log of this store, to the place of another user"
+		h.LastErr = "a process of another user sends the log of this store to that user's copy"
 	}
 }

@@ -16,8 +16,8 @@ type CopyPurge struct {
 	URL string // of the copy
 	// Pending reports whether the copy still has something that was purged.
 	Pending bool
-	// Due is when purges that wait for others are carried out in the copy, by the process that sends; zero: now, or
-	// none waits.
+	// Due is the time at which the process that sends will carry out in the copy all purges that were made until then;
+	// zero: it does not wait, or there are none.
 	Due time.Time
 }
 
@@ -70,13 +70,14 @@ func (e *CopyPurgeError) Error() string {
 // Unwrap returns the reason.
 func (e *CopyPurgeError) Unwrap() error { return e.Err }
 
-// purgeLook is the pause between two looks at what another process does for PurgeNow.
+// purgeLook is the pause of PurgeNow between two checks of whether another process has completed the purge.
 const purgeLook = 200 * time.Millisecond
 
-// PurgeNow carries out in the copy what was purged: the log that the store has is sent again, without what was purged,
-// with a new snapshot, and then everything earlier is removed, except snapshots that have nothing of it. Without
-// PurgeNow the process that sends does so a day after the first of several purges. If another process sends, PurgeNow
-// waits for it. While anything of it may be left, the error is a *CopyPurgeError; PurgeNow may be repeated.
+// PurgeNow removes from the copy what was purged in the store: it sends the store's log again, without the purged data,
+// with a new snapshot, and then removes everything earlier from the copy, except snapshots without purged data. Without
+// PurgeNow the process that sends does this a day after the first of several purges. If another process sends, PurgeNow
+// waits until that process has done it. If the copy may still have purged data, the error is a *CopyPurgeError;
+// PurgeNow may be repeated.
 func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
 	pl, err := p.Load(ctx)
@@ -126,7 +127,7 @@ func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	}
 }
 
-// sendIfFree sends everything, unless another process sends.
+// sendIfFree sends everything, unless another process sends: then free is false.
 func (of Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, err error) {
 	if sends, err := of.st.inner.Engine.Log().Processes().Followed(); err != nil || sends {
 		return false, err
@@ -138,15 +139,15 @@ func (of Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, e
 	return true, err
 }
 
-// CopyLoss is the moments of a copy that a purge makes impossible to clone.
+// CopyLoss is the period of a copy whose moments can no longer be cloned after a purge.
 type CopyLoss struct {
-	From, To time.Time // first moment that is lost, and first one after it that is not; both zero: none is lost
+	From, To time.Time // first moment that is lost, and the first moment after it that is not lost; both zero: none
 }
 
-// PurgeLoses returns which moments of the copy cannot be cloned any more when memories and assemblies are purged, with
-// the purges that have not reached the copy yet: those for which a snapshot is needed that has something of them, or of
-// which the archive no longer has the log. If no id is given, that is all moments before now. What is purged is in none
-// of the other moments either.
+// PurgeLoses returns which moments of the copy can no longer be cloned after the given memories and assemblies have
+// been purged, together with the earlier purges that have not reached the copy yet: the moments that need a snapshot
+// with purged data, or for which the archive no longer has the log. If no id is given, all moments before now are lost.
+// The remaining moments can be cloned, without the purged data.
 func (of Offsite) PurgeLoses(ctx context.Context, r remote.Remote, memories, assemblies []string) (CopyLoss, error) {
 	inner := of.st.inner
 	r, err := inner.OpenCopy(ctx, r, nil)

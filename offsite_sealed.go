@@ -16,8 +16,8 @@ import (
 var (
 	// ErrSealed reports that a copy is sealed, and no key was given that opens it.
 	ErrSealed = remote.ErrSealed
-	// ErrForged reports that a copy is not proven to be the one that was asked for: it was signed by an unknown machine,
-	// is not sealed, or ends before a position that it had.
+	// ErrForged reports that a copy is not proven to be the requested one: it was signed by an unknown machine, is not
+	// sealed, or ends before a position that it is known to have reached.
 	ErrForged = sealed.ErrForged
 )
 
@@ -36,10 +36,11 @@ func (of Offsite) Keys() (CopyKeys, error) {
 	return CopyKeys{Recipients: k.Recipients, Signer: k.Signer()}, err
 }
 
-// AddSealed is Add for a copy that only the recipients can read, whose public keys Options.SealRemote understands. It
-// returns the public key with which this machine signs: a user who restores must know it from elsewhere than the copy.
-// For the place that the store is sent to already it changes the recipients: a new epoch and a snapshot for them begin,
-// and the recipients before them can read what was sent before.
+// AddSealed is like Add, for a copy that only the recipients can read. recipients are public keys in the form that
+// Options.SealRemote accepts. AddSealed returns the public part of the key with which this machine signs: a user who
+// restores must know it from another source than the copy. If the store already sends a sealed copy to url, AddSealed
+// changes the recipients: a new epoch and a snapshot for the new recipients begin; the previous recipients can still
+// read what was sent before.
 func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, recipients []string) (signer string,
 	err error) {
 	seal := of.st.inner.Sealer()
@@ -105,13 +106,13 @@ func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []stri
 	return k.Signer(), nil
 }
 
-// Open returns the store's copy in a place, opened with the keys of this machine if it is sealed. These can verify what
-// was sent, and not read it: that takes unseal, which may be nil.
+// Open returns the store's copy in a place, opened with the keys of this machine if it is sealed. These keys verify
+// what was sent, but cannot decrypt it; unseal decrypts it, and may be nil.
 func (of Offsite) Open(ctx context.Context, r remote.Remote, unseal Unseal) (remote.Remote, error) {
 	return of.st.inner.OpenCopy(ctx, r, unseal)
 }
 
-// signing returns the copy in a place, opened with keys that can add to it if the copy is sealed.
+// signing returns the copy in a place; a sealed copy is opened with keys with which this machine can add to it.
 func (of Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, error) {
 	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
 	k, err := p.Keys()
@@ -163,8 +164,8 @@ func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remo
 	return r, keys, err
 }
 
-// proven returns *sealed.OlderError unless what was read of a copy for a clone reaches the position that it had. The
-// place says where the copy ends, and nothing signs that; pieces and snapshots are signed.
+// proven returns *sealed.OlderError unless the pieces and snapshots that were read for a clone reach the position
+// Known. Pieces and snapshots are signed; the position at which the copy ends according to its place is not.
 func (o *CloneOptions) proven(ctx context.Context, r remote.Remote, m *offsite.Moment) error {
 	if o.Known == "" {
 		return nil

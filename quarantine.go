@@ -276,8 +276,8 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	return nil, nil, merr
 }
 
-// Drop removes things from quarantine/ with their notes, durably, and returns the names of those that it removed. A
-// folder is removed with everything in it. The removed bytes are not overwritten: see Purge. The errors of things that
+// Drop removes entries from quarantine/ with their notes, durably, and returns the names of those that it removed. A
+// folder is removed with everything in it. The removed bytes are not overwritten: see Purge. The errors of entries that
 // cannot be removed are joined; a name that does not exist is ErrNotFound.
 func (q Quarantine) Drop(ctx context.Context, names ...string) (dropped []string, err error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {

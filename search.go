@@ -33,17 +33,18 @@ type Query struct {
 	// by the sum of two scores from 0 to 1; all others follow with the score 0, those by words before those by vector.
 	Text string
 	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are not found by Like, and
-	// by Vector only where a store with Options.Embed and EmbedModel gives their sections vectors, which it does in the
-	// background, and Vectors.EmbedPending at once. Each section of a note counts as a text: the lines below a heading,
-	// or a part of these of about 2,000 characters, with the path and the headings above it as its title. A section is
-	// also found by the words of the sections before and after it. A note is one hit: that of its best section. Filters
-	// select a note by its path, instead of an id, by the time of its last change, and by its session, tags (also those
-	// of its front matter) and metadata. A note that is not valid UTF-8, or contains NUL, is not found.
+	// are found by Vector only if their sections have vectors: a store with Options.Embed and EmbedModel makes these in
+	// the background, and Vectors.EmbedPending makes them at once. Each section of a note counts as a text: the lines
+	// below a heading, or a part of these of about 2,000 characters, with the path and the headings above it as its title.
+	// A section is also found by the words of the sections before and after it. A note is one hit: that of its best
+	// section. Filters select a note by its path, instead of an id, by the time of its last change, and by its session,
+	// tags (also those of its front matter) and metadata. A note that is not valid UTF-8, or contains NUL, is not found.
 	Kinds []Kind
 	Share float64 // weight of Vector in a query with both Vector and Text, where Text has the weight 1; 0 means 0.25
 	// with Vector and Text: use the scores 61/(60 + rank) of reciprocal rank fusion in place of each side's own scores
 	RankFusion bool
-	// MaxRareTerms, if not 0, reads Text, of any length, without the grammar, and searches for its rarest words.
+	// MaxRareTerms, if not 0, reads Text, of any length, without the grammar, and searches only for that many of its
+	// words, the rarest ones.
 	MaxRareTerms int
 
 	// Recency and Importance, from 0 (no effect) to MostBoost, raise the scores of the best 200 memories by up to that

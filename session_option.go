@@ -12,8 +12,8 @@ type SessionOption struct{ id string }
 //
 // As a Filter it passes only these memories. As a Cond of a write, and as an option of Get, Apply and Transact, it
 // refuses access to a memory of another session or of none: the error is a *SessionError, which matches ErrSession. The
-// check uses the version that the write replaces, in the commit itself. A memory that is put with it and names no
-// session gets this session as its metadata.session_id; a memory that names another session is refused. Assemblies
+// check uses the version that the write replaces, in the commit itself. A memory that is put with this option and names
+// no session gets this session as its metadata.session_id; a memory that names another session is refused. Assemblies
 // belong to no session and are not affected.
 func InSession(id string) SessionOption { return SessionOption{id} }
 

@@ -88,7 +88,7 @@ type SessionSweep struct {
 	Session       // the session as it was when it was selected
 	Deleted int64 // number of memories that were deleted
 	Spared  bool  // the session was used after it was selected, and is kept
-	Doubted bool  // the session is unused only by a clock that may be wrong, and is kept
+	Doubted bool  // the session is unused only according to a clock that may be wrong, and is kept
 }
 
 // Sweep deletes sessions that are no longer used, those unused longest first, and returns them.
@@ -98,9 +98,9 @@ type SessionSweep struct {
 // memories that are used after the first commit are kept.
 //
 // One wrong reading of the clock deletes nothing. A session for which IdleFor is over only because the clock was set
-// ahead while the machine was running is kept (SessionSweep.Doubted). So is one that was last written before the
-// machine was started, until the store has read the clock twice, an hour apart, unless the store was written to that
-// much later.
+// ahead while the machine was running is kept (SessionSweep.Doubted). A session that was last written to before the
+// machine was started is also kept, until the store has read the clock twice, an hour apart, unless another session was
+// written to at least IdleFor after it.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
 	list, err := ss.st.inner.Retention.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep

@@ -23,8 +23,8 @@ type Store struct {
 	async async
 }
 
-// noticing is how long Open waits for other processes to notice that the log they have open was removed. They check
-// every second.
+// noticing is how long Open waits for other processes to notice that the log they have open was removed. These
+// processes check their log every second.
 const noticing = 5 * time.Second
 
 // Memory is one memory; see package memstore.

@@ -21,10 +21,10 @@ type Tx struct {
 }
 
 // Transact runs a function that reads and writes through tx, and commits what it wrote if everything that it read is
-// unchanged at that moment; otherwise the function runs again. It must have no other effects that cannot be repeated.
-// Within one run, two reads may be as of different moments; such a run is not committed. If a short function (20 ms)
-// has failed to commit for 300 ms, all other writers wait for its next run: it must not itself wait for another write.
-// With InSession the transaction neither reads nor writes the memories of any other session.
+// unchanged at that moment; otherwise the function runs again. The function must have no other effects that cannot be
+// repeated. Within one run, two reads may return the state of different moments; such a run is not committed. If a
+// short function (20 ms) has failed to commit for 300 ms, all other writers wait for its next run: it must not itself
+// wait for another write. With InSession the transaction neither reads nor writes the memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
 	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx, ctx, st.inner.Engine}) })
 }

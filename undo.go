@@ -127,7 +127,7 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		if end.HistoryGone {
 			why = errs.ErrHistoryGone
 		}
-		return last, fmt.Errorf("of the document only its deletion is kept: %w: %w",
+		return last, fmt.Errorf("only the deletion of the document is kept: %w: %w",
 			&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
 	case end.Previous != last.LSN && end.Previous != 0 && (end.Previous&7 == 0 || err != nil):
 		// else its number was made up, by a rebuild of the index from the files

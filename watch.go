@@ -33,11 +33,11 @@ const FromNow uint64 = history.FromNow
 // only, at the Next of the last change seen to continue, at Admin.PositionAt a time, or at 0 for everything that the
 // log and the archive have.
 //
-// Watch reads when the loop requests a change, and keeps nothing from being released: for a slow loop it reads from the
-// archive, and once that no longer has the position the error is a *TruncatedError, whose Oldest is the oldest position
-// that still works: list the memories, then watch from there. Changes of one commit are yielded only after all of them
-// were read, however slow the loop is. To continue later at the beginning of a commit, keep the Next of a change
-// without More.
+// Watch reads when the loop requests a change, and does not delay the release of old log. If the loop is slow, Watch
+// reads from the archive. Once the archive no longer has the position, the error is a *TruncatedError, whose Oldest is
+// the oldest position that still works: list the memories, then watch from there. Changes of one commit are yielded
+// only after all of them were read, however slow the loop is. To continue later at the beginning of a commit, keep the
+// Next of a change without More.
 //
 // For a change that cannot be decoded Watch yields an error, and continues. Any other error is the last.
 func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter) iter.Seq2[Change, error] {
