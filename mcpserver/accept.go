@@ -11,7 +11,7 @@ import (
 // maxListens is the maximum number of calls that listen for changes at once.
 const maxListens = 100
 
-// accept admits a call of the client, which runs when its turn comes. If it returns a message, the SDK must get
+// accept admits a call of the client; the call runs when its turn comes. If accept returns a message, the SDK must get
 // that message first.
 func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id),

@@ -19,8 +19,8 @@ type aside struct {
 
 const asideFrom = 16 << 10
 
-// aboutCall is the key under which a request of the SDK carries its call: TokenInfo is the only
-// field for other data.
+// aboutCall is the key in TokenInfo.Extra under which a request of the SDK carries its call: the SDK has no other field
+// in which a transport can pass data to a handler.
 const aboutCall = "github.com/varve-db/varve/mcpserver"
 
 func (c *call) extra(of *connection) *mcp.RequestExtra {
@@ -37,7 +37,7 @@ func callOf(extra *mcp.RequestExtra) *call {
 	return c
 }
 
-// takes tells Stdio that its server supports bypassing the SDK (see aside).
+// takes records in the Stdio connection of a request that the server supports bypassing the SDK (see aside).
 func takes(extra *mcp.RequestExtra) {
 	if extra != nil && extra.TokenInfo != nil {
 		if c, ok := extra.TokenInfo.Extra[aboutCall+".connection"].(*connection); ok {

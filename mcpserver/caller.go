@@ -100,8 +100,9 @@ func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host stri
 	return varve.WithWriter(ctx, w)
 }
 
-// isNew reports whether a call of the client uses another store than its last one, of which the client is to be told
-// once. Requests with a token have no session: several clients may have it, and it is not known whom to tell.
+// isNew reports whether a call of the client uses another store than the client's previous call; the client must be
+// told so once. For requests without a session it returns false: these have a token, which several clients may share,
+// so it is unknown which client to tell.
 func (c *caller) isNew(st *varve.Store) bool {
 	if c == nil || c.session == nil {
 		return false
@@ -156,7 +157,7 @@ func (c *caller) learn(ctx context.Context, o *Options, req *mcp.CallToolRequest
 	if c.asked && p.ID != c.project.ID {
 		c.told = fmt.Sprintf("the roots have changed: the project is %s now, and was %s", p.called(), c.project.called())
 	}
-	// Such a client does not tell when its roots change: it is asked at each call.
+	// A client of newProtocol does not report changes of its roots, so it is asked for them at each call.
 	c.project, c.known, c.asked = p, !(req.ProtocolVersion() >= newProtocol && offersRoots(req)), true
 	return nil, nil
 }

@@ -22,7 +22,7 @@ const (
 // budget counts the tokens that are left for an answer, and collects its lines.
 type budget struct {
 	left  int
-	kept  int // the tokens of left that are reserved for later lines
+	kept  int // the tokens among left that are reserved for later lines
 	lines []string
 }
 
@@ -157,9 +157,9 @@ func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield
 	return nil
 }
 
-// tokens returns an upper estimate of the number of tokens of a text without the tables of a tokenizer. It
-// counts one token for each six letters of a word, for three digits, for each sign, for a space before a digit,
-// and for each byte except one of a character of another script.
+// tokens returns an upper estimate of the number of tokens of a text without the tables of a tokenizer. It counts one
+// token for each six letters of a word, for three digits, for each sign, for a space before a digit, and, for a
+// character of another script, one token less than its number of bytes.
 func tokens(s string) int {
 	n, letters, digits := 0, 0, 0
 	end := func() {

@@ -13,8 +13,9 @@
 //	working  working_set working_get working_delete working_task working_note working_notes
 //	         working_checkpoint working_checkpoints working_restore: the working memory of a
 //	         session
+//	notes    memory: the six commands of package memorytool, over the notes of the project
 //
-// The variable groups lists them; a new group needs a line there, a function that returns its
+// The function groups lists them; a new group needs a line there, a function that returns its
 // tools, and a text in the instructions.
 //
 // # Guarantees
@@ -23,19 +24,20 @@
 //     the client is answered. Calls of any number of processes on one store are linearizable; when
 //     two calls add to one entity at once, both additions are kept.
 //   - delete_entities also removes every relation with one of its names at an end, in the same
-//     commit, including relations created concurrently (varve.Tx.ExclusiveAmong). If others keep creating
-//     them, they finally wait for it.
+//     commit, including relations created concurrently (varve.Tx.AloneAmong). If other calls keep
+//     creating such relations, they finally have to wait for the deletion.
 //   - Entities and relations are memories like any others; package internal/graph says how they are
 //     written. Members that other programs or users add to them are kept. The id is derived from
 //     the name, so that finding an entity takes one look-up.
 //   - Answers are in the order of creation: each entity and relation has its own nanosecond as
 //     timestamp, and the timestamps of a process only increase. Those of two processes within the
 //     same nanosecond are ordered by id.
-//   - The graph is kept in memory, up to Options.GraphBytes, and before each answer
-//     brought up to what every process has committed, so that an answer is of one
-//     moment; beyond that it is read from the store, entity by entity. Writes never need it except
-//     for the relations of deleted entities. It is read at the first message of the first client,
-//     concurrently with other work; a request that comes before it is complete waits for it.
+//   - A graph of at most Options.GraphBytes is kept in memory. Before each answer the server
+//     applies to it what all processes have committed, so that an answer is of one moment. A
+//     larger graph is read from the store for each answer, entity by entity. Only one change needs
+//     the graph: the deletion of entities, which must find their relations. The server begins to
+//     read the graph at the first message of the first client, concurrently with other work; a
+//     request about the graph that comes meanwhile waits until the graph is read.
 //   - A memory that cannot be read is omitted, and reported to the logger; the others are served.
 //     Requests some seconds later try to read it again.
 //   - Calls that a client sends without waiting for answers have the same effect as if it had
@@ -75,8 +77,8 @@
 //	-32603  the resource is larger than maxAnswer; the input has ended, and the call took longer
 //	        than Patience
 //
-// The id of an error is the call's, also of a line that is too long or too deep to be read, if the
-// id has at most 256 bytes there; else null. A refused call has no effect. A notification of more
+// An error has the id of the call. For a line that is too long or too deep to be read, it has the
+// id only if the id has at most 256 bytes, otherwise null. A refused call has no effect. A notification of more
 // than 64 KiB is ignored. An answer to a request of the server that exceeds a limit, or 4 MiB, is
 // returned to the caller as an error.
 //
@@ -111,7 +113,7 @@
 //	memory_tools.go  the tools and their arguments; strict.go reads these
 //	caller.go        a connection: the id that was issued to it, its project
 //	call.go          a call with its view of the store
-//	hits.go          an answer is lines, one a memory
+//	hits.go          an answer as lines, one per memory
 //	pages.go         cursors of recall; those of recent are in recent.go
 //	timewords.go     times in a question
 //
@@ -122,8 +124,8 @@
 //
 // Changes have the writer of the connection: its client and client_version are the name and the version that the client
 // gave, and its session is an id that the server issued, mcp- and twelve characters. If Options.Session is set, the id
-// is the token instead, unless the connection has a token. undo takes back only commits of this writer, and none that
-// has changed what the view does not see.
+// is the writer's token instead of its session, unless the connection has a token. undo takes back only commits of this
+// writer, and no commit that changed a document outside the view.
 //
 // A memory that remember stores has
 //

@@ -150,7 +150,7 @@ func TestStrictArguments(t *testing.T) {
 		`{"query":["a"]}`:              "query: expected a text",
 		`{"question":"a"}`:             `unknown argument "question" → did you mean query?`,
 		`{"query":"a","sesion":"b"}`:   "did you mean session?",
-		`{"query":"a","xyzzy":1}`:      `unknown argument "xyzzy"; there are query, session`,
+		`{"query":"a","xyzzy":1}`:      `unknown argument "xyzzy"; the arguments are query, session`,
 	} {
 		c.refuses("recall", args, want)
 	}

@@ -118,7 +118,8 @@ const (
 	queuedEach = 2 << 10
 )
 
-// lookEvery is how often a server that waits before it reads on checks whether its client still exists.
+// lookEvery is the interval at which a connection that has stopped reading, or has waiting calls after the end of the
+// input, checks whether the client still exists or reads its answers.
 const lookEvery = 250 * time.Millisecond
 
 // waitForRoom blocks until the large lines in flight are few enough for another large line to be read.

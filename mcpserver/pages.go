@@ -34,8 +34,8 @@ type shownPage struct {
 	shown      map[string]bool
 }
 
-// Limits: the number of cursors that are remembered, the number of hits on all pages of one recall, and the
-// number of hits among which a place is searched that is no longer remembered.
+// Limits: the number of cursors that are remembered, the number of hits on all pages of one recall, and the number of
+// hits among which the place of a cursor that is no longer remembered is searched.
 const (
 	mostPages = 64
 	mostShown = 100_000

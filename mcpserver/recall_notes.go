@@ -32,8 +32,9 @@ const (
 	leastNoteChars = 100
 )
 
-// noteHits searches the notes of the view, and takes what it returns from the characters of the page. If the tool for
-// notes is not offered, it returns only the line which tells that notes would be found.
+// noteHits searches the notes of the view, and subtracts the length of the returned notes from the characters that are
+// left of the page. If the tool for notes is not offered, it returns only a line that says that notes match too. For a
+// page after the first, it returns nothing.
 func (c *memoryCall) noteHits(ctx context.Context, p *page, q varve.Query, filters []varve.Filter) (*noteHits, error) {
 	n := &noteHits{}
 	if c.text("cursor") != "" {

@@ -102,7 +102,7 @@ func TestRecallFilters(t *testing.T) {
 	// What is no argument chooses nothing: a call that has one is not answered as if it had none.
 	c.refuses("recall", `{"query":"trip","tag":"lake"}`, `unknown argument "tag" → did you mean tags?`)
 	c.refuses("recent", `{"before":"2026","zz":{"a":[1]}}`,
-		`unknown argument "before" → did you mean until?; unknown argument "zz"; there are when, session`)
+		`unknown argument "before" → did you mean until?; unknown argument "zz"; the arguments are when, session`)
 	without := connect(t, st, Options{Clock: clock}, nil)
 	without.refuses("recall", `{"query":"trip","share":5}`,
 		"share: for a search by words and meaning, which needs an embedder")

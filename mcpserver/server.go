@@ -135,13 +135,13 @@ type Options struct {
 	// of Evicted, and the id of the first: see varve.EventEvicted. The result of a call that writes
 	// reports them; of concurrent calls, only one does. nil: no result does.
 	Evicted func() (count int, first string)
-	// Project returns the project of a client. It is called before the first call that needs it, and again when the
-	// roots have changed. Tools of the group memory, and of working memory, reach the project and the shared part of
-	// the store, and nothing else. Their calls fail with its error.
-	// nil: there are no projects, and the tools reach the shared part.
+	// Project returns the project of a client. It is called before the first call that needs it, and again when the roots
+	// have changed. Tools of the group memory, and of working memory, reach the project and the shared part of the store,
+	// and nothing else. If Project returns an error, their calls fail with that error. nil: there are no projects, and the
+	// tools reach the shared part.
 	Project func(ctx context.Context, of Origin) (Project, error)
-	// Session is the Session of the Options.Writer of the store. The ids that the server issues to its clients are the
-	// Session of their writer if Session is "", and the Token otherwise.
+	// Session is the Session of the Options.Writer of the store. The id that the server issues to a client becomes the
+	// Session of the client's writer if Session is "", otherwise its Token, unless the client has a token of its own.
 	Session string
 	// Structured makes the tools of the group memory declare an output schema, and add structured content to
 	// their answers, for programs. This doubles the tokens that an answer costs a model.
@@ -150,8 +150,9 @@ type Options struct {
 	// knows about the client, nil on a transport without tokens. Tools that are not permitted are not listed,
 	// and calls of them are refused as calls of an unknown tool. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
-	// Writing, if not nil, is called before a tool that may change something is run, when the arguments are read; the
-	// tool is run if it returns no error, and end is called after it.
+	// Writing, if not nil, is called before a tool that may change something is run, after the arguments were checked. If
+	// Writing returns an error, the tool is not run, and the call fails with that error. Otherwise end is called after the
+	// tool has run.
 	Writing func(ctx context.Context) (end func(), err error)
 	// Observe, if not nil, is called for each request that was answered, by the goroutine that answers it.
 	Observe func(o Operation)
@@ -175,7 +176,7 @@ func (o *Options) Validate() error {
 	for _, g := range o.Groups {
 		if !slices.Contains(Groups(), g) {
 			return &varve.FieldError{Field: "groups", Value: g,
-				Err: fmt.Errorf("%w: there is no such group of tools; there are %s", varve.ErrInvalid, GroupNames())}
+				Err: fmt.Errorf("%w: there is no such group of tools; the groups are %s", varve.ErrInvalid, GroupNames())}
 		}
 	}
 	return nil
@@ -470,8 +471,8 @@ func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// neverShared marks an answer as one of its client alone, which no proxy may give to another: the tools depend on the
-// access token, and the graph is that of the client.
+// neverShared marks an answer as private to its client: no proxy may give it to another client, because the offered
+// tools depend on the access token, and the graph belongs to the client.
 func neverShared(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
 
 // listed is a list of tools as the reference server encodes it. The SDK would sort the tools, and omit their
@@ -517,8 +518,8 @@ func noRecord(kind string) string {
 		"    \"message\": \"Invalid input: expected record, received " + kind + "\"\n  }\n]"
 }
 
-// quieter returns a logger for the SDK that drops messages below the level Warn: the SDK logs every session
-// there. It also drops the error that the SDK logs when the host ends the server.
+// quieter returns a logger for the SDK that drops messages below the level Warn, because the SDK logs every session at
+// lower levels. It also drops the error that the SDK logs when the host ends the server.
 func quieter(l *slog.Logger) *slog.Logger { return slog.New(&atLeast{l.Handler()}) }
 
 type atLeast struct{ slog.Handler }

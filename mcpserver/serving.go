@@ -9,10 +9,10 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// during runs f with the data that the calls of the served store share. If the call finds that the store was
-// replaced, it gets that error, because everything that the agent was told before was about another store; later
-// calls use the new store. If another call has found it, of another client or another server, the next call of each
-// session tells the session.
+// during runs f with the data that the calls of the served store share. If this call finds that the store was replaced,
+// the error matches varve.ErrReplaced, because everything that the agent was told before was about another store; later
+// calls use the new store. If a call of another client or server has found that before, the next call of each session
+// does nothing and returns such an error, once.
 func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	was := s.served.Current()
 	c, _ := ctx.Value(callerKey{}).(*caller)
@@ -24,7 +24,7 @@ func (s *host) during(ctx context.Context, f func(s *server) error) error {
 		return f(s.on(st))
 	})
 	switch {
-	case other: // not told to Use, which exchanges the store
+	case other: // Use does not get this error: it would exchange the store
 		return fmt.Errorf("%w; a different store is now served, and nothing was done → repeat the call",
 			varve.ErrReplaced)
 	case !errors.Is(err, varve.ErrReplaced) || s.served.Current() == was:
@@ -37,7 +37,7 @@ func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	return fmt.Errorf("%w → repeat the call", err)
 }
 
-// on returns what the calls of a store share.
+// on returns the data that the calls of a store share; it creates it for the first call of the store.
 func (s *host) on(st *varve.Store) *server {
 	s.latest.Lock()
 	defer s.latest.Unlock()
@@ -46,7 +46,7 @@ func (s *host) on(st *varve.Store) *server {
 	}
 	next := &server{host: s, st: st, view: newView(st, s.o.GraphBytes, s.unreadable, s.o.Clock),
 		deleted: &project.Deleted{}}
-	if s.latest.of == nil || st == s.served.Current() { // not a late call of a replaced one
+	if s.latest.of == nil || st == s.served.Current() { // not for a late call of a replaced store
 		s.latest.of = next
 	}
 	return next

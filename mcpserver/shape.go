@@ -155,7 +155,7 @@ func (s *shape) unknown(members map[string]any, at string) (lines []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if s.prop(name) == nil && len(lines) < maxLines {
-			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; there are %s", appendString(nil, name), at,
+			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; the keys are %s", appendString(nil, name), at,
 				strings.Join(names, ", ")))
 		}
 	}

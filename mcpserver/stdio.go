@@ -26,14 +26,14 @@ const MaxLine = 64 << 20
 // answers is read.
 const Patience = 5 * time.Second
 
-// Stdio is a transport over two streams, one JSON-RPC message per line. The transport of the SDK
-// ends the session at a line that it cannot read, and at the end of the input abandons calls that
-// came before; here such a line is answered with an error, and every call that came in is answered,
-// in the order of arrival. The logger may be nil.
+// Stdio is a transport over two streams, one JSON-RPC message per line. The transport of the SDK ends the session at a
+// line that it cannot read, and at the end of the input abandons calls that came before; Stdio answers such a line with
+// an error, and answers every call that came in; the calls have the effect of calls that were run in the order of
+// arrival. The logger may be nil.
 //
-// The number of messages in flight is bounded: while answers are not read, calls are not read
-// either. After the end of the input, also of one that is no longer read, a connection ends when
-// all calls are answered, or when no answer is read for Patience.
+// The number of messages in flight is bounded: while answers are not read, calls are not read either. After the end of
+// the input, which is noticed even while the input is not read, a connection ends when all calls are answered, or when
+// no answer is read for Patience.
 func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -205,7 +205,7 @@ func (t *tool) unknown(name string) string {
 	if near := nearest(name, names); near != "" {
 		return fmt.Sprintf("%s → did you mean %s?", msg, near)
 	}
-	return fmt.Sprintf("%s; there are %s", msg, strings.Join(names, ", "))
+	return fmt.Sprintf("%s; the arguments are %s", msg, strings.Join(names, ", "))
 }
 
 // nearest returns the one of the names that was probably meant by a mistyped name, "" if none is similar.
