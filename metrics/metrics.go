@@ -138,8 +138,8 @@ func timestamp(at time.Time) float64 {
 	return float64(at.UnixMilli()) / 1000
 }
 
-// lag returns how long the copy has not had all of the log, in seconds. A process that has nothing to send records its
-// last success each minute.
+// lag returns the time in seconds since all of the log was last sent to the copy; 0 if the copy lacks nothing, or all
+// of the log was never sent. A process that has nothing to send records its last success each minute.
 func lag(c *varve.CopyHealth, now time.Time) float64 {
 	if c.Behind == 0 || c.Success.IsZero() {
 		return 0

@@ -13,15 +13,15 @@
 //
 // A mark is a position with the checksum of the last frame before it. Every frame names the checksum of its
 // predecessor, so two strings that agree in a mark agree in everything before it. A piece names the marks at which it
-// begins and ends; a remote appends it only where the string ends with exactly the first mark.
+// begins and ends; a remote appends the piece only if the string ends exactly at the first of these marks.
 //
 // # Epochs
 //
 // A remote keeps strings of one store. Whatever deliberately begins another string (the first copy, a restored or
-// repaired log, a purge, a gap, another machine that takes over) begins an epoch with an Anchor: the mark at which
-// the string of that epoch begins. Epochs are numbered from 1. A sender of an earlier epoch is refused from then on,
-// even if the string happens to end where its piece begins. Strings of earlier epochs can be read until they are
-// pruned.
+// repaired log, a purge, a gap, another machine that takes over) begins an epoch with an Anchor: the mark at which the
+// string of that epoch begins. Pieces and anchors are the entries of a remote, which it numbers in their order. Epochs
+// are numbered from 1. A sender of an earlier epoch is refused from then on, even if the string happens to end where
+// its piece begins. Strings of earlier epochs can be read until they are pruned.
 //
 // # What a remote must guarantee
 //
@@ -36,9 +36,10 @@
 // # Unknown outcomes
 //
 // An error of Append or Begin other than *MovedError, errs.ErrInvalid and *OtherStoreError leaves the outcome open: the
-// entry may have been added, or may be added later. Whether a piece was added is decided by its bytes, not by the
-// request: the caller asks for the Head, which tells by its mark. Appending the same piece again is always safe. If
-// it is already the end of the string, Append returns nil; if other pieces follow, it returns *MovedError.
+// entry may have been added, or may be added later. Whether a piece was added is decided by its bytes, not by its
+// Request: the caller calls Head, and compares the mark of the newest entry with the marks of the piece. Appending the
+// same piece again is always safe. If it is already the end of the string, Append returns nil; if other pieces follow,
+// it returns *MovedError.
 //
 // # Verification
 //

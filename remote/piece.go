@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// At returns the position at which the bytes of the piece begin, as their first frame names it. The piece has not been
-// checked: see Check.
+// At returns the position that the first frame of the piece names, at which the bytes of the piece begin; false if the
+// piece is too short for a frame. At does not verify the piece: see Check.
 func (p *Piece) At() (segment.LSN, bool) {
 	if len(p.Bytes) < segment.HeaderSize {
 		return 0, false
@@ -20,9 +20,9 @@ func (p *Piece) At() (segment.LSN, bool) {
 	return binary.LittleEndian.Uint64(p.Bytes[16:]), true
 }
 
-// Check verifies that the bytes are whole batches of one segment, that the first frame follows From, each other frame
-// the one before it, and that they end with To. Frames whose payload a purge has erased are valid. The error is a
-// *errs.CorruptionError.
+// Check verifies that the bytes are whole batches of one segment, that the first frame follows From and each other
+// frame the frame before it, and that the bytes end at To. Frames whose payload a purge has erased are valid. The error
+// is a *errs.CorruptionError.
 func (p *Piece) Check(geo segment.Geometry) error {
 	err := p.check(geo)
 	if err == nil {
@@ -78,7 +78,8 @@ type source struct {
 	at int64
 }
 
-// ReadAt returns zeros before the piece: as in a segment whose beginning is not at hand, no frame is there.
+// ReadAt reads at an offset in the segment. For the part of the segment before the piece it returns zeros, which
+// contain no frame.
 func (s source) ReadAt(b []byte, off int64) (int, error) {
 	if off >= s.at {
 		return s.r.ReadAt(b, off-s.at)
@@ -96,7 +97,7 @@ func (s source) ReadAt(b []byte, off int64) (int, error) {
 func (s source) Name() string { return "piece" }
 
 // Valid returns an error that matches errs.ErrInvalid if no sender of this package can have made the piece. A remote
-// calls it before it adds the piece; it looks at the bytes' number only.
+// calls Valid before it adds the piece. Of the bytes, Valid checks only their number: they may be encrypted.
 func (p *Piece) Valid() error {
 	switch {
 	case p.Epoch == 0, len(p.Bytes) == 0, p.To.LSN <= p.From.LSN, len(p.Bytes) > segment.MaxSize:
@@ -123,7 +124,7 @@ func (s *Snapshot) Valid() error {
 	return validTime(s.Time)
 }
 
-// validTime refuses times that do not fit the formats, which have microseconds.
+// validTime returns an error for a time that the formats, which have microseconds, cannot represent.
 func validTime(t time.Time) error {
 	if micro := t.UnixMicro(); micro < 0 || micro > past.MostTime {
 		return fmt.Errorf("%w: time %s is before 1970 or after 2398", errs.ErrInvalid, t.UTC().Format(time.RFC3339))

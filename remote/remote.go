@@ -53,8 +53,8 @@ type Remote interface {
 	// it has returned io.EOF. An error of body (only io.EOF itself is its end: see Fill), and bytes that differ when
 	// they are read back, are errors; then no snapshot is listed.
 	Save(ctx context.Context, s *Snapshot, body io.Reader) error
-	// Snapshots returns the complete snapshots, oldest first. A *errs.CorruptionError for one of them comes with the
-	// others.
+	// Snapshots returns the complete snapshots, oldest first. If one of them is damaged, it returns the others together
+	// with a *errs.CorruptionError.
 	Snapshots(ctx context.Context) ([]Snapshot, error)
 	// Open opens the bytes of a snapshot. If there is no such snapshot the error matches errs.ErrNotFound.
 	Open(ctx context.Context, id uuid.UUID) (Body, error)
@@ -82,7 +82,7 @@ type Piece struct {
 	Machine, Request uuid.UUID
 	Format           uint32    // lowest program format that can read the piece
 	Time             time.Time // clock of the sender when it sent the piece
-	Bytes            []byte    // number of frames, with their padding
+	Bytes            []byte    // the frames, with their padding
 }
 
 // Anchor begins an epoch.
@@ -134,9 +134,11 @@ type Snapshot struct {
 	SHA256   [32]byte
 }
 
-// CompletedBy returns the number of the epoch whose pieces complete a snapshot: its own one, or the oldest that is
-// kept. The latter was begun after a purge then, and has the pieces of the earlier one, erased; whether it does, and is
-// not that of another log, is decided by the marks of the snapshot. The epochs are those of a remote, oldest first.
+// CompletedBy returns the number of the epoch whose pieces complete a snapshot: s.Epoch, or, if the remote no longer
+// keeps that epoch, the oldest epoch that it keeps, unless this begins after s.Begin. The oldest one was then begun
+// after a purge, and has the pieces of the earlier epoch with the purged data erased. CompletedBy does not verify this,
+// nor that the oldest epoch is of the same log: the caller finds out by the marks of the snapshot. epochs are those of
+// the remote, oldest first.
 func (s *Snapshot) CompletedBy(epochs []Epoch) uint64 {
 	if len(epochs) > 0 && s.Epoch < epochs[0].Number && s.Begin.LSN >= epochs[0].From.LSN {
 		return epochs[0].Number
@@ -158,8 +160,8 @@ type Machine struct {
 	Seen time.Time `json:"seen"` // clock of the machine when it was registered
 }
 
-// BeforeDamage returns what the epochs of a remote tell about the end of its string, whose newest entry, with the
-// number, is damaged. The result is zero if no entry can be read.
+// BeforeDamage describes the end of a remote whose newest entry, which has the given number, is damaged: the epoch, and
+// the mark at which its readable pieces end, as Epochs returns them. The result is zero if no entry can be read.
 func BeforeDamage(ctx context.Context, r Remote, number uint64) (head Position, err error) {
 	list, err := r.Epochs(ctx)
 	if len(list) > 0 {
@@ -169,7 +171,8 @@ func BeforeDamage(ctx context.Context, r Remote, number uint64) (head Position, 
 	return head, err
 }
 
-// FormatOf returns the highest format of what a remote has, as far as it can be read; 0 if nothing can.
+// FormatOf returns the highest format among the snapshots of a remote and the first readable piece of each epoch; 0 if
+// none can be read.
 func FormatOf(ctx context.Context, r Remote) (format uint32, err error) {
 	list, err := r.Snapshots(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// CheckMode returns an error, which matches errs.ErrPermission, if a file with a secret can be read by other users than
-// its owner. On Windows the mode of a file does not tell.
+// CheckMode returns an error, which matches errs.ErrPermission, if users other than its owner can access a file with a
+// secret. On Windows it returns nil, because the mode of a file does not show this.
 func CheckMode(file string, mode fs.FileMode) error {
 	if runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 {
 		return nil

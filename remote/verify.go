@@ -15,7 +15,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// verifier is a Remote whose pieces and snapshots are not verified by their bytes: package remote/sealed.
+// verifier is a Remote that verifies its pieces and snapshots itself, because their bytes are encrypted: that of
+// package remote/sealed.
 type verifier interface {
 	VerifyPiece(p *Piece, geo segment.Geometry) error
 	// VerifySnapshot returns an error that matches errs.ErrNotFound if there is no such snapshot.
@@ -33,7 +34,7 @@ type Verified struct {
 	Restorable bool
 }
 
-// VerifiedSnapshot is what Verify has found out about a snapshot.
+// VerifiedSnapshot is the result of Verify for one snapshot.
 type VerifiedSnapshot struct {
 	Snapshot
 	To  past.Mark // mark up to which pieces complete it; zero if they do not reach its End
@@ -42,7 +43,8 @@ type VerifiedSnapshot struct {
 }
 
 // Verify reads all pieces and verifies every frame and the chain over all of them, and, if data is set, the bytes of
-// all snapshots. Damage does not end it; other errors do. What is appended or pruned meanwhile is not damage.
+// all snapshots. Damage does not end the verification; other errors do. Pieces and snapshots that are appended or
+// removed meanwhile do not count as damage.
 func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 	v := &Verified{}
 	head, err := r.Head(ctx)
@@ -87,7 +89,7 @@ func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 	return v, nil
 }
 
-// damage collects an error that reports damage, and returns every other one.
+// damage adds an error that reports damage to v.Damage and returns nil; it returns every other error.
 func (v *Verified) damage(err error) error {
 	if err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return err
@@ -96,7 +98,7 @@ func (v *Verified) damage(err error) error {
 	return nil
 }
 
-// epoch verifies the pieces of an epoch, and follows its snapshots as far as the pieces complete them.
+// epoch verifies the pieces of an epoch, and sets how far they complete the snapshots that need them.
 func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 	at := e.From
 	v.follow(e.Number, past.Mark{}, at)
@@ -130,7 +132,9 @@ func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 	return nil
 }
 
-// follow extends the snapshots of an epoch that sound pieces complete up to a mark, or that begin between two marks.
+// follow records a sound piece of an epoch, which reaches from one mark to another: it sets To of the snapshots that
+// were complete up to from, or that begin within the piece. With the zero mark as from there is no piece, and it sets
+// To of the snapshots that begin at to.
 func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 	for i := range v.Snapshots {
 		s := &v.Snapshots[i]
@@ -142,8 +146,8 @@ func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 	}
 }
 
-// hashed reads the bytes of a snapshot and compares their hash. If there is no such snapshot the error matches
-// errs.ErrNotFound.
+// hashed reads the bytes of a snapshot and compares their hash with the recorded one. If there is no such snapshot the
+// error matches errs.ErrNotFound.
 func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 	if sealed, ok := r.(verifier); ok {
 		return sealed.VerifySnapshot(ctx, s.ID)
@@ -166,5 +170,5 @@ func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 
 func damagedSnapshot(r Remote, id uuid.UUID) error {
 	return &errs.CorruptionError{Path: r.Place(), Offset: -1,
-		Err: fmt.Errorf("snapshot %s has other bytes than were saved", id)}
+		Err: fmt.Errorf("the bytes of snapshot %s are not those that were saved", id)}
 }

@@ -62,7 +62,7 @@ func (s *Server) agentsOfStores() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, id := TokenOf(r.Context()), r.PathValue("store")
 		switch {
-		case t == nil: // authenticated has seen to it
+		case t == nil: // cannot happen: authenticated passes on only requests with a token
 			refuse(w, r, http.StatusForbidden, "the token may not use this path")
 			return
 		case id == "" && len(t.Stores) != 1:
@@ -72,7 +72,7 @@ func (s *Server) agentsOfStores() http.Handler {
 		case id == "":
 			id = t.Stores[0]
 		case t.Stores != nil && !slices.Contains(t.Stores, id):
-			refuse(w, r, http.StatusNotFound, "there is no such memory store") // whether it exists is not told
+			refuse(w, r, http.StatusNotFound, "there is no such memory store") // the answer hides whether it exists
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())

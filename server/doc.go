@@ -43,11 +43,11 @@
 //
 // In this order: the number of requests under way is below Options.Requests (503); the Host header is that of the
 // server, which web pages of other sites cannot arrange on a loopback address (403); an Origin header, if there is
-// one, is that of the server (403); a token (401), which is allowed to do what it asks (403). No answer has a header
+// one, is that of the server (403); the token is valid (401), and permits the request (403). No answer has a header
 // that lets a web page of another site read it (CORS).
 //
 // The answer to a wrong token comes after FailureDelay. While MostFailures of these wait, further requests without a
-// valid token are refused at once, unverified (429), so the number of guesses a second is bounded.
+// valid token are refused at once (429), so the number of guesses a second is bounded.
 //
 // Headers have at most 64 KiB and must come within 10 s; a body has at most Options.Body bytes. A request ends
 // after Options.Timeout, except calls that listen for changes. Each request is logged in a line, without any content.

@@ -29,7 +29,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		by := &who{}
 		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, by))
 		defer func() {
-			_, path, _ := strings.Cut(r.Pattern, "/") // what a client wrote instead of a path may be a secret
+			_, path, _ := strings.Cut(r.Pattern, "/") // a client may have sent a secret in place of a path
 			s.o.Logger.Info("request", "method", r.Method, "path", "/"+path, "status", l.status, "bytes", l.bytes,
 				"duration", time.Since(began), "token", by.name, "from", r.RemoteAddr)
 		}()

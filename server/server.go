@@ -64,7 +64,7 @@ const (
 	idleTimeout   = 2 * time.Minute
 )
 
-// checkEvery is how often the server checks whether the tokens of running requests are still valid.
+// checkEvery is the interval at which the server checks whether the tokens of running requests are still valid.
 const checkEvery = time.Second
 
 // Server serves a store.
@@ -231,7 +231,8 @@ func (s *Server) usable(ctx context.Context) error {
 	if s.store == nil {
 		return s.o.MemoryStores.Ready(ctx)
 	}
-	st, err := s.store.Acquire(ctx) // without it, a server that is only asked this would never serve a store again
+	// Acquire opens a replaced store again, also if clients request no path except /readyz.
+	st, err := s.store.Acquire(ctx)
 	if err != nil {
 		return err
 	}

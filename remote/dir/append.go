@@ -90,7 +90,8 @@ func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) 
 	return head{}, ctx.Err()
 }
 
-// follow adds an entry after the one whose number it has. Everything that is durable before that entry stays so.
+// follow adds an entry with the head next and the bytes data. When it is called, next has the number of the newest
+// entry; follow gives next the number after that. Everything that was durable before stays durable.
 func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	n := &next.position
 	if n.Number++; n.Number > maxNumber {
@@ -120,8 +121,9 @@ func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	return r.above(ctx, next)
 }
 
-// above returns nil if an entry that was added is not below the floor. Otherwise entries after it were pruned before it
-// was added. Then its file is not an entry: above removes the file, and returns an error.
+// above returns nil if an entry that was added is not below the floor. An entry below the floor was added too late:
+// other writers had added entries after that number, and these were pruned. Its file is not an entry then: above
+// removes the file, and returns *remote.MovedError.
 func (r *Remote) above(ctx context.Context, next *head) error {
 	floor, err := r.floor()
 	if err != nil {

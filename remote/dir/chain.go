@@ -30,8 +30,9 @@ func (r *Remote) floor() (uint64, error) {
 	return floor, nil
 }
 
-// last returns the number of the newest entry, 0 if there is none, and the floor. The entry need not be durable. What
-// was found counts with a floor that is still the same afterwards: a prune in between removes what is looked at.
+// last returns the number of the newest entry, 0 if there is none, and the floor. The entry need not be durable. If the
+// floor has changed during the search, last searches again, because a prune may have removed the entries that the
+// search looked at.
 func (r *Remote) last() (last, floor uint64, err error) {
 	if floor, err = r.floor(); err != nil {
 		return 0, 0, err
@@ -57,7 +58,8 @@ func (r *Remote) last() (last, floor uint64, err error) {
 	return last, floor, nil
 }
 
-// look looks for the newest entry: from where it was once, or, if it is far from there, in a listing.
+// look returns the number of the newest entry. It tries the numbers after the last known newest entry, and lists the
+// folders if that does not find the newest entry in a few steps.
 func (r *Remote) look(floor uint64) (last uint64, err error) {
 	r.mu.Lock()
 	last = r.newest
@@ -186,8 +188,8 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	return h.position, err
 }
 
-// head does the same as Head. If the newest entry is damaged, the error is a *errs.CorruptionError, and only the Number
-// of the position is set.
+// head is like Head, and returns the whole head of the entry. If the newest entry is damaged, the error is a
+// *errs.CorruptionError, and only the Number of the position is set.
 func (r *Remote) head(ctx context.Context) (h head, err error) {
 	if err := r.here(); err != nil {
 		return h, err
@@ -226,8 +228,9 @@ func (r *Remote) Wait(ctx context.Context, beyond uint64) error {
 	}
 }
 
-// search returns the first entry in [from, to) for which after returns true, which must be true for all that follow
-// it; to if there is none. An entry with a damaged head counts like the one after it.
+// search returns the number of the first entry in [from, to) for which after returns true; to if there is none. If
+// after is true for an entry, it must be true for all later ones. An entry with a damaged head is treated like the
+// entry after it.
 func (r *Remote) search(ctx context.Context, from, to uint64, after func(*head) bool) (uint64, error) {
 	for from < to {
 		if err := ctx.Err(); err != nil {

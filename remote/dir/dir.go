@@ -123,9 +123,9 @@ func (r *Remote) here() error {
 	return err
 }
 
-// Create makes a folder a remote, after a test of the file system: if two writers can both win there, or syncs fail,
-// the error matches remote.ErrUnsuitable. A missing folder is created; one with other content, or that another user has
-// created, is refused. If the folder is a remote already, Create repeats the test and opens it.
+// Create makes a folder a remote, after a test of the file system: if two writers can both create the same entry there,
+// or syncs fail, the error matches remote.ErrUnsuitable. A missing folder is created; one with other content, or that
+// another user has created, is refused. If the folder is a remote already, Create repeats the test and opens it.
 func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	r := with(dir, o)
 	_, err := r.o.FS.Stat(r.path(identityName))
@@ -261,7 +261,7 @@ func (r *Remote) add(ctx context.Context, data []byte, name string) error {
 	}, name)
 }
 
-// addBy does the same as add; write writes the content.
+// addBy is like add, for a content that the function write writes.
 func (r *Remote) addBy(ctx context.Context, write func(f io.WriterAt) error, name string) error {
 	temp, err := r.temporary()
 	if err != nil {

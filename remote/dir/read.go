@@ -50,7 +50,7 @@ func (r *Remote) read(ctx context.Context, epoch uint64, from segment.LSN,
 	last := newest.position.Number
 	switch {
 	case err != nil && (last == 0 || !errors.Is(err, errs.ErrCorrupt)):
-		return err // with a newest entry that may not be durable nothing is read
+		return err // the newest entry may not be durable, so nothing is read
 	case last == 0, err == nil && newest.position.Epoch < epoch:
 		return g.truncated
 	}

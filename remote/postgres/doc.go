@@ -12,9 +12,9 @@
 //	machines   the machines that use the remote
 //
 // Rows of entries and snapshots have a digest: the SHA-256 over all other columns (entry.go, snapshot.go), with the
-// bytes of a piece represented by their own SHA-256. It tells a row that was changed or restored by parts, also where
-// the database has no checksums of its pages. Positions and chain hashes are 64 bit numbers in bigint, so a chain hash
-// may show as a negative number.
+// bytes of a piece represented by their own SHA-256. A row that was changed, or restored only in part, does not match
+// its digest; this shows also in a database without checksums of its pages. Positions and chain hashes are 64 bit
+// numbers in bigint, so a chain hash may show as a negative number.
 //
 // # Who decides
 //

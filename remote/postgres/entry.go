@@ -77,7 +77,8 @@ func (e *entry) valid() bool {
 	return micro >= 0 && micro <= past.MostTime
 }
 
-// scan returns the row that rows is at, with the bytes if the query has them after the columns.
+// scan reads an entry from a row of a query for columns. With withBytes, the row also has the bytes of the piece after
+// the columns.
 func (r *Remote) scan(row pgx.Row, withBytes bool) (*entry, error) {
 	e := &entry{}
 	var number, epoch, segmentSize, log, fromLSN, fromSum, toLSN, toSum, format int64

@@ -141,8 +141,8 @@ func (o *Options) local() bool {
 	return true
 }
 
-// config returns the configuration of connections. What the URL decides is set here, so that the environment and
-// files that it names cannot change it; they have passwords.
+// config returns the configuration of connections. It sets everything that the URL decides, so that the environment,
+// and the files that the environment names, cannot change it: passwords come from them.
 func (o *Options) config() (*pgx.ConnConfig, error) {
 	if err := checkPasswordFile(); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (o *Options) config() (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errs.ErrInvalid, o.URL(), err)
 	}
-	c.DefaultQueryExecMode = pgx.QueryExecModeExec // prepares nothing that stays
+	c.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statement stays in the connection
 	c.StatementCacheCapacity, c.DescriptionCacheCapacity = 0, 0
 	return c, nil
 }

@@ -254,7 +254,8 @@ func (s *session) run(ctx context.Context, query string,
 	return true, nil
 }
 
-// rolledBack ends a transaction that failed with err. After an error of the network the end of the connection does.
+// rolledBack rolls back a transaction that failed with err, and returns err. After an error of the network it does
+// nothing: the end of the connection rolls the transaction back.
 func (s *session) rolledBack(ctx context.Context, err error) error {
 	var failed net.Error
 	if !s.conn.IsClosed() && !errors.As(err, &failed) {

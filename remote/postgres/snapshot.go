@@ -75,7 +75,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 		tag, err := c.Exec(ctx, "INSERT INTO "+r.schema+".snapshots (id, complete, began) VALUES ($1, false, now()) "+
 			"ON CONFLICT DO NOTHING", asUUID(s.ID))
 		if err == nil && tag.RowsAffected() == 0 {
-			return fmt.Errorf("%s: snapshot %s: %w: it is there already", r.Place(), s.ID, errs.ErrInvalid)
+			return fmt.Errorf("%s: snapshot %s: %w: a snapshot with this ID exists", r.Place(), s.ID, errs.ErrInvalid)
 		}
 		return err
 	})
@@ -139,8 +139,8 @@ func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	return nil
 }
 
-// complete describes a snapshot. The parts are counted again: a crash of the server since they were read loses those
-// that it had not written.
+// complete writes the description of a snapshot. It counts the parts once more: if the server has crashed since they
+// were read back, it has lost the parts that were not durable yet.
 func (r *Remote) complete(ctx context.Context, s *remote.Snapshot) error {
 	digest := snapshotSum(s)
 	return r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {

@@ -244,7 +244,7 @@ func testAgain(t *testing.T, open func() remote.Remote) {
 		Append(t, r, l.Pieces[i])
 		Append(t, open(), l.Pieces[i])
 		resent := l.Pieces[i]
-		resent.Request = NewID(t) // what is in is decided by its bytes
+		resent.Request = NewID(t) // whether a piece was added is decided by its bytes
 		Append(t, r, resent)
 	}
 	Compare(t, r, epoch, l.Start.LSN, l.Pieces)

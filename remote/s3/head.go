@@ -217,8 +217,9 @@ func (r *Remote) store(ctx context.Context, d *document, tag string) error {
 	return err
 }
 
-// change computes a head from the present one and stores it, as often as another writer was faster. edit changes a copy
-// of the head; objects that it stores must have new names in each call. If it returns false nothing is changed.
+// change computes a new head from the current one and stores it. While other writers are faster, it tries again, at
+// most mostTries times. edit changes a copy of the head; objects that edit stores must have new names in each call. If
+// edit returns false for the newest head, nothing is changed.
 func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error)) error {
 	r.mu.Lock()
 	d, tag := r.seen, r.tag
@@ -236,7 +237,7 @@ func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error
 		next.raw = slices.Clip(d.raw)
 		changed, err := edit(&next)
 		switch {
-		case !fresh && (!changed || err != nil): // judged by a head that may not be the newest
+		case !fresh && (!changed || err != nil): // edit has decided by a head that may not be the newest
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

@@ -96,8 +96,8 @@ func (d *document) raise(floor uint64) {
 	}
 }
 
-// named adds the names of the objects that a head names, directly or by a list. A list that another prune has removed
-// meanwhile is an error that matches fs.ErrNotExist: without it nothing can be judged.
+// named adds the names of the objects that a head names, directly or by a list. If another prune has removed a list
+// meanwhile, the error matches fs.ErrNotExist: without the list it is unknown which objects are named.
 func (r *Remote) named(ctx context.Context, d *document, names map[string]bool) error {
 	for i := range d.Entries {
 		names[d.Entries[i].Object] = true

@@ -76,7 +76,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 		return err
 	}
 	if _, err := r.tagOf(ctx, metaName(s.ID)); err == nil {
-		return fmt.Errorf("%s: snapshot %s: %w: it is there already", r.Place(), s.ID, errs.ErrInvalid)
+		return fmt.Errorf("%s: snapshot %s: %w: a snapshot with this ID exists", r.Place(), s.ID, errs.ErrInvalid)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

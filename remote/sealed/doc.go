@@ -56,11 +56,11 @@
 //
 // # Invariants
 //
-// A piece is sealed once and kept until it is answered: sealing twice gives different bytes. Nothing that is not
-// sealed is added, and nothing that is not sealed is read.
+// A sealed piece is kept until the place has answered Append, so that a repeated Append sends the same bytes: sealing a
+// piece twice gives different bytes. Nothing that is not sealed is added, and nothing that is not sealed is read.
 //
 // # Assumptions
 //
-// A place can always lose or withhold what it has. It can show an older end of the copy, too: a user who knows a
-// position that the copy had compares it with Head.
+// A place can always lose or withhold what it has. It can also show an older end of the copy: a user who knows a
+// position that the copy has reached compares this position with Head.
 package sealed

@@ -11,8 +11,7 @@ import (
 	"github.com/varve-db/varve/remote"
 )
 
-// ErrForged is the sentinel of errors that report a copy whose signatures do not prove that it is the one that is
-// asked for.
+// ErrForged is the sentinel of errors about a copy whose signatures do not prove that it is the requested one.
 var ErrForged = errors.New("not proven to be the copy of this store")
 
 // SignerError reports that a part of a copy is signed by a machine whose key was not named. It matches ErrForged and
@@ -36,13 +35,14 @@ type PlainError struct{ Place string }
 
 // Error returns the message, in one line.
 func (e *PlainError) Error() string {
-	return fmt.Sprintf("%s: %v: it is not sealed, and a sealed copy was asked for", e.Place, ErrForged)
+	return fmt.Sprintf("%s: %v: it is not sealed, but a sealed copy was requested", e.Place, ErrForged)
 }
 
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
 func (e *PlainError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
-// OlderError reports that a copy ends before a position that it had. It matches ErrForged and errs.ErrInvalid.
+// OlderError reports that a copy ends before a position that it is known to have reached. It matches ErrForged and
+// errs.ErrInvalid.
 type OlderError struct {
 	Place string
 	Known Known
@@ -51,14 +51,14 @@ type OlderError struct {
 
 // Error returns the message, in one line.
 func (e *OlderError) Error() string {
-	return fmt.Sprintf("%s: %v: it ends at %s, and had %s before: the place shows an older state, or has lost entries",
+	return fmt.Sprintf("%s: %v: it ends at %s, but had reached %s before: the place shows an older state, or has lost entries",
 		e.Place, ErrForged, e.Head, e.Known)
 }
 
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
 func (e *OlderError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
-// Known is a position of a copy that somebody has noted.
+// Known is a position that a copy is known to have reached.
 type Known struct {
 	Epoch    uint64
 	Position uint64

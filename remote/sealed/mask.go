@@ -57,7 +57,7 @@ func (c *chain) round(i int, position uint64, half uint32) uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// mask masks the chain hash of a mark. The mark before everything stays as it is.
+// mask masks the chain hash of a mark. The zero mark is not changed.
 func (c *chain) mask(m past.Mark) past.Mark {
 	if c == nil || m == (past.Mark{}) {
 		return m

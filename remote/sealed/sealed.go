@@ -22,18 +22,21 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Seal begins to encrypt to the recipients of a copy: what is written to the result is encrypted to w.
+// Seal begins an encryption to the recipients of a copy. The returned writer encrypts what is written to it, and writes
+// the encrypted bytes to w.
 type Seal = func(w io.Writer) (io.WriteCloser, error)
 
-// Unseal opens what Seal has encrypted. The error matches errs.ErrInvalid if no identity opens it.
+// Unseal decrypts what Seal has encrypted: size bytes of sealed. n is the number of plain bytes. The error matches
+// errs.ErrInvalid if no identity can decrypt them.
 type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, n int64, err error)
 
 // Options are the keys of a Remote.
 type Options struct {
-	// Signers are the public keys of the machines whose signatures are accepted. A *SignerError names another one.
+	// Signers are the public keys of the machines whose signatures are accepted. The signature of any other machine is
+	// refused with a *SignerError, which names its key.
 	Signers []ed25519.PublicKey
-	// Chain is the chain key. Without it Open takes it from a snapshot, if it has Unseal; without that, too, the chain
-	// hashes of all marks stay masked.
+	// Chain is the chain key. If Chain is nil and Unseal is set, Open reads the chain key from a snapshot. If both are
+	// nil, the chain hashes of all marks stay masked.
 	Chain []byte
 
 	// Seal encrypts what is added, and Sign signs it. Without them nothing can be added.
@@ -42,8 +45,8 @@ type Options struct {
 	// Recipients are written into snapshots for those who open them.
 	Recipients []string
 
-	// Unseal opens what is read. Without it Read returns the bytes of pieces as they are in the place, verified, and
-	// Open refuses.
+	// Unseal decrypts what is read. If it is nil, Read verifies the encrypted bytes of a piece and returns them without
+	// decrypting them, and the method Open returns an error that matches ErrUnable.
 	Unseal Unseal
 
 	Random io.Reader // default crypto/rand.Reader
@@ -62,17 +65,17 @@ type Remote struct {
 	hashes   map[[32]byte][][32]byte       // hashes of the blocks of snapshots, by their SHA-256
 }
 
-// sealedPiece is the piece that was sealed last. It is kept until it is answered.
+// sealedPiece is the piece that was sealed last. It is kept until the place has answered Append.
 type sealedPiece struct {
 	piece remote.Piece // the piece that the place gets
 	plain [32]byte     // SHA-256 of the plain bytes
 }
 
-// ErrUnable reports that a Remote lacks a key for what was asked. It matches errs.ErrPermission.
+// ErrUnable reports that a Remote lacks a key that the call needs. It matches errs.ErrPermission.
 var ErrUnable = fmt.Errorf("a required key is missing: %w", errs.ErrPermission)
 
-// Open returns the sealed copy in a place. If it takes the chain key from a snapshot and there is none, the error
-// matches errs.ErrNotFound.
+// Open returns the sealed copy in a place. If Open must read the chain key from a snapshot and there is no snapshot,
+// the error matches errs.ErrNotFound.
 func Open(ctx context.Context, r remote.Remote, o Options) (*Remote, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
@@ -143,13 +146,14 @@ func (r *Remote) Sealed() bool { return true }
 // ID identifies the place.
 func (r *Remote) ID() uuid.UUID { return r.inner.ID() }
 
-// Place returns the address for people.
+// Place returns the address of the place, for messages.
 func (r *Remote) Place() string { return r.inner.Place() }
 
 // Close closes the Remote in which the copy is.
 func (r *Remote) Close() error { return r.inner.Close() }
 
-// position translates a position of the place.
+// position unmasks a position of the place, and gives it the format of plain entries. It returns an error if the entry
+// is not sealed.
 func (r *Remote) position(p remote.Position) (remote.Position, error) {
 	if p.Number == 0 {
 		return p, nil
@@ -168,7 +172,7 @@ func (r *Remote) remember(geo segment.Geometry) {
 	r.mu.Unlock()
 }
 
-// moved translates the position in a *remote.MovedError.
+// moved unmasks the position in a *remote.MovedError; it returns any other error unchanged.
 func (r *Remote) moved(err error) error {
 	moved := (*remote.MovedError)(nil)
 	if !errors.As(err, &moved) {
@@ -194,7 +198,7 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	return r.position(p)
 }
 
-// sealing returns an error if nothing can be added.
+// sealing returns an error if a key that adding needs is missing.
 func (r *Remote) sealing() error {
 	if r.o.Seal == nil || r.o.Sign == nil || r.chain == nil {
 		return fmt.Errorf("adding to the copy at %s: %w", r.inner.Place(), ErrUnable)
@@ -202,7 +206,7 @@ func (r *Remote) sealing() error {
 	return nil
 }
 
-// format returns the format of what is added.
+// format returns the format of the sealed form of an entry or a snapshot with the format plain.
 func format(plain uint32) (uint32, error) {
 	if plain != remote.Format {
 		return 0, fmt.Errorf("%w: format %d cannot be sealed", errs.ErrInvalid, plain)
@@ -248,7 +252,7 @@ func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 	return r.moved(err)
 }
 
-// seal seals a piece, unless it is the one that was sealed last.
+// seal returns the sealed form of a piece. For the piece that was sealed last it returns the same bytes again.
 func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, error) {
 	plain := sha256.Sum256(p.Bytes)
 	r.mu.Lock()
@@ -264,7 +268,7 @@ func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, erro
 		last.piece.To == out.To {
 		return &last.piece, nil
 	}
-	if !geo.Valid() { // this handle has asked for no position yet
+	if !geo.Valid() { // this Remote has not read or added an entry yet
 		head, err := r.Head(ctx)
 		if err != nil {
 			return nil, err
@@ -385,7 +389,7 @@ func (r *Remote) unsealed(p remote.Piece, geo segment.Geometry) (remote.Piece, e
 		return remote.Piece{}, err
 	}
 	if size < 0 || size > int64(n) {
-		return remote.Piece{}, damaged(fmt.Errorf("%d bytes contain %d", n, size))
+		return remote.Piece{}, damaged(fmt.Errorf("%d encrypted bytes contain %d plain bytes", n, size))
 	}
 	p.Bytes = make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(plain, 0, size), p.Bytes); err != nil {

@@ -100,7 +100,7 @@ func (s *sealing) fill() error {
 }
 
 // Snapshots returns the complete snapshots. A *errs.CorruptionError for one that is not sealed comes with the others.
-// What they say about themselves is verified when they are opened.
+// Their descriptions are verified when the snapshots are opened.
 func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err error) {
 	all, err := r.inner.Snapshots(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -129,7 +129,8 @@ func (r *Remote) damaged(id uuid.UUID, err error) error {
 	return &errs.CorruptionError{Path: fmt.Sprintf("%s snapshot %s", r.inner.Place(), id), Offset: -1, Err: err}
 }
 
-// Open verifies a snapshot, all of it, and opens its bytes.
+// Open verifies the signature of a snapshot, and returns its plain bytes. It reads and verifies all encrypted bytes
+// before it returns, unless an earlier call has done so; each block is verified once more when it is read.
 func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	if r.o.Unseal == nil {
 		return nil, fmt.Errorf("opening a snapshot of %s: %w -> --identity FILE", r.inner.Place(), ErrUnable)
@@ -145,7 +146,8 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	return b, nil
 }
 
-// find returns a snapshot as the place has it: as Snapshots has returned it, for a caller has decided by that.
+// find returns the description of a snapshot as the place has it, with masked marks. If Snapshots has listed the
+// snapshot, it is the description from then, because the caller has chosen the snapshot by it.
 func (r *Remote) find(ctx context.Context, id uuid.UUID) (*remote.Snapshot, error) {
 	r.mu.Lock()
 	s, ok := r.listed[id]
@@ -175,7 +177,7 @@ type body struct {
 // Close closes the snapshot.
 func (b *body) Close() error { return b.inner.Close() }
 
-// opened verifies and opens a snapshot, which is given as the place has it.
+// opened verifies and decrypts a snapshot. s is its description as the place has it.
 func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) {
 	in, err := r.verified(ctx, s)
 	if err != nil {
@@ -187,10 +189,10 @@ func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) 
 	}
 	h, start, err := decodeHeader(plain)
 	if err == nil && (size < start || size > in.size) {
-		err = fmt.Errorf("%d bytes contain %d", in.size, size)
+		err = fmt.Errorf("%d encrypted bytes contain %d plain bytes", in.size, size)
 	}
 	if c := r.chain; err == nil && c != nil && c.key != [KeySize]byte(h.Chain) {
-		err = errors.New("another chain key")
+		err = errors.New("the snapshot has another chain key")
 	}
 	if err != nil {
 		return nil, errors.Join(r.damaged(s.ID, err), in.Close())
@@ -198,8 +200,8 @@ func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) 
 	return &body{SectionReader: io.NewSectionReader(plain, start, size-start), header: h, inner: in}, nil
 }
 
-// verified opens the encrypted bytes of a snapshot, which is given as the place has it, and verifies that a known
-// machine has signed them.
+// verified opens the encrypted bytes of a snapshot, and verifies that a known machine has signed them. s is the
+// description of the snapshot as the place has it.
 func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (*pinned, error) {
 	if err := r.sealedFormat(s.Format); err != nil {
 		return nil, err
@@ -215,7 +217,7 @@ func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (*pinned, err
 	return p, nil
 }
 
-// signed reads the sealed bytes of a snapshot, and verifies that they are those that a known machine has signed.
+// signed verifies that a known machine has signed the sealed bytes of a snapshot, and pins the bytes that were signed.
 func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body) (*pinned, error) {
 	n := in.Size() - statementSize
 	if n < 0 {
@@ -258,15 +260,15 @@ func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body)
 // pinnedBlock is the number of bytes for which a pinned body has a hash.
 const pinnedBlock = 64 << 10
 
-// pinned has the encrypted bytes of a snapshot as they were when they were verified. The place is read again when they
-// are decrypted, and could return others: each block is compared with its hash.
+// pinned has the encrypted bytes of a snapshot as they were when they were verified. Decrypting them reads the place
+// again, which could then return other bytes: each block is compared with its hash.
 type pinned struct {
 	remote.Body
 	size   int64      // number of encrypted bytes
 	hashes [][32]byte // SHA-256 of each block
 }
 
-// pin reads all bytes, and returns their SHA-256.
+// pin reads all encrypted bytes, records the hash of each block, and returns the SHA-256 of all.
 func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
 	all, block := sha256.New(), make([]byte, pinnedBlock)
 	r := vfs.Until(ctx, io.NewSectionReader(p.Body, 0, p.size))
@@ -285,7 +287,7 @@ func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
 	}
 }
 
-// ReadAt reads bytes that are those that were verified.
+// ReadAt reads verified bytes. If the place returns bytes other than those, the error is a *errs.CorruptionError.
 func (p *pinned) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, fmt.Errorf("%w: offset %d", errs.ErrInvalid, off)
@@ -310,8 +312,8 @@ func (p *pinned) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// VerifyPiece verifies a piece that Read has returned: its frames, if it could be opened. Its signature was verified
-// by Read.
+// VerifyPiece verifies the frames of a piece that Read has returned. Without Options.Unseal it verifies nothing: Read
+// has verified the signature, and the frames are encrypted.
 func (r *Remote) VerifyPiece(p *remote.Piece, geo segment.Geometry) error {
 	if r.o.Unseal == nil {
 		return nil
@@ -319,7 +321,7 @@ func (r *Remote) VerifyPiece(p *remote.Piece, geo segment.Geometry) error {
 	return p.Check(geo)
 }
 
-// VerifySnapshot verifies the signature and the bytes of a snapshot, and opens it if that is possible.
+// VerifySnapshot verifies the signature and the bytes of a snapshot. With Options.Unseal it also decrypts all of them.
 func (r *Remote) VerifySnapshot(ctx context.Context, id uuid.UUID) error {
 	s, err := r.find(ctx, id)
 	if err != nil {

@@ -61,7 +61,7 @@ func (s *statement) append(b []byte, sign ed25519.PrivateKey) []byte {
 var (
 	errNoStatement = errors.New("the sealed bytes end without a statement")
 	errSignature   = errors.New("the signature does not match")
-	errDiffers     = errors.New("what was signed is another part of a copy")
+	errDiffers     = errors.New("the signature is of another part of a copy")
 	errBytes       = errors.New("the encrypted bytes are not those that were signed")
 )
 

@@ -57,20 +57,20 @@ type Due struct {
 	Now bool `json:"now,omitempty"`
 	// a purge requires that all earlier data is removed; unless Now is set, the snapshot for that is saved already
 	Erase bool `json:"erase,omitempty"`
-	// with Erase: snapshots that end at or before this position have nothing of what was purged; 0: none are known
+	// with Erase: snapshots that end at or before this position have no purged data; 0: no such position is known
 	Clean segment.LSN `json:"clean,omitempty"`
-	At    segment.LSN `json:"at,omitempty"` // position at which the last one was begun
-	Time  time.Time   `json:"time"`         // time at which it was begun
+	At    segment.LSN `json:"at,omitempty"` // position at which the last snapshot was begun
+	Time  time.Time   `json:"time"`         // time at which the last snapshot was begun
 }
 
-// Seen identifies the newest entry of a remote at the time when it was looked at.
+// Seen identifies the entry that was the newest one of a remote when it was read.
 type Seen struct {
 	Number uint64    `json:"number"`
 	Epoch  uint64    `json:"epoch,omitempty"`
 	At     past.Mark `json:"at,omitzero"` // zero: the entry is damaged, and only its number is known
 }
 
-// is reports whether an entry is the one that was seen.
+// is reports whether head is the entry that s identifies.
 func (s Seen) is(head *remote.Position) bool {
 	return s.Number == head.Number && (s.At.LSN == 0 || s.At == head.At && s.Epoch == head.Epoch)
 }

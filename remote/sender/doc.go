@@ -30,8 +30,8 @@
 //
 // # When it stops
 //
-// Round returns an error that matches ErrStopped, and sends nothing from then on, when sending could overwrite what
-// another sender means:
+// Round returns an error that matches ErrStopped, and sends nothing from then on, when sending could supersede the
+// entries of another sender:
 //
 //   - another machine has begun an epoch (TakenError);
 //   - the remote has entries in this sender's epoch that the log does not have: a second sender with the same binding

@@ -35,7 +35,7 @@ func (s *Sender) Maintain(ctx context.Context) (err error) {
 
 // maintained does the maintenance that is due in the epoch of a binding.
 func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
-	if b.Snapshot.Erase && !b.Snapshot.Now { // its snapshot is saved: no other one is needed for it
+	if b.Snapshot.Erase && !b.Snapshot.Now { // the snapshot that the purge needs is saved already
 		if err = s.erase(ctx, b); errors.Is(err, errEnded) {
 			return err
 		}
@@ -71,7 +71,8 @@ func (s *Sender) change(ctx context.Context, b *Binding, change func(d *Due)) er
 	})
 }
 
-// due reports whether a snapshot is due. A clock that was set back by more than a day makes one due, too.
+// due reports whether a snapshot is due. A clock that was set back by Options.SnapshotEvery or more makes a snapshot
+// due, too.
 func (s *Sender) due(b *Binding, now time.Time) bool {
 	d := &b.Snapshot
 	passed := now.Sub(d.Time)
@@ -82,8 +83,9 @@ func (s *Sender) due(b *Binding, now time.Time) bool {
 // errEnded means that the log has ended, or a Round begins an epoch, while a snapshot was being made.
 var errEnded = errors.New("the log has ended while a snapshot was made")
 
-// confirm returns nil if the remote still ends in the epoch of a binding, with what the log of the binding has. Only
-// then may a snapshot be saved there, and anything be removed: what another sender adds stays whole.
+// confirm returns nil if the remote still ends in the epoch of a binding, at a mark that the log of the binding has.
+// Only then may this sender save a snapshot there, or remove anything: nothing of another sender must be removed. The
+// error is errEnded if the log has ended or this sender has begun another epoch.
 func (s *Sender) confirm(ctx context.Context, b *Binding) error {
 	if has := s.remote.ID(); has != b.Remote {
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: has}
@@ -123,7 +125,7 @@ func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error)
 	if err := s.remote.Save(ctx, m, &ending{snap, m, s.o.Clock}); err != nil {
 		return nil, err
 	}
-	if err := s.confirm(ctx, b); err != nil { // after a purge the snapshot may contain what it has erased
+	if err := s.confirm(ctx, b); err != nil { // after a purge the snapshot may contain data that the purge has erased
 		if derr := s.remote.Drop(ctx, m.ID); derr != nil {
 			return nil, derr
 		}
@@ -132,7 +134,7 @@ func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error)
 	return m, nil
 }
 
-// ending sets the end of a snapshot, and its time, once its bytes end.
+// ending reads the bytes of a snapshot. At their end it sets End and Time of the description m.
 type ending struct {
 	Snapshot
 	m     *remote.Snapshot
@@ -142,16 +144,17 @@ type ending struct {
 // Read reads from the snapshot.
 func (e *ending) Read(b []byte) (int, error) {
 	n, err := e.Snapshot.Read(b)
-	if err == io.EOF { // an error that wraps it is no end
+	if err == io.EOF { // an error that wraps io.EOF is not the end
 		e.m.End, e.m.Time = e.End(), e.clock()
 	}
 	return n, err
 }
 
 // erase removes everything before the first snapshot of the epoch of a binding, after a purge: that snapshot was begun
-// after the purge. Earlier snapshots that have nothing of what was purged stay: the pieces of the epoch, which were
-// sent after the purge, complete them. If the epoch has none, one is due. A damaged description stops the removal of no
-// other snapshot; it is an error then, because what it describes may have what was purged.
+// after the purge. Earlier snapshots without purged data stay: the pieces of the epoch, which were sent after the
+// purge, complete them. If the epoch has no snapshot, erase removes nothing, and a snapshot becomes due. If the
+// description of a snapshot is damaged, the others are removed nevertheless, and the error is returned, because the
+// damaged snapshot may have purged data.
 func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err
@@ -196,8 +199,9 @@ func SortSnapshots(list []remote.Snapshot) {
 	})
 }
 
-// prune removes what no moment within Options.Keep needs, if two newer snapshots exist. A clock that was ahead for one
-// snapshot removes nothing: now counts only as far as another one can be due after the newest but one.
+// prune removes what no moment within Options.Keep needs, if two newer snapshots exist. So that a clock that was ahead
+// for one snapshot removes nothing, now is limited to the time of the second newest snapshot plus
+// Options.SnapshotEvery.
 func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// PurgedOnly returns the epoch of the log up to which only purges have ended the log after an epoch: a copy of the log
-// of that epoch can be continued, although it still has what was purged.
+// PurgedOnly returns the last epoch of the log that only purges separate from the given one; the given epoch if its log
+// has not ended, or has ended for another reason. A copy of the log up to the given epoch can be continued with the log
+// of the returned one, but still has what was purged.
 func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
 	list, err := log.Endings()
 	for _, e := range list {
@@ -52,8 +53,8 @@ func (s *Sender) purgesDue(b *Binding) bool {
 	return b.Log < s.o.Erase || s.o.Clock().Sub(b.Purged.Since).Abs() >= s.o.Gather
 }
 
-// erase records that what purges have erased must be removed from the remote, if it must. Snapshots that end at or
-// before the position clean have nothing of it.
+// erase records, if must is set, that purged data must be removed from the remote. Snapshots that end at or before the
+// position clean have no purged data.
 func (d *Due) erase(must bool, clean segment.LSN) {
 	switch {
 	case !must:
@@ -64,8 +65,8 @@ func (d *Due) erase(must bool, clean segment.LSN) {
 	}
 }
 
-// cleanSince returns a position before which no snapshot has anything of what was purged after an epoch of the store's
-// log; 0 if that is unknown.
+// cleanSince returns a position: snapshots that end at or before it have nothing that was purged after the given epoch
+// of the store's log. It returns 0 if no such position is known.
 func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, error) {
 	list, err := source.Past().Endings()
 	if err != nil {
@@ -86,8 +87,8 @@ func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, 
 	return source.Erased(ctx, after)
 }
 
-// Pending returns a position before which no snapshot has anything of what was purged and that has not reached the
-// remote; 0 if that is unknown.
+// Pending returns a position: snapshots that end at or before it have nothing of the purges that have not reached the
+// remote yet. It returns 0 if no such position is known, and the highest position if there are no such purges.
 func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error) {
 	clean := segment.LSN(math.MaxUint64)
 	if b.Snapshot.Erase {
@@ -100,8 +101,9 @@ func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error
 	return min(clean, since), err
 }
 
-// keeps returns those snapshots, of the ones before a purge, that have nothing of what was erased, and that the pieces
-// of the epoch of a binding complete: they are snapshots of the same string, whatever epoch they were made in.
+// keeps returns the snapshots in list that a purge need not remove: they have no purged data, and the pieces of the
+// epoch of a binding complete them, because they are snapshots of the same string, whatever epoch they were made in.
+// list has the snapshots from before the purge.
 func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) (kept []remote.Snapshot, err error) {
 	if b.Snapshot.Clean == 0 || len(list) == 0 {
 		return nil, nil
@@ -117,8 +119,8 @@ func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) 
 	return Clean(ctx, s.source.Past(), epochs[i].From, b.Snapshot.Clean, list)
 }
 
-// Clean returns those snapshots that end at or before a position, and that the log of a store completes from the mark
-// from on.
+// Clean returns the snapshots in list that end at or before the position clean, do not begin before the mark from, and
+// begin and end at marks that the log has, so that the log completes them.
 func Clean(ctx context.Context, log *past.Log, from past.Mark, clean segment.LSN, list []remote.Snapshot) (
 	kept []remote.Snapshot, err error) {
 	has := func(m past.Mark) (bool, error) {

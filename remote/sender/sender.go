@@ -27,10 +27,11 @@ type Source interface {
 	Past() *past.Log
 	// Durable returns a position up to which the log is durable; it never decreases.
 	Durable() segment.LSN
-	// Base returns the mark from which a snapshot that is begun now needs the log. Later snapshots need no more.
+	// Base returns the mark from which a snapshot that is begun now needs the log. Snapshots that are begun later need no
+	// part of the log before this mark.
 	Base(ctx context.Context) (past.Mark, error)
-	// Erased returns a position before which the store had nothing of what the purges erased that ended after another
-	// position of its log; 0 if that is unknown.
+	// Erased returns a position: at moments before it, the store had nothing of what was erased by the purges that ended
+	// after the position after of its log. It returns 0 if no such position is known.
 	Erased(ctx context.Context, after segment.LSN) (segment.LSN, error)
 	// Snapshot begins a snapshot.
 	Snapshot(ctx context.Context) (Snapshot, error)
@@ -41,7 +42,7 @@ type Snapshot interface {
 	io.ReadCloser
 	// Begin returns the mark from which the log completes the snapshot.
 	Begin() past.Mark
-	// End returns the mark before which no moment can be restored from it, once Read has returned io.EOF.
+	// End returns, once Read has returned io.EOF, the mark of the earliest moment that can be restored from the snapshot.
 	End() past.Mark
 }
 
@@ -60,8 +61,8 @@ type Options struct {
 	Random   io.Reader
 	FileMode fs.FileMode // of wal/sent; 0600
 
-	// Recipients identifies those who can read what is sent. When it changes, an epoch begins: its snapshot and pieces
-	// are for the new ones.
+	// Recipients identifies the recipients who can read what is sent. When it changes, an epoch begins: its snapshot and
+	// pieces are for the new recipients.
 	Recipients string
 }
 
@@ -95,7 +96,8 @@ func (o *Options) fill() {
 	}
 }
 
-// Gathering is the time for which purges wait for others, unless Options.Gather says otherwise.
+// Gathering is the default of Options.Gather: the time for which a purge waits for others before they reach the remote
+// together.
 const Gathering = 24 * time.Hour
 
 // Sender sends the log of a store to a remote.
@@ -239,7 +241,7 @@ func (s *Sender) attempt(ctx context.Context) error {
 	switch {
 	case !damaged && head.Number > 0 && b.Request != uuid.Nil && head.Request == b.Request:
 		return s.adopt(ctx, head)
-	case b.Epoch > 0 && id.Epoch < b.current(): // the folder is of an earlier moment: its log began no other one since
+	case b.Epoch > 0 && id.Epoch < b.current(): // the folder was reset to a moment before that epoch of its log
 		if err := s.follows(ctx, &b, head); err != nil {
 			return err
 		}
@@ -279,7 +281,7 @@ func (s *Sender) attempt(ctx context.Context) error {
 func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
 	log := s.source.Past()
 	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.current()}, head.At)
-	if err == nil && head.At.LSN > s.source.Durable() { // nothing to compare with: this state is older than the copy
+	if err == nil && head.At.LSN > s.source.Durable() { // the log ends before the copy, so there is nothing to compare
 		err = past.ErrBegunAgain
 	}
 	if !errors.Is(err, past.ErrBegunAgain) {
@@ -306,7 +308,7 @@ func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.P
 // the entries before, is of the sender's epoch, and ends before the position that wal/sent records. Otherwise another
 // machine may have begun an epoch with that entry, and the error is a *DamagedHeadError.
 func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error {
-	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the mark counts though the copy cannot continue there
+	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the mark is valid even if the log does not continue from it
 	if b.Follows != (Seen{}) || head.Epoch == b.Epoch && ok && head.At.LSN < sent.Mark.LSN {
 		return nil
 	}
@@ -342,7 +344,8 @@ func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
 	return s.begun(ctx, head.Epoch, head.Log)
 }
 
-// begin begins an epoch. reason is for messages.
+// begin begins an epoch after the newest entry head, for the log id. why becomes Status.Reason. If it succeeds it
+// returns errAgain: the next attempt sends the pieces.
 func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, why string) error {
 	b := s.bound()
 	log := s.source.Past()
@@ -500,7 +503,8 @@ func (s *Sender) record(log *past.Log, id past.ID, at past.Mark) error {
 	return err
 }
 
-// gap begins an epoch after a part of the log that cannot be read, if a snapshot makes up for that part.
+// gap begins an epoch after a part of the log that cannot be read, if a snapshot that is begun now does not need that
+// part.
 func (s *Sender) gap(ctx context.Context, id past.ID, gap *past.GapError) error {
 	log := s.source.Past()
 	if now, err := log.ID(); err != nil || now != id {

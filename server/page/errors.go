@@ -49,14 +49,14 @@ var remedies = []struct {
 		"the user of the server needs the permission to write to the store's folder"},
 	{varve.ErrDiskFull, http.StatusInsufficientStorage, "make room on the disk, then repeat; nothing was lost"},
 	{varve.ErrLimit, http.StatusConflict, "forget memories, or raise the limit: memctl config set NAME N"},
-	{varve.ErrTooLarge, http.StatusRequestEntityTooLarge, "make it smaller"},
+	{varve.ErrTooLarge, http.StatusRequestEntityTooLarge, "make the document smaller"},
 	{varve.ErrLocked, http.StatusConflict, "wait until the other process is done, then repeat"},
 	{varve.ErrModel, http.StatusConflict, "search by words, or: memctl reindex"},
 	{varve.ErrCorrupt, http.StatusInternalServerError, "see what is damaged with Verify, then: memctl repair"},
 	{varve.ErrOutcomeUnknown, http.StatusInternalServerError,
 		"the change may have been made or not: look at the newest version"},
 	{varve.ErrInvalid, http.StatusBadRequest, "correct it and send it again"},
-	{context.DeadlineExceeded, http.StatusGatewayTimeout, "memctl has no limit of time"},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, "repeat it with memctl, which has no time limit"},
 }
 
 // remedyOf returns the HTTP status for an error, and advice for the person.

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A browser changes text in a form: a textarea has no CR and no NUL, and an attribute of HTML has neither. What is
-// saved untouched must not change, and a button must not name another document. So a textarea gets a fieldText, and the
-// values of hidden fields and check boxes are escaped.
+// A browser changes text in a form: a textarea has no CR and no NUL, and an attribute of HTML has neither. A text that
+// is saved without an edit must not change, and a button must not name another document. So a textarea gets a
+// fieldText, and the values of hidden fields and check boxes are escaped.
 
 // fieldText is a text in the form that an HTML textarea can hold.
 type fieldText struct {

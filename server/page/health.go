@@ -126,7 +126,7 @@ func (p *Page) verify(r *request) (*view, error) {
 			}
 			d.Problem = err.Error()
 			if r.ctx.Err() != nil {
-				d.Problem = "it took longer than a request may: memctl verify has no limit of time"
+				d.Problem = "the verification took longer than a request may take; memctl verify has no time limit"
 			}
 			break
 		}

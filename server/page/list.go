@@ -473,7 +473,7 @@ func (p *Page) choices(r *request) (*view, error) {
 		}
 		d.Sessions = append(d.Sessions, s.ID)
 	}
-	list, _ := r.st.Admin().Writers(r.ctx) // none are offered
+	list, _ := r.st.Admin().Writers(r.ctx) // on an error none are offered
 	seen := map[string]bool{}
 	for i := range list {
 		if name := list[i].Name(); !seen[name] && name != "" && len(d.Writers) < 4*MostRows {

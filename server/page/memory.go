@@ -357,7 +357,7 @@ func (p *Page) edit(r *request) (*view, error) {
 		}
 		return again(e, err), nil
 	}
-	if r.get("back") != "" { // it was deleted while the form was open, and the person has seen that
+	if r.get("back") != "" { // the memory was deleted while the form was open, and the person has seen that
 		back, err := r.st.Undelete(r.ctx, e.ID)
 		if err != nil && !errors.Is(err, varve.ErrInvalid) && !errors.Is(err, varve.ErrConflict) { // it is there
 			if fatal(err) {

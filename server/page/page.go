@@ -265,7 +265,7 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 			}
 			return err
 		})
-		if other { // not told to use, which exchanges the store
+		if other { // use does not get this error: it would exchange the store
 			err = fmt.Errorf("%w; nothing was changed: what you saw was in another store", varve.ErrReplaced)
 		}
 		if err != nil {
