@@ -190,7 +190,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 		})
 }
 
-// ended adds to the error with which watching ended the command that continues it at position at.
+// ended adds to the error err, with which watching has ended, the command that continues at position at.
 func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return kept(err, spelled)
@@ -203,8 +203,8 @@ func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error
 	return end
 }
 
-// kept adds to an error that a position is no longer kept which changes can still be watched. spelled is the
-// time that the user may have meant by a number that looks like one.
+// kept adds a remedy to an error that reports that a position is no longer kept: the command that watches the changes
+// that are still kept. spelled is the time that the user may have meant by a number that looks like a time.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
 	var gap *varve.GapError

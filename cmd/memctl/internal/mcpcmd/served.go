@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// Served opens the store in the folder dir, which it creates if it is missing, and calls serve with it, and with the
-// options for its tools: those that are given, with the embedder of the environment. A store that was replaced is
-// exchanged for the one that is there: for that, the function again repeats the checks of the first start and returns
-// the folder.
+// Served opens the store in the folder dir, which it creates if it is missing, and calls serve with the store and with
+// the options o, in which it has set the embedder of the environment. If the store is replaced while it is served,
+// Served opens the store that is now in its place: it first calls again, which repeats the checks of the first start
+// and returns the folder.
 func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, again func() (string, error),
 	serve func(st *served.Store, o mcpserver.Options) error,
 ) error {

@@ -202,7 +202,7 @@ func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o se
 		return err
 	}
 	registry, calls := prometheus.NewRegistry(), metrics.NewCalls()
-	o.Tools.Evicted = nil // it does not know of which store
+	o.Tools.Evicted = nil // Evicted cannot tell in which store
 	o.Tools.Observe = func(o mcpserver.Operation) { calls.Observe(o.Method, o.Tool, o.Error, o.Took) }
 	if e != nil {
 		o.Tools.EmbedModel = e.Model()

@@ -4,5 +4,6 @@ package servecmd
 
 import "syscall"
 
-// ownSession returns what starts a program in a session of its own, to which no signal of this terminal goes.
+// ownSession returns the attributes of a process that starts in a session of its own, so that it gets no signal of this
+// terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

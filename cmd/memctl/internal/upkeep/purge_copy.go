@@ -17,7 +17,7 @@ import (
 type copyState struct {
 	URL      string     `json:"url"`
 	Complete bool       `json:"complete"`       // the copy has nothing of what was purged
-	Due      *time.Time `json:"due,omitempty"`  // when the process that sends carries out what is not complete
+	Due      *time.Time `json:"due,omitempty"`  // when the process that sends completes the purge in the copy
 	From     *time.Time `json:"from,omitempty"` // moments that are lost
 	To       *time.Time `json:"to,omitempty"`
 }
@@ -44,8 +44,9 @@ func copyOf(ctx context.Context, a *cli.App, st *varve.Store) (*copyPurge, error
 // copyWait is the time for which a purge waits for the place of the copy before it asks for a confirmation.
 const copyWait = 20 * time.Second
 
-// aboutCopy prints which moments of the copy cannot be cloned any more after memories or assemblies are purged. Without
-// either, scopes of working memory are.
+// aboutCopy prints which moments of the copy can no longer be cloned after memories or assemblies are purged. If no ids
+// are given, scopes of working memory are purged. It returns the part of the purge that concerns the copy; nil if the
+// store sends to no copy.
 func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assemblies []string) *copyPurge {
 	p, err := copyOf(ctx, a, st)
 	if p == nil {
@@ -81,7 +82,8 @@ func (p *copyPurge) opened(ctx context.Context, f func(r remote.Remote) error) e
 	return errors.Join(f(r), r.Close())
 }
 
-// end carries out in the copy what was purged, with now, or prints when that is done. err is the error of the purge.
+// end removes the purged data from the copy if now is set, and otherwise prints when the process that sends will remove
+// it. err is the error of the purge.
 func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	if p == nil {
 		return err
@@ -109,7 +111,7 @@ func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	return err
 }
 
-// kept names what a place may keep of what was removed from the copy.
+// kept returns a remark about where the place of a copy may keep data that was removed from the copy.
 func kept(url string) string {
 	switch {
 	case strings.HasPrefix(url, "s3:"):
@@ -120,13 +122,13 @@ func kept(url string) string {
 	return "; snapshots and backups of its disk may have it"
 }
 
-// endVersion is end for a version that was redacted.
+// endVersion is like end, for a version that was redacted.
 func endVersion(ctx context.Context, a *cli.App, st *varve.Store, now bool) error {
 	p, _ := copyOf(ctx, a, st) // end prints the error
 	return p.end(ctx, now, nil)
 }
 
-// purgeCopy carries out in the copy what was purged earlier.
+// purgeCopy removes from the copy what was purged earlier.
 func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
 	p, err := copyOf(ctx, a, st)
 	if errors.Is(err, varve.ErrNotFound) {
