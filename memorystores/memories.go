@@ -50,15 +50,15 @@ func text(content []byte) *string {
 }
 
 // errNotText is the error for a memory whose content cannot be encoded as JSON.
-var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8: it was written by other means, "+
-	"and is changed by these; view=basic shows the rest")
+var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8, so this API cannot show or "+
+	"change it: it was written by other means, and can be changed only by these; view=basic shows the rest")
 
 // changeable returns an error if the API does not change a memory with this content.
 func changeable(content []byte) error {
 	switch {
 	case len(content) > MostContent:
-		return refuse(http.StatusBadRequest, "content: the memory has %d bytes, more than %d: it was written by other "+
-			"means, and is changed by these", len(content), MostContent)
+		return refuse(http.StatusBadRequest, "content: the memory has %d bytes, more than the %d of this API: it was "+
+			"written by other means, and can be changed only by these", len(content), MostContent)
 	case !utf8.Valid(content):
 		return errNotText
 	}

@@ -25,7 +25,7 @@
 //	  "expires_at": "…"                                 absent: never
 //	}
 //
-// A memory has no tags: category, key and session_id are in the index, other metadata is not.
+// A Memory has no field for tags: they are a member of metadata. Of metadata, the index line has only session_id.
 //
 // JSON members with other names are kept in their places. Numbers are written as in RFC 8785, times in RFC
 // 3339, UTC, six digits (nine where there are nanoseconds).

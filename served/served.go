@@ -65,8 +65,8 @@ func (s *Store) Current() *varve.Store {
 // pinned is the key of the store of Pinned in a context.
 type pinned struct{}
 
-// Pinned returns a context for calls that may use st and no other store, for it was checked that they may. When another
-// one is served, Acquire and Use return an error that matches varve.ErrReplaced.
+// Pinned returns a context for calls that may use only st, because only for st it was checked that they may. While
+// another store is served, Acquire and Use with this context return an error that matches varve.ErrReplaced.
 func Pinned(ctx context.Context, st *varve.Store) context.Context {
 	return context.WithValue(ctx, pinned{}, st)
 }
@@ -144,8 +144,8 @@ func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
 	return err
 }
 
-// Replaced exchanges a store of which a call has returned err, which matches varve.ErrReplaced, unless that is done
-// already. It returns err with what follows from it.
+// Replaced exchanges the store st, unless that is done already. err, which matches varve.ErrReplaced, is the error of a
+// call of st. Replaced returns an error that matches err, and says whether the store that is now at the path is served.
 func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error {
 	if s.o.Open == nil {
 		return err
@@ -174,7 +174,8 @@ func (s *Store) End() {
 	}
 }
 
-// begin reports whether a store may be opened, which stop cancels.
+// begin registers stop, with which End cancels the opening of a store. It returns false after End: no store may be
+// opened then.
 func (s *Store) begin(stop context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,12 +191,14 @@ func (s *Store) use() *varve.Store {
 	return s.now.st
 }
 
-// exchange serves the store that is at the path of one that was replaced, which was the reason why.
+// exchange opens the store that is now at the path of was, which was replaced, and serves it. why is the error that
+// reported the replacement; every error of exchange matches it.
 func (s *Store) exchange(ctx context.Context, was *varve.Store, why error) error {
 	if s.o.Open == nil {
 		return why
 	}
-	opened := s.flight.DoChan("", func() (any, error) { // for all that wait: it does not end with this call
+	// For all calls that wait: the opening continues when this call ends.
+	opened := s.flight.DoChan("", func() (any, error) {
 		return nil, s.open(context.WithoutCancel(ctx), was)
 	})
 	select {

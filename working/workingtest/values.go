@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// keys are keys that a home may handle wrongly.
+// oddKeys are keys that a home may handle wrongly.
 var oddKeys = []string{
 	"a", "a:b", "a/b", "a b", "{a}", "}{", "a{b}c", "*", "?", "[", `\`, "%41", "ключ", "🙂", "a\nb", "a\x00b", "\"", "'",
 	"-1", "0",
