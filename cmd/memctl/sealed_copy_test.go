@@ -66,8 +66,8 @@ func TestSealedCopy(t *testing.T) {
 	refused(cli.CodeRefused, "no identity in", "clone", url, to, "--identity", stranger, "--signer", signer)
 	refused(cli.CodeRefused, "--signer "+signer, "clone", url, to, "--identity", first, "--signer",
 		"ed25519-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
-	refused(cli.CodeRefused, "had reached 1:99999999 before", "clone", url, to, "--identity", first, "--signer", signer, "--known",
-		"1:99999999")
+	refused(cli.CodeRefused, "had reached 1:99999999 before", "clone", url, to, "--identity", first,
+		"--signer", signer, "--known", "1:99999999")
 	refused(usage, "needs --identity", "clone", url, to, "--signer", signer)
 	if _, err := os.Stat(to); err == nil {
 		t.Error("a refused clone left a folder")

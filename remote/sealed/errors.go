@@ -51,8 +51,8 @@ type OlderError struct {
 
 // Error returns the message, in one line.
 func (e *OlderError) Error() string {
-	return fmt.Sprintf("%s: %v: it ends at %s, but had reached %s before: the place shows an older state, or has lost entries",
-		e.Place, ErrForged, e.Head, e.Known)
+	return fmt.Sprintf("%s: %v: it ends at %s, but had reached %s before: the place shows an older state, or has lost "+
+		"entries", e.Place, ErrForged, e.Head, e.Known)
 }
 
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
