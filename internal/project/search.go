@@ -83,7 +83,7 @@ func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter
 	return hits[:min(limit, len(hits))], err
 }
 
-// widening searches for the best n hits, and then for ever more of them, until enough reports that they suffice, the
+// widening searches for the best n hits, and then for more and more of them, until enough reports that they suffice, the
 // store has no further hits, or mostRanked hits were searched for. It passes enough the hits and the number that was
 // searched for. ended is false if a search failed without a hit; err is that error, or the one beside the last hits.
 func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filter, n int,
