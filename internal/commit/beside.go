@@ -21,12 +21,13 @@ type Places struct {
 }
 
 // Places searches for existing documents that cannot coexist with the documents ids, which are to be created; see
-// kind.Beside. fails has an error for each id that cannot be created, including one that cannot coexist with an earlier
-// id of the list. The commit must consist of parts with these Places (Part.Places); End releases what they hold. If all
-// documents of the kind are in one folder, they never exclude each other, and p is nil.
+// kind.Beside. fails has one error for each id, nil if the id can be created; an id cannot be created either if it
+// cannot coexist with an earlier id of the list. The commit must consist of parts with these Places (Part.Places); End
+// releases what the Places hold. If all documents of the kind are in one folder, they never exclude each other, and p
+// is nil.
 //
 // The cost is a look-up for each folder of a path and a search below the path. If the kind has different paths that are
-// compared as equal (kind.Folding), the names in each of the folders are read too.
+// compared as equal (kind.Folding), Places also reads the names in each of the folders.
 func (cm *Committer) Places(ctx context.Context, k *engine.Kind, ids []string) (p *Places, fails []error, err error) {
 	return cm.placesBut(ctx, k, ids, nil)
 }
@@ -74,8 +75,7 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 	return p, fails, nil
 }
 
-// MayCreate returns an error if an existing document makes it impossible to create one with this id, because
-// of their paths.
+// MayCreate returns an error if the path of an existing document makes it impossible to create a document with this id.
 func (cm *Committer) MayCreate(ctx context.Context, k *engine.Kind, id string) error {
 	if !k.Tree() {
 		return nil
@@ -103,8 +103,8 @@ func (p *Places) End() {
 	}
 }
 
-// inTheWay returns the id of an existing document whose path excludes a document with this id; "" if there is
-// none, or only those in deleted.
+// inTheWay returns the id of an existing document whose path excludes a document with this id; "" if no document, or
+// only documents in deleted, would exclude it.
 func (cm *Committer) inTheWay(ctx context.Context, k *engine.Kind, id string, deleted map[string]bool) (string, error) {
 	path := k.FileName(id)
 	for at := range len(path) {

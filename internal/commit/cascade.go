@@ -29,10 +29,10 @@ import (
 type along struct {
 	preconditions []wal.Precondition
 	entries       []wal.Entry
-	of            string // id of a memory whose change makes assemblies change, for messages
+	of            string // id of a memory whose change makes assemblies change; used in messages
 }
 
-// explain adds to the error of a batch that is too large how many assemblies the batch also rewrites.
+// explain adds to the error of a batch that is too large the number of assemblies that the batch also rewrites.
 func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
@@ -41,8 +41,8 @@ func (a *along) explain(err error) error {
 		"of them first", err, len(a.entries), human.Quote(a.of))
 }
 
-// Joint prepares the assemblies that a commit writes: those that its operations name, and those that change
-// because their members do.
+// Joint prepares the assemblies that a commit writes: the ones that its operations name, and the ones whose members the
+// commit changes.
 type Joint struct {
 	st       *Committer
 	ctx      context.Context
@@ -51,8 +51,8 @@ type Joint struct {
 	out      along
 	// Load reads a document: it is Engine.Load, or a function that the holder of flush.lock may call.
 	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	// Held proves that the caller holds flush.lock, and so must not search for the dimension of vectors; nil
-	// if it does not.
+	// Held proves that the caller holds flush.lock; nil if the caller does not hold it. A caller that holds the lock must
+	// not search for the dimension of vectors.
 	Held  *wal.Held
 	model index.Model
 }
@@ -262,7 +262,7 @@ func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) 
 	return v, &a, nil
 }
 
-// named prepares the operation o on an assembly; it is the i-th of the batch.
+// named prepares the operation o on an assembly. o is the i-th operation of the batch.
 func (j *Joint) named(o *Op, i int, p *prepared) error {
 	cm := j.st
 	hint := cm.engine.State().Hint()
@@ -328,7 +328,7 @@ func (j *Joint) named(o *Op, i int, p *prepared) error {
 }
 
 // deletedAfter returns the memories that the batch deletes after its i-th operation. An assembly that is written before
-// the deletion loses these members; one that is written after it must not have them.
+// the deletion loses these members; an assembly that is written after the deletion must not contain them.
 func (j *Joint) deletedAfter(i int) []string {
 	var ids []string
 	for id, c := range j.memories {
@@ -339,9 +339,10 @@ func (j *Joint) deletedAfter(i int) []string {
 	return ids
 }
 
-// check adds preconditions for the new members of an assembly a: that they still exist as they were read, or,
-// if missing members are allowed, that they still do not exist. Members that was, the previous version,
-// already has need no precondition: deleting one of them writes this assembly.
+// check adds preconditions for the new members of an assembly a: that they still exist as they were read, or, if
+// missing members are allowed, that they still do not exist. Members that was, the previous version, already has need
+// no precondition: a commit that deletes one of them also writes this assembly. If members are missing and that is not
+// allowed, the error is a *errs.MissingMembersError.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err

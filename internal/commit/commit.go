@@ -37,7 +37,7 @@ type Op struct {
 	WorkAt    wal.LSN    // the version that the working-memory scope must still have
 	Conds     Conditions
 	MustExist bool                         // deleting a missing id is ErrNotFound instead of a no-op
-	When      func(line *index.Entry) bool // for a deletion: a condition; if it returns false, nothing is deleted
+	When      func(line *index.Entry) bool // for a deletion: reports whether line's document may be deleted; nil: it may
 	evicted   bool                         // a deletion that the store adds to make room for the other operations
 	// reason why the store makes the change, a cause of package wal; 0: a caller requested it
 	Cause        uint8
@@ -45,7 +45,7 @@ type Op struct {
 	EmbeddedHere bool // this process's embedder made the embedding
 	// name that the store would record for the model that made the embedding
 	EmbeddedBy     string
-	NeedsEmbedding bool // the memory has no embedding yet, and is to get one
+	NeedsEmbedding bool // the memory has no embedding yet, and the store will make one
 	Derived        bool // only the embedding changes: updated_at stays the same
 	// if set, the operation is based on a version that may not be durable yet
 	follows *follow
@@ -67,11 +67,11 @@ func (o *Op) cause() uint8 {
 // Reads are the versions that a transaction has read, by log key.
 type Reads map[string]wal.LSN
 
-// Commit prepares each operation from the newest version of its document, and appends all of them as one batch
-// on the condition that these versions are still the newest. If one is not, Commit prepares the batch again.
-// It evaluates the caller's conditions each time, and ends if one fails. It sets the results in ops. seen are
-// the versions that a transaction has read, and listed is the log position as of which it has listed memories;
-// 0: it has not.
+// Commit prepares each operation from the newest version of its document, and appends all of them as one batch on the
+// condition that these versions are still the newest. If one is not, Commit prepares the batch again. It evaluates the
+// caller's conditions each time, and ends if one fails. It sets the results in ops. seen are the versions that a
+// transaction has read. listed is the log position as of which a transaction has listed memories; 0: it has not listed
+// any.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
@@ -82,7 +82,7 @@ func (cm *Committer) Upkeep(ctx context.Context, ops []Op, seen Reads, listed wa
 	return cm.commit(ctx, ops, seen, listed, new(atomic.Int64))
 }
 
-// commit does what Commit does, and increments commits if it has changed something.
+// commit does what Commit does, and increments commits if the commit has written entries.
 func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN, commits *atomic.Int64) error {
 	puts := false
 	for i := range ops {
@@ -393,13 +393,13 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 	return cm.engine.Find(ctx, o.kind, o.ID, false)
 }
 
-// unheard reports whether this process knows no version of a document, without first reading what other
-// processes have made durable. An unconditional put needs no more: the log evaluates its precondition against
-// all entries, and a put that is refused has read them by then. A limit needs more: it refuses a new document
-// before the log sees it.
+// unheard reports whether this process knows no version of a document. unheard does not first read what other processes
+// have made durable. An unconditional put needs no more: the log evaluates its precondition against all entries, and a
+// put that the log refuses has read them by then. A store with limits needs more, because a limit refuses a new
+// document before the log sees it: then unheard returns false.
 //
-// Measured with 4 processes of 16 goroutines that put: reading the new entries before each put took the log's
-// mutex from the goroutine that was writing.
+// Measured with 4 processes of 16 goroutines that put: reading the new entries before each put blocked the log's mutex
+// for the goroutine that was writing.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.engine.Log().Damage() != nil || counts.LimitsOf(cm.engine.Settings().Now()) != nil {
 		return false

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite embedding of an assembly a from the embeddings of its members. was is its previous
-// version, or nil. If the list of members and all members are unchanged, the composite stays. As long as no member
-// has ever had a vector, Compose keeps the caller's composite, because an import may have no other source.
+// Compose sets the composite embedding of an assembly a from the embeddings of its members. was is a's previous
+// version, or nil. If the list of members and all members are unchanged, the composite stays. As long as no member has
+// ever had a vector, Compose keeps the composite that the caller has set, because an import may have no other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
@@ -62,8 +62,8 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	return nil
 }
 
-// Dimension returns the dimension of the store's vectors; members whose embedding has another one are ignored.
-// The holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait
+// Dimension returns the dimension of the store's vectors; the composite ignores members whose embedding has another
+// dimension. The holder of flush.lock must not wait for goroutines that search for the dimension, because they may wait
 // for that lock.
 func (j *Joint) Dimension() (int, error) {
 	if j.Held == nil && !j.model.Switching() {
@@ -76,9 +76,9 @@ func (j *Joint) Dimension() (int, error) {
 	return int(j.st.vectors.Known.Load()), nil
 }
 
-// fits returns an error if a composite embedding that a caller has set has another dimension than the store's
-// vectors: it would count as indexed but not be found. A composite that is computed from members is not
-// checked. If no vector has decided the dimension yet, this one does; see fitVectors.
+// fits returns an error if a composite embedding that a caller has set has another dimension than the store's vectors:
+// the store would count it as indexed, but no search would find it. A composite that is computed from members is not
+// checked. If no vector has decided the dimension yet, this composite does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
@@ -126,8 +126,8 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	return dim != 0 && dim != n, err
 }
 
-// same reports whether the assembly a has the same members as its previous version was, and this commit changes
-// none of them.
+// same reports whether the assembly a has the same members as its previous version, and this commit changes none of
+// these members.
 func (j *Joint) same(a, was *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
 		_, ok := j.memories[id]

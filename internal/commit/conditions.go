@@ -23,7 +23,8 @@ type Conditions struct {
 	ForcePurged, RefusePurged bool
 	Unkept                    bool    // option: no copy of the replaced version is kept
 	Session                   *string // the only session whose memories may be changed
-	// set by inherit and kept when the batch is prepared again: the conditions are those of an earlier operation
+	// set by inherit: the conditions are those of an earlier operation. The field stays set when the batch is prepared
+	// again
 	inherited bool
 }
 

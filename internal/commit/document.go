@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// documentTries is how often a write of a document is attempted that other writers keep changing.
+// documentTries is the maximum number of attempts to write a document that other writers keep changing.
 const documentTries = 100
 
 // PutDocument writes a document of a kind that has no vector, no members, no session, and no limit on the number of
@@ -40,8 +40,8 @@ func (cm *Committer) DeleteDocument(ctx context.Context, k *engine.Kind, id stri
 	return err
 }
 
-// document commits a change of a document. The function change returns the new version for the newest one,
-// whose LSN is 0 if the id has no document. It is called again if another writer was faster.
+// document commits a change of a document. The function change gets the newest version, whose LSN is 0 if the id has no
+// document, and returns the new version. document calls change again if another writer committed a version first.
 func (cm *Committer) document(ctx context.Context, k *engine.Kind, id string,
 	change func(was *engine.Version) (DocumentChange, error)) (wal.LSN, error) {
 	for try := 1; ; try++ {
@@ -75,14 +75,14 @@ type DocumentChange struct {
 }
 
 // ChangeDocuments writes all changes in one commit, on the condition that the versions that they replace are still the
-// newest; otherwise the error matches errs.ErrConflict. Each change is of a different document. It returns the
-// versions.
+// newest; otherwise the error matches errs.ErrConflict. Each change is of a different document. ChangeDocuments returns
+// the versions that it has written, in the order of changes.
 func (cm *Committer) ChangeDocuments(ctx context.Context, k *engine.Kind, changes []DocumentChange) ([]wal.LSN, error) {
 	return cm.ChangeDocumentsHeld(ctx, nil, k, changes)
 }
 
-// ChangeDocumentsHeld does the same as ChangeDocuments, for the holder of flush.lock (held; nil: the caller does not
-// hold it). For a holder it neither waits for the document files to catch up with the log, nor runs a round.
+// ChangeDocumentsHeld does the same as ChangeDocuments. held is not nil if the caller holds flush.lock: then
+// ChangeDocumentsHeld neither waits for the document files to catch up with the log, nor runs a round of the flusher.
 func (cm *Committer) ChangeDocumentsHeld(ctx context.Context, held *wal.Held, k *engine.Kind,
 	changes []DocumentChange) ([]wal.LSN, error) {
 	var parts []*Part

@@ -29,9 +29,9 @@ import (
 // put replaces.
 type follow struct {
 	key   string
-	hint  uint64 // state.Hint of before the memory was read
+	hint  uint64 // state.Hint from before the memory was read
 	base  engine.Version
-	err   error   // errs.ErrNotFound if the memory does not exist
+	err   error   // result of reading the memory: nil, or errs.ErrNotFound if the memory does not exist
 	ahead wal.LSN // the version that was read, if it may not be durable yet; otherwise 0
 	left  func()  // gives the turn of the memory to the next writer
 }
@@ -73,14 +73,16 @@ func (tx *Tx) latest(ctx context.Context, k *engine.Kind, id string) (engine.Ver
 	return v, err
 }
 
-// mayFollow reports whether a put depends on nothing but the version before it, because no limits apply.
+// mayFollow reports whether a put depends on nothing but the version before it. That is so if puts call no embedder,
+// and the store has no damage, no assemblies, no limits, and no recorded embedding model.
 func (cm *Committer) mayFollow() bool {
 	return !cm.embeds && cm.engine.Log().Damage() == nil && !cm.engine.State().Grouped() &&
 		counts.LimitsOf(cm.engine.Settings().Now()) == nil && cm.vectors.Model().Since == 0
 }
 
-// ahead returns the version of a memory that is in the log and not applied yet. If that version is a deletion, or part
-// of a batch, whose other entries it may reveal, ahead waits until it is durable.
+// ahead returns the newest version of a memory, if the version is in the log and not applied yet; otherwise ok is
+// false. If that version is a deletion, or part of a batch with other entries, a caller could learn of entries that may
+// not become durable: then ahead waits until the version is durable, and ok is false.
 func (tx *Tx) ahead(key string) (v engine.Version, ok bool, err error) {
 	log := tx.cm.engine.Log()
 	e, sole, ok := log.Ahead(tx.ctx, key)
@@ -127,9 +129,9 @@ func (tx *Tx) run(f func(tx *Tx) error) error {
 	return err
 }
 
-// settle returns the result of a transaction that has not committed, once the version that it read is durable.
-// err is the error of its function. If that version does not become durable, the result is the failure to make
-// it so.
+// settle returns the result of a transaction that has not committed. err is the error of the transaction's function.
+// settle first waits until the version that the transaction read is durable. If that fails, settle returns the failure
+// instead of err.
 func (tx *Tx) settle(err error) error {
 	tx.turn.leave()
 	if tx.follows.ahead == 0 || errors.Is(err, errs.ErrOutcomeUnknown) || errors.Is(err, errs.ErrSyncFailed) {

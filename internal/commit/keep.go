@@ -34,9 +34,9 @@ type predecessor struct {
 	at  wal.LSN
 }
 
-// keep returns entries with copies of the versions that entries replace and that only document files still
-// have. They must be written before entries, so that the history keeps these versions. held is not nil if the
-// caller holds flush.lock.
+// keep returns additional entries: copies of the versions that entries replace and of which only document files still
+// have the content. The copies must be written before entries, so that the history keeps these versions. held is not
+// nil if the caller holds flush.lock.
 func (cm *Committer) keep(ctx context.Context, held *wal.Held, entries []wal.Entry) ([]wal.Entry, error) {
 	var due []predecessor
 	var reach *wal.Reach
@@ -111,9 +111,9 @@ func frames(entries []wal.Entry) (n uint64) {
 	return n
 }
 
-// keepOne returns an entry with a copy of a version, read from its file. A file that is damaged, or that has
-// another version, must not prevent the write: there is no copy then. A file that cannot be read right now may
-// be intact, and the write would destroy it: that is an error.
+// keepOne returns an entry with a copy of a version, read from its file. A file that is damaged, or that has another
+// version, must not prevent the write: then ok is false and there is no copy. A file that cannot be read right now may
+// be intact, and the write would destroy it: then keepOne returns an error.
 func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 	k, id := cm.engine.Kinds().Of(p.key), p.key[1:]
 	place, err := cm.engine.State().Find(k.Letter, id)
@@ -178,7 +178,7 @@ func (cm *Committer) mayKeep(ctx context.Context, held *wal.Held) error {
 	return cm.raise(ctx, held, wal.FeatureKept)
 }
 
-// raise ensures that every program that has the store open for writing knows a feature. held is not nil if the
+// raise ensures that every program that has the store open for writing knows the feature f. held is not nil if the
 // caller holds flush.lock.
 func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) error {
 	log := cm.engine.Log()

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demandsOf returns by how much the prepared operations enlarge what the limits count: one demand for each
-// session, and last that of the whole store.
+// demandsOf returns by how much the prepared operations increase the numbers and sizes that limits bound: one demand
+// for each session that grows, and then the demand of the whole store, if it grows.
 func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
@@ -94,7 +94,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// sums describes the numbers and sizes of memories that look has stored in the demands (Demand.Have). They are those of
+// sums describes the numbers and sizes of memories that look has stored in the demands (Demand.Have). They are as of
 // some moment between the log positions at and to.
 type sums struct {
 	at, to wal.LSN
@@ -102,7 +102,7 @@ type sums struct {
 	before []counts.Sum
 }
 
-// look returns the current number and size of the memories that each demand concerns.
+// look stores in each demand (Demand.Have) the current number and size of the memories that the demand concerns.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
 	s.at = cm.engine.Log().Applied()
 	var sessions []string
@@ -150,8 +150,9 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 	}
 }
 
-// evict adds to the batch in w deletions of memories that make room for the demand d, by the amount need.
-// looked is the position up to which the log was applied when the sums were read.
+// evict adds to the batch in w deletions of memories that make room for the demand d: at least need in total. looked is
+// the position up to which the log was applied when the sums were read. The error is a *busyError if other commits
+// evict too, so that the sums may be outdated.
 func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
 	looked wal.LSN) ([]Op, error) {
 	if d.Never() {

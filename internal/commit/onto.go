@@ -33,8 +33,8 @@ func (cm *Committer) restsOnAny(w *work, ops []Op, seen Reads, listed wal.LSN) b
 	return len(w.along.entries) == 0
 }
 
-// onTop prepares the put o again, as the successor of the entry newest; see wal.Batch.OnTop. It returns false if that
-// is not possible.
+// onTop prepares the put o again, as the successor of the entry newest; see wal.Batch.OnTop. It returns false if the
+// put cannot be prepared on top of newest.
 func (cm *Committer) onTop(w *work, o *Op, newest *wal.Entry) bool {
 	line, view, err := state.LineIn(newest)
 	if err != nil {

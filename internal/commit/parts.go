@@ -21,7 +21,7 @@ type Part struct {
 	ID           string
 	Entry        wal.Entry
 	Precondition wal.Precondition
-	// precondition on the store's embedding model; without a key, the part does not depend on the model
+	// precondition on the store's embedding model; if its key is empty, the part does not depend on the model
 	Model  wal.Precondition
 	Places *Places // not nil: the document is created, on the condition of these Places
 	Change MemoryChange
@@ -77,7 +77,7 @@ func (cm *Committer) commitTogether(ctx context.Context, held *wal.Held, k *engi
 	}
 }
 
-// forAll reports whether an error concerns all parts, not a single document.
+// forAll reports whether an error concerns all parts, and not a single document.
 func forAll(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -91,8 +91,8 @@ func forAll(ctx context.Context, err error) bool {
 	return false
 }
 
-// unchanged reads new entries of the log, and returns the parts whose documents have not changed; in the
-// others it sets ErrConflict as the result.
+// unchanged reads new entries of the log, and returns the parts whose documents have not changed. It sets the error of
+// each other part to a *errs.ConflictError.
 func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part) []*Part {
 	if err := cm.engine.Log().CatchUp(ctx); err != nil {
 		return list // the log will report it

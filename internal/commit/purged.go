@@ -6,8 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// purged returns an error if the text of a document was purged, and the operation or config.json refuses such
-// texts.
+// purged returns an error if the text was purged, and the operation or config.json refuses purged texts.
 func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	if o.Conds.ForcePurged || o.Derived || o.Cause != 0 ||
 		!o.Conds.RefusePurged && !cm.engine.Settings().Now().BlockPurged {

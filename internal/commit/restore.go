@@ -29,14 +29,14 @@ type Restored struct {
 	Delete   bool           // delete the document; otherwise restore Doc and Line
 	Doc      []byte         // the exact bytes of the version that is restored
 	Line     index.Entry    // index line of the version that is restored
-	// Since is the position of the first change that is undone. It matters for assemblies: from there on other
-	// changes may have changed their members.
+	// Since is the position of the first change that the undo reverts. It matters for assemblies: after Since, other
+	// commits may have changed their members.
 	Since wal.LSN
 }
 
 // RefusedError reports that a document cannot be restored as it was.
 type RefusedError struct {
-	Index int // index of the document, in the order of Restoration.Add; -1: the document that was to be added
+	Index int // index of the document, in the order of Restoration.Add; -1: the document that Add refuses
 	Err   error
 }
 
@@ -71,8 +71,8 @@ type Effects map[string]counts.Sum
 // Change adds the sum by, which may be negative, to the effects on a session.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
-// demands adds the effects in more to those in e, and returns the sums that grow as demands, to be compared
-// with the limits. The demand of the whole store is last.
+// demands adds the effects in more to those in e. It returns the sums that grow, as demands to be compared with the
+// limits. The demand of the whole store is last.
 func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
 	for s, sum := range more {
@@ -155,8 +155,8 @@ func (r *Restoration) Add(d *Restored) (bool, error) {
 	return true, nil
 }
 
-// adapted parses a document as it is restored: without the parts that a Restoration does not restore. It also
-// returns its bytes.
+// adapted parses a document without the parts that a Restoration does not restore. It returns the parsed document and
+// its bytes.
 func (r *Restoration) adapted(d *Restored) (engine.Parsed, []byte, error) {
 	p, err := d.Kind.Parse(d.Doc, d.ID)
 	if err != nil {
@@ -338,8 +338,8 @@ func (e *RestsError) Error() string {
 	return fmt.Sprintf("assembly %s contains the memory, and would change along with it", human.Quote(e.Assembly))
 }
 
-// members returns an error unless all members of the i-th document, an assembly, exist and are as they were when its
-// composite was computed.
+// members returns an error unless all members of the i-th document, an assembly, exist and are as they were when the
+// assembly's composite was computed.
 func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	d, p := r.docs[i], &r.contents[i]
 	moved := ""
@@ -428,8 +428,8 @@ func (r *Restoration) keepLimits(ctx context.Context, o *RestoreOptions, b *wal.
 	return nil
 }
 
-// places adds preconditions that no existing document's path excludes those of the created documents, for
-// kinds whose documents are in folders. Calling ends releases what the preconditions hold.
+// places adds preconditions that no existing document's path excludes those of the created documents, for kinds whose
+// documents are in folders. The caller must call each function in ends, to release what the preconditions hold.
 func (r *Restoration) places(ctx context.Context, b *wal.Batch) (ends []func(), err error) {
 	for _, k := range r.cm.engine.Kinds().All {
 		if !k.Tree() {

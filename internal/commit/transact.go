@@ -36,12 +36,12 @@ type Tx struct {
 	among     int         // number of these watches that this run has used
 }
 
-// The limits up to which a transaction that excludes other entries runs alongside other writers: the number of
-// its runs, and the time. If the others never pause, and its own run takes longer the more they put, it would
-// never end. After these limits the other writers wait for it.
+// The limits up to which a transaction that excludes other entries runs alongside other writers: the number of runs of
+// its function, and the time. If the other writers never pause, and the transaction's run takes longer the more they
+// put, the transaction would never end. After these limits the other writers wait for it.
 //
-// The same applies to any transaction that conflicts this often and for this long, because puts without a
-// condition never lose a conflict. But its function must be short, since all writers wait for it.
+// The same applies to any transaction that conflicts this often and for this long, because puts without a condition
+// never lose a conflict. But the function of such a transaction must be short, since all writers wait for it.
 const (
 	patience      = 8
 	longPatience  = time.Second
@@ -209,7 +209,7 @@ func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 	return m, nil
 }
 
-// PutAt writes a memory that has its id. The commit updates m to the memory as stored.
+// PutAt writes a memory whose id is set. The commit updates m to the memory as stored.
 func (tx *Tx) PutAt(m *memstore.Memory, c Conditions) {
 	tx.add(Op{ID: m.ID, Memory: m, Conds: c})
 }
@@ -219,8 +219,8 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits requires that the store's embedding model is the embedder's, and still is at the commit. by is the
-// name that the store would give to the embedder's model.
+// Suits returns an error unless the store's embedding model is the embedder's. It makes the commit fail if the store's
+// model has changed by then. by is the name that the store would give to the embedder's model.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {
@@ -238,7 +238,7 @@ func (tx *Tx) Delete(id string, c Conditions) error {
 	return nil
 }
 
-// DeleteAll deletes those of the memories that exist, without reading them first.
+// DeleteAll deletes the memories with these ids, without reading them first. It ignores ids that do not exist.
 func (tx *Tx) DeleteAll(ids ...string) {
 	for _, id := range ids {
 		tx.add(Op{ID: id})
@@ -260,7 +260,7 @@ func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly,
 	return a, nil
 }
 
-// PutAssemblyAt writes an assembly that has its id. The commit updates a to the assembly as stored.
+// PutAssemblyAt writes an assembly whose id is set. The commit updates a to the assembly as stored.
 func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
 	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// turns orders the writers of one document in this process that have met a conflict: from then on they try one
-// at a time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it
-// for correctness. It ends after mostTurn, so that a transaction whose function waits for another write of the
-// same document does not wait for itself.
+// turns orders the writers of one document in this process that have met a conflict: from then on they try one at a
+// time, and an unconditional put waits for them. A turn is only an optimization: no write depends on it for
+// correctness. A writer waits for a turn for at most mostTurn, so that a transaction whose function waits for another
+// write of the same document does not wait for itself.
 type turns struct {
 	mu   sync.Mutex
 	of   map[string]*waiters
@@ -34,14 +34,14 @@ type turn struct {
 	in  *waiters // queue of writers that t is in: the writers of one document; nil: none
 	has bool
 
-	alone bool // everything runs in one goroutine
+	alone bool // the store has no background goroutines: no turn is ever taken
 }
 
 func (cm *Committer) turn() turn {
 	return turn{all: &cm.turns, alone: cm.engine.Env().System.Inline}
 }
 
-// take leaves the current turn, and waits for the turn of the document with this key.
+// take leaves the current turn, and waits for the turn of the document with this key, for at most mostTurn.
 func (t *turn) take(ctx context.Context, key string) error {
 	if key == "" || t.in != nil && t.key == key || t.alone {
 		return nil
@@ -74,8 +74,8 @@ func (t *turn) wait(ctx context.Context) error {
 	return nil
 }
 
-// join waits for the turn of a document if other writers have it or wait for it, unless t already has another
-// turn.
+// join waits for the turn of a document if other writers have the turn or wait for it. It does nothing if t already has
+// a turn or waits for one.
 func (t *turn) join(ctx context.Context, key string) error {
 	if t.in != nil || !t.all.busy(key) {
 		return nil
@@ -93,7 +93,7 @@ func (ts *turns) busy(key string) bool {
 	return ts.of[key] != nil
 }
 
-// pass waits while others have the turn of a document, without taking it.
+// pass waits while other writers have the turn of a document, or wait for it, and does not keep the turn.
 func (t *turn) pass(ctx context.Context, key string) error {
 	if !t.all.busy(key) {
 		return nil

@@ -21,9 +21,8 @@ func hasVectors(ops []Op) bool {
 	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// RefreshVector replaces, in a memory that is about to be written, a vector by an older embedding model by the
-// current vector, or removes it. Such a vector was decoded with the memory, or is the stored vector; the
-// caller has not set it.
+// RefreshVector replaces a vector by an older embedding model, in a memory that is about to be written, by the current
+// vector, or removes it. Such a vector was decoded with the memory, or is the stored vector; the caller has not set it.
 func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Model) error {
 	m := o.Memory
 	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.EmbeddedHere {
@@ -118,9 +117,9 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 	return on, nil
 }
 
-// fitVector returns an error for an embedding of another dimension than dim, or, if the settings say so, pads
-// or cuts it. An embedding that the memory has already, from a file or an import, may stay. Slices that belong
-// to the caller are not modified.
+// fitVector returns an error for an embedding whose dimension is not dim, or, if the settings say so, pads or cuts the
+// embedding. An embedding that the memory already has, from a file or an import, may stay as it is. fitVector does not
+// modify slices that belong to the caller.
 func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	if o.Conds.Misfit {
 		return nil
@@ -153,7 +152,7 @@ func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
 	return nil
 }
 
-// Fit returns a vector of a dimension: v, or a copy of it that is cut or padded with zeros.
+// Fit returns v as a vector of dim dimensions: v itself, or a copy of v that is cut or padded with zeros.
 func Fit(v []float32, dim int) []float32 {
 	if len(v) == dim {
 		return v

@@ -6,8 +6,8 @@ import "reflect"
 // key, the index line, the names of the document's members.
 const frameBytes = 700
 
-// bytesOf estimates how many bytes of log the operations will take. By this estimate writers are slowed down
-// while the document files are far behind the log, before anything is encoded.
+// bytesOf estimates how many bytes of log the operations will take, before anything is encoded. The estimate decides
+// how much writers are slowed down while the document files are far behind the log.
 func bytesOf(ops []Op) (n int64) {
 	for i := range ops {
 		n += frameBytes
@@ -27,8 +27,8 @@ func bytesOf(ops []Op) (n int64) {
 	return n
 }
 
-// weighMost is the maximum number of values in a document that are measured. The others are assumed to be as
-// large as these. The maximum also ends the count of a value that contains itself.
+// weighMost is the maximum number of values in a document that are measured. The estimate assumes that the other values
+// are as large as these. The maximum also ends the count of a value that contains itself.
 const weighMost = 1 << 16
 
 // bytesIn estimates how many bytes of JSON a value takes.
@@ -73,8 +73,8 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	return 8 // a number
 }
 
-// some returns the sum of the sizes of n values, which each returns. If there are too many, it extrapolates
-// from the first ones.
+// some returns the sum of the sizes of n values; each returns the size of the i-th. If weighMost values were measured,
+// some extrapolates from the first ones.
 func (w *weigher) some(n int, each func(i int) int64) (sum int64) {
 	for i := range n {
 		if w.left <= 0 {

@@ -29,7 +29,8 @@ type Committer struct {
 	fit     bool // cut or pad an embedding whose dimension is not the store's
 }
 
-// Host is the interface through which a Committer asks the embedder, which is in a package above.
+// Host is the interface through which a Committer asks the embedder. The embedder is in a package that imports this
+// one.
 type Host interface {
 	// Suits returns an error if the embedder's vectors may not be stored while the store has the given
 	// embedding model.
@@ -56,9 +57,9 @@ type Clock interface {
 	Now() (now, doubted time.Time)
 }
 
-// ConfirmExpired returns an error unless a document, which has expired by the time of day, has expired by c, too: a
-// write must not take a document for missing only because the clock was set ahead. version is the newest one of the
-// document.
+// ConfirmExpired returns an error unless a document that has expired by the time of day has also expired by the clock
+// c: a write must not take a document for missing only because the time of day was set ahead. version is the newest
+// version of the document, and expires its time of expiry.
 func ConfirmExpired(c Clock, id string, version wal.LSN, expires time.Time) error {
 	if now, _ := c.Now(); !now.Before(expires) {
 		return nil
@@ -76,7 +77,7 @@ type Pace interface {
 	Wake(changes int) // receives the number of committed changes
 }
 
-// work holds the buffers that a commit needs while it runs. Works are reused; each belongs to one commit at a
+// work holds the buffers that a commit needs while it runs. Committer reuses works; each belongs to one commit at a
 // time.
 type work struct {
 	batch    wal.Batch
@@ -89,8 +90,8 @@ type work struct {
 	swaps    uint64             // value of State.Swaps before the batch is appended
 }
 
-// The sizes up to which the buffers of a commit are kept for reuse: a larger batch is rare, and must not hold
-// memory.
+// The sizes up to which the buffers of a commit are kept for reuse: a larger batch is rare, and must not keep memory
+// allocated.
 const (
 	keptOps   = 4096
 	keptBytes = 4 << 20
@@ -103,7 +104,7 @@ func (cm *Committer) work() *work {
 	return &work{}
 }
 
-// again keeps the buffers of a commit for reuse, if the log has already applied its entries; otherwise it
+// again keeps the buffers of a commit for reuse, if the log has already applied the commit's entries; otherwise it
 // drops them.
 func (cm *Committer) again(w *work) {
 	if w.clear(cm.engine.Log().Applied()) {
@@ -111,9 +112,9 @@ func (cm *Committer) again(w *work) {
 	}
 }
 
-// clear clears the buffers of a commit and reports whether they may be reused. They may not while the log
-// still has to apply its entries, which point into these buffers. applied is the position up to which the log
-// has been applied.
+// clear clears the buffers of a commit and reports whether they may be reused. It returns false while the log still has
+// to apply the commit's entries, which point into these buffers. applied is the position up to which the log has been
+// applied.
 func (w *work) clear(applied wal.LSN) bool {
 	n := len(w.batch.Entries)
 	if n > 0 && applied <= w.batch.Entries[n-1].LSN || n > keptOps {
@@ -159,7 +160,7 @@ type arena struct {
 // arenaChunk is the number of bytes that an arena allocates at once.
 const arenaChunk = 256 << 10
 
-// room returns memory to append a value of up to n bytes to; keep adds the value to the arena.
+// room returns an empty slice with capacity for a value of up to n bytes; keep adds the value to the arena.
 func (a *arena) room(n int) []byte {
 	used := len(a.values)
 	if cap(a.values)-used < n {

@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// workersMost is how many documents are copied or verified at the same time.
+	// workersMost is the maximum number of documents that are copied or verified at the same time.
 	workersMost = 2
 	// fewDocuments is the number of documents below which a single goroutine copies or verifies all of them.
 	fewDocuments = 256
-	// aheadMost is how many results wait for those before them.
+	// aheadMost is the maximum number of values that were added and whose results were not taken yet.
 	aheadMost = 64
-	// aheadBytes is the number of bytes of results that wait, above which workers begin nothing new.
+	// aheadBytes is a number of bytes: while more bytes of results are not taken yet, workers begin no further values.
 	aheadBytes = 32 << 20
 )
 
-// workersFor returns how many workers copy or verify a number of documents.
+// workersFor returns the number of workers that copy or verify n documents.
 func workersFor(n int64) int {
 	if n < fewDocuments {
 		return 1
@@ -49,8 +49,10 @@ type job[K, V any] struct {
 	done   chan struct{}
 }
 
-// newAhead starts the workers, which close ends. The caller of add, finish and close also calls take. size
-// returns the number of bytes of a result: those that wait have little more than aheadBytes.
+// newAhead starts the workers, each of which runs until close is called. The workers call work. The goroutine that
+// calls add and finish calls take. size returns the number of bytes of a result: the results that are not taken yet
+// have little more than aheadBytes in total. With at most one worker newAhead starts none: add then calls work and
+// take.
 func newAhead[K, V any](workers int, size func(V) int64, work func(K) (V, error),
 	take func(K, V, error) error) *ahead[K, V] {
 	a := &ahead[K, V]{work: work, take: take, size: size}
@@ -73,8 +75,8 @@ func newAhead[K, V any](workers int, size func(V) int64, work func(K) (V, error)
 	return a
 }
 
-// mayBegin waits until there is room for another result. The result that is taken next never waits for later
-// results. mayBegin returns false after close.
+// mayBegin blocks until there is room for another result, and returns true; after close it returns false. The value
+// whose result is taken next never waits: otherwise it could wait for later results, which are taken after it.
 func (a *ahead[K, V]) mayBegin(number int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +92,8 @@ func (a *ahead[K, V]) hold(n int64) {
 	a.held += n
 }
 
-// add gives a value to the workers. It may take earlier results, and returns the first error of that.
+// add passes a value to the workers. If aheadMost results are pending, add first takes the earliest one, and returns
+// the error of taking it.
 func (a *ahead[K, V]) add(key K) error {
 	if a.jobs == nil {
 		v, err := a.work(key)
@@ -122,7 +125,7 @@ func (a *ahead[K, V]) takeFirst() error {
 	return err
 }
 
-// finish takes all results.
+// finish takes the results that are pending, up to the first error.
 func (a *ahead[K, V]) finish() error {
 	for len(a.pending) > 0 {
 		if err := a.takeFirst(); err != nil {
@@ -132,7 +135,7 @@ func (a *ahead[K, V]) finish() error {
 	return nil
 }
 
-// close ends the workers, after an error too.
+// close ends the workers and drops the values that no worker has begun. The caller calls it after an error too.
 func (a *ahead[K, V]) close() {
 	if a.jobs == nil {
 		return

@@ -86,14 +86,12 @@ type Document struct {
 // HeldEvery is the number of files that are copied between two checks of whether the held log exceeds its budget.
 const HeldEvery = 16
 
-// Backup copies a store into a new folder while other processes continue to write to it. It holds
-// the log so that segments are not recycled, copies every document and then the log from the
-// position of the files to its end, reads everything again, and finally renames the folder to dir.
-// If the log grows beyond its budget meanwhile, the backup fails with errs.ErrLimit; writers never
-// fail because of it.
+// Backup copies a store into a new folder while other processes continue to write to the store. It holds the log so
+// that no process recycles its segments, copies every document and then the log from the position of the files to its
+// end, reads everything again, and finally renames the folder to dir. If the log grows beyond its budget meanwhile, the
+// backup fails with errs.ErrLimit; the backup never makes a writer fail.
 //
-// Documents that are damaged and have no other copy do not prevent the backup of the rest: Damaged
-// of the result names them.
+// Documents that are damaged and have no other copy do not prevent the backup of the rest: info.Damaged names them.
 func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
 	if dir != "" && places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
 		return info, fmt.Errorf("%s is inside the store: %w → name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
@@ -258,8 +256,8 @@ func counted(folder string, n int64, memories, assemblies *int64, others *map[st
 	}
 }
 
-// copy copies the documents of one kind, and counts them. They are read by workers, and enter the list in the order of
-// ids.
+// copy copies the documents of one kind, and adds their number to count. Workers read the documents; take enters the
+// documents in the list in the order of ids.
 func (b *backup) copy(ctx context.Context, out io.Writer, k *kind.Kind,
 	ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error),
 	count *int64) error {
@@ -310,7 +308,7 @@ type copied struct {
 	writing error // error of writing the file in the backup
 }
 
-// take enters a document that a worker has read.
+// take enters a document that a worker has read in the backup and in its list.
 func (b *backup) take(out io.Writer, k *kind.Kind, id string, c copied, err error, count *int64) error {
 	switch {
 	case errors.Is(err, errs.ErrNotFound):

@@ -25,8 +25,9 @@ import (
 // faultsMost is the maximum number of faults in one backup that Check returns.
 const faultsMost = 1000
 
-// Check reads a backup completely, a folder or a packed file, which is opened by unseal if it is sealed. It returns its
-// faults joined, in the order in which they were found: each is a *errs.CorruptionError that names the file.
+// Check reads a backup completely. The backup is a folder or a packed file; if the file is sealed, unseal opens it.
+// Check returns the faults joined, in the order in which it found them: each is a *errs.CorruptionError that names the
+// file.
 func Check(ctx context.Context, fsys vfs.FS, dir string, unseal repair.Unseal,
 	progress func(done, total int64)) (info repair.BackupInfo, err error) {
 	from, err := open(fsys, dir, unseal)
@@ -170,8 +171,9 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	return b, info, nil
 }
 
-// notAFile reports whether err means damage of a backup: another object is in the place of a file or folder, the file
-// is too large, or the medium cannot read it, or a checksum of a packed file does not match.
+// notAFile reports whether err means that a backup is damaged: a folder, a link or another object has taken the place
+// of a file, or a file the place of a folder; a file is too large, has only zeros or cannot be read from the medium; or
+// a checksum does not match.
 func notAFile(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.EIO) ||
 		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrZeros)

@@ -324,7 +324,7 @@ func (n *newFolder) enter(name string) error {
 	return n.makeParents(name)
 }
 
-// exists reports whether a folder was made at the beginning.
+// exists reports whether newFolder creates the folder dir at the beginning, so that enter need not create it.
 func (n *newFolder) exists(dir string) bool {
 	parent := filepath.Dir(dir)
 	if parent == dir {
@@ -352,7 +352,7 @@ func (n *newFolder) makeParents(name string) error {
 	return nil
 }
 
-// inners returns the folders in trees of documents, each before those in it.
+// inners returns the folders that enter and makeParents have created, each before the folders in it.
 func (n *newFolder) inners() []string { return slices.Sorted(maps.Keys(n.inner)) }
 
 func (n *newFolder) path(elem ...string) string {

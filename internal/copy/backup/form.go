@@ -15,29 +15,29 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// form is what a backup is written to: a folder, or one packed file. The methods are called in this order by one
-// goroutine, except stage.
+// form is the destination of a backup: a folder, or one packed file. One goroutine calls the methods in this order,
+// except stage, which the workers call.
 type form interface {
 	begin(info *repair.BackupInfo, folders []string) error
-	// computed copies whole bytes of the results of a re-embedding, and keeps the copy if wanted returns true. It calls
-	// before ahead of each piece.
+	// computed copies the first whole bytes of in, the results of a re-embedding. It calls before ahead of each piece, and
+	// wanted after the last piece: if wanted returns true, computed keeps the copy (kept), otherwise it removes the copy.
 	computed(ctx context.Context, in vfs.File, whole int64, before func() error,
 		wanted func() (bool, error)) (size int64, sum string, kept bool, err error)
-	// create begins a text that is written beside the documents.
+	// create creates a text file that the backup writes while it copies the documents.
 	create(name string) (text, error)
-	// stage writes what needs no order of a document. Workers call it.
+	// stage writes the part of a document that may be written in any order. Workers call stage.
 	stage(name string, d *Document) error
-	// enter writes the rest of a document.
+	// enter writes the rest of a document. The backup calls it in the order of ids.
 	enter(name string, mark byte, d *Document, sum [sha256.Size]byte) error
 	// segment writes a file of the log.
 	segment(name string, write func(out io.WriterAt) error) error
 	// file writes a short file.
 	file(name string, data []byte) error
-	// check reads again what can be read before the backup is complete.
+	// check reads the files again that can be read before the backup is complete.
 	check(ctx context.Context, info *repair.BackupInfo) error
 	// log returns the log from which the moments of the backup are read.
 	log(info *repair.BackupInfo) *past.Log
-	// finish writes backup.json, makes everything durable, and gives it its name.
+	// finish writes backup.json, makes the backup durable, and gives the backup its final name.
 	finish(ctx context.Context, info *repair.BackupInfo, manifest []byte, folders []string) error
 	discard() error
 	close() error
@@ -105,7 +105,7 @@ func (f *folderForm) computed(ctx context.Context, in vfs.File, whole int64, bef
 	}
 }
 
-// fileText is a text in a file of its own.
+// fileText is a text that is written to a file of a folder.
 type fileText struct {
 	vfs.File
 	io.Writer

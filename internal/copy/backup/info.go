@@ -107,7 +107,7 @@ func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 		return nil, err
 	}
 	if b = append(b, '\n'); len(b) > places.BackupMost {
-		return nil, fmt.Errorf("writing %s: %w: it would have %d bytes, of which at most %d are read, and name %d damaged "+
+		return nil, fmt.Errorf("writing %s: %w: it has %d bytes, at most %d can be read back; it names %d damaged "+
 			"files → repair the store first", repair.BackupName, errs.ErrTooLarge, len(b), places.BackupMost, len(i.Damaged))
 	}
 	return b, nil

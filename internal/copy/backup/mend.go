@@ -120,8 +120,8 @@ func (r *restore) isLater(err error) bool {
 	return errors.As(err, &gap) && at != 0 && gap.From > at && gap.From >= r.info.Whole
 }
 
-// unmet reports the damage for which the log was read with holes, if the restore has not come to a hole (see passed).
-// The document files have the data of the damaged part.
+// unmet reports the damage because of which the log is read with holes, unless passed has already reported a hole. The
+// document files have the data of the damaged part.
 func (r *restore) unmet() {
 	if r.cause != nil {
 		r.noteDamage(damagedLog(r.cause), reason(r.cause), "the document files have the data of this part")
@@ -180,13 +180,13 @@ func (r *restore) newerFile(name string) bool {
 	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()
 }
 
-// piece replaces n bytes of a file, beginning at the offset at, by b followed by zeros.
+// piece replaces n bytes of a file from the offset at on: the new content is b, followed by zeros.
 type piece struct {
 	at, n int64
 	b     []byte
 }
 
-// mendedFS is a file system that returns the bytes of files with pieces replaced.
+// mendedFS is a file system that returns the content of some files with pieces replaced.
 type mendedFS struct {
 	vfs.FS
 	pieces map[string][]piece // replaced parts, by path
@@ -231,8 +231,8 @@ func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// each calls mend at the place where err reports a missing frame. That place is the reported position, or the
-// beginning of the next segment.
+// each calls mend at the position in the log that err reports as damaged. If mend returns false there, each calls mend
+// at the beginning of the next segment. each reports whether a call returned true.
 func (m *mendedFS) each(ctx context.Context, past *past.Log, err error,
 	mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
 	var c *errs.CorruptionError
@@ -260,7 +260,8 @@ func pieceOf(f vfs.File, n int, off int64) []byte {
 	return b
 }
 
-// mend corrects one wrong bit of the frame at position at, in memory, and reports whether it did.
+// mend corrects one wrong bit of the frame, or of the start of the segment, at the position at. It changes only what m
+// returns, never the file. mend reports whether it corrected a bit.
 func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	offset := geo.Offset(at)

@@ -64,9 +64,10 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 	}
 }
 
-// computed copies the results of a running re-embedding, if there are any. A later call may find more results, the
-// results of another re-embedding, or none. A process that no longer needs the file of results overwrites it before it
-// removes it: then the copy made by an earlier call stays.
+// computed copies the results of a running re-embedding, if there are any. The backup calls it twice: the second call
+// may find more results, the results of another re-embedding, or none. A process that no longer needs the file of
+// results overwrites the file before it removes it. If computed finds such a file, it keeps the copy that the earlier
+// call made.
 func (b *backup) computed(ctx context.Context) error {
 	source := filepath.Join(b.s.Dir, filepath.FromSlash(places.Computed))
 	in, err := b.s.FS.OpenFile(source, os.O_RDONLY, 0)
@@ -258,13 +259,13 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *repair.Ba
 	return nil
 }
 
-// Restored describes the vectors in the files of a restored store: their model as of the restored moment, and the
-// files that still have vectors of the previous model.
+// Restored describes the vectors in the files of a restored store: the model as of the restored moment, and the files
+// whose vectors are still by the previous model.
 type Restored struct {
 	SegmentSize uint64 // size of a segment of the log, in bytes
 
 	Model index.Model
-	// Settled reports that config.json is as of this model. Otherwise it may name a later model.
+	// Settled reports whether config.json names this model. If it is false, config.json may name a later model.
 	Settled bool
 	Later   index.Model // the newest embedding model that the backup records
 	older   []uint64    // hashes of the names of files with vectors of the previous model, ascending
@@ -283,8 +284,8 @@ func (r *Restored) Older(name string) bool {
 // By returns the number of the writer of a file, such as memories/x.json; 0 if unknown.
 func (r *Restored) By(name string) uint32 { return r.by[xxhash.Sum64String(name)] }
 
-// settled reports whether the restored model is the one in config.json. It is not if the model was switched in
-// between, or if a name was given to the vectors of a store without contents.
+// settled reports whether config.json names the restored model. The result is false if the model was switched after the
+// restored moment, or if a name was given to the vectors of a store without contents.
 func (r *Restored) settled() bool {
 	m, l := &r.Model, &r.Later
 	return m.Since == l.Since && (m.Name == l.Name || m.Name == "" || l.Name == "")
@@ -300,9 +301,9 @@ func (r *restore) takeModel(e *wal.Entry) error {
 	return nil
 }
 
-// note records whether a document's vector is of the previous model. For a version in the log, version and number are
-// the log position and the vector number. For an older document version is 0, and marked says whether the vector is of
-// the previous model.
+// note records whether a document's vector is by the previous model. For a version in the log, version and number are
+// the log position and the vector number. For an older document version is 0, and marked is true if the list of the
+// backup marks the vector as one by the previous model.
 func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	model := &r.restored.Model
 	older := model.Older(version, number)

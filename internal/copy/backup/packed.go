@@ -32,9 +32,9 @@ import (
 const (
 	// packedPart is the name of a packed backup in its unfinished folder.
 	packedPart = "packed"
-	// computedFirst is the copy of the computed vectors that was made first. The last one may be missing.
+	// computedFirst is the name of the first copy of the computed vectors. The last copy may be missing.
 	computedFirst = places.Computed + ".first"
-	// outputPiece is how many bytes are written to the file at a time.
+	// outputPiece is the number of bytes that are written to the output at a time.
 	outputPiece = 1 << 20
 )
 
@@ -43,18 +43,18 @@ type packedForm struct {
 	s      *Source
 	o      repair.BackupOptions
 	n      *newFolder // the unfinished folder; nil: the output is a writer of the caller
-	out    vfs.File   // the file of the backup; nil: as for n
+	out    vfs.File   // the packed file; nil if n is nil
 	buffer *bufio.Writer
 	seal   io.WriteCloser // encrypts the backup; nil: it is not encrypted
 	w      *pack.Writer
 	sum    hash.Hash // hash of the bytes of the file
 	size   int64
 	lists  []*spool
-	again  bool            // the vectors that a re-embedding has computed are copied already
+	again  bool            // computed was called before
 	copied []copiedSegment // copied segments, to be compared again; nil if readBack reads the log in the file
 }
 
-// copiedSegment is a file of the log as it was written.
+// copiedSegment is a segment of the log that was copied: checkSegments copies it again and compares the hashes.
 type copiedSegment struct {
 	name string
 	read func(out io.WriterAt) error
@@ -90,7 +90,7 @@ func newPacked(s *Source, t target, o repair.BackupOptions) (form, error) {
 	return f, nil
 }
 
-// counter counts what is written to it.
+// counter counts the bytes that are written to it.
 type counter int64
 
 func (c *counter) Write(b []byte) (int, error) {
@@ -153,12 +153,12 @@ func (s *spool) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Sync implements text: the text enters the backup at its end.
+// Sync does nothing: finish writes the text to the backup after everything else, and then syncs the file.
 func (s *spool) Sync() error { return nil }
 
 func (s *spool) Close() error { return nil }
 
-// emptyText is a text that is not in the backup.
+// emptyText is a text that a packed backup does not contain: the content is dropped.
 type emptyText struct{ io.Writer }
 
 func (emptyText) Sync() error  { return nil }
@@ -183,7 +183,7 @@ func (f *packedForm) enter(name string, mark byte, d *Document, sum [sha256.Size
 	return f.w.Add(name, mark, d.Time, d.Bytes, sum)
 }
 
-// inOrder writes to a stream what is written from offset 0 on.
+// inOrder is an io.WriterAt for a stream: each write must begin where the one before ended, the first at offset 0.
 type inOrder struct {
 	w  io.Writer
 	at int64
@@ -241,7 +241,8 @@ func (f *packedForm) file(name string, data []byte) error {
 // check does nothing: finish reads the file again.
 func (f *packedForm) check(context.Context, *repair.BackupInfo) error { return nil }
 
-// log returns the log of the store: the copy of it cannot be read yet. checkSegments or readBack compare it later.
+// log returns the log of the store: the copied log cannot be read yet. checkSegments or readBack compares the copy
+// later.
 func (f *packedForm) log(*repair.BackupInfo) *past.Log { return f.s.Log.Past() }
 
 func (f *packedForm) finish(ctx context.Context, info *repair.BackupInfo, manifest []byte, _ []string) error {
@@ -307,8 +308,8 @@ func (f *packedForm) unspool(ctx context.Context, s *spool) error {
 	return err
 }
 
-// readBack reads the file again from the disk. Of a sealed backup it compares the bytes, because only the owner of the
-// identity can open it; each block, and the log, was compared before it was sealed.
+// readBack reads the file again from the disk. If the backup is sealed, readBack compares only the hash of the bytes,
+// because only the owner of the identity can open the file; each block, and the log, was compared before it was sealed.
 func (f *packedForm) readBack(ctx context.Context, info *repair.BackupInfo) error {
 	h := sha256.New()
 	b := make([]byte, copyPiece)
@@ -375,7 +376,7 @@ func (f *packedForm) leftovers() []string {
 }
 
 // finishFile gives a file of the unfinished folder, which is durable, the name that the user asked for, and removes the
-// folder. If that fails, it is left over.
+// folder. If finishFile cannot remove the folder, the folder stays as a leftover.
 func (n *newFolder) finishFile(name string) error {
 	if err := n.fs.SyncDir(n.part); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", n.part, errs.ErrSyncFailed, err)

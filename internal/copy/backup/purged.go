@@ -31,7 +31,7 @@ func (r *restore) wasPurged(ctx context.Context, name string, data []byte) (bool
 	return !r.deleted[k.Key(c.ID)], nil
 }
 
-// lookForPurges sets the field purged, which records whether the living store's log has erased frames up to the
+// lookForPurges sets the field purged: it becomes true if a purge has erased frames of the living store's log up to the
 // restored moment.
 func (r *restore) lookForPurges(ctx context.Context) error {
 	part, ok := r.living()
@@ -53,8 +53,7 @@ func (r *restore) lookForPurges(ctx context.Context) error {
 	return err
 }
 
-// living returns the range of the living store's log that the restore reads; false if there is
-// none.
+// living returns the range of the living store's log that the restore reads; ok is false if it reads none.
 func (r *restore) living() (stretch, bool) {
 	last := r.past[len(r.past)-1]
 	return last, r.s.Living != nil && last.past == r.s.Living

@@ -89,7 +89,7 @@ func (r *restore) readPurges() error {
 	return nil
 }
 
-// purges reports whether any document must be omitted because of a purge.
+// purges reports whether the restore must omit documents because of a purge.
 func (r *restore) purges() bool { return !r.s.WithPurged && len(r.gone.All()) > 0 }
 
 // leaveOut removes purged documents from the documents found in the logs.
@@ -105,7 +105,8 @@ func (r *restore) leaveOut() {
 	}
 }
 
-// hidden reports whether a file of the backup, which no log has changed, has purged content.
+// hidden reports whether a file of the backup has purged content. The file is one that no entry of the logs has
+// changed.
 func (r *restore) hidden(name string, data []byte) bool {
 	k := kind.At(name)
 	if k == nil || !k.IsDocument(k.Below(name)) || !r.purges() {

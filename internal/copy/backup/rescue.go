@@ -250,8 +250,8 @@ func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
 	return hashes, lines
 }
 
-// lose records a file that must be restored from another source than the backup's file. The parameter known is true if
-// f has the hash that the list of the backup names.
+// lose records a file that must be restored from a source other than its file in the backup. The parameter known
+// reports whether f.hash is from the list of the backup.
 func (r *restore) lose(f listedFile, known bool, why string) {
 	if r.lost == nil {
 		r.lost = map[string]*lost{}

@@ -68,11 +68,11 @@ type RestoreSource struct {
 // store may have continued, and used more versions than the backup has.
 const versionMargin = 1 << 40
 
-// Restore creates a new store from a backup, as of a moment. The moment must be after the position
-// from which the backup is complete, and the log, the backup's and the living store's, must be
-// unbroken up to it: otherwise the error is a *MomentError or a *errs.TruncatedError.
+// Restore creates a new store from a backup, as of a moment. The moment must be after the position from which the
+// backup is complete, and the log, the backup's and the living store's, must be unbroken up to the moment: otherwise
+// the error is a *MomentError or a *errs.TruncatedError.
 //
-// The folder gets its name only when it is complete and sound.
+// The folder gets its name only when it is complete and verified.
 func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
 	from, err := open(s.FS, s.Backup, s.Unseal)
 	if err != nil {
@@ -181,7 +181,7 @@ func (r *restore) included(e *wal.Entry) bool {
 	return true
 }
 
-// last finds the version that corresponds to the requested time, in the readable log.
+// last sets until to the version of the last commit in the logs whose time is not after the requested time.
 func (r *restore) last(ctx context.Context) error {
 	for _, part := range r.past {
 		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)

@@ -101,13 +101,13 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Uns
 	return p, nil
 }
 
-// readError is an error of reading the file below a seal. What opens the seal wraps it.
+// readError is an error of reading the sealed file itself. The code that decrypts the file wraps it in its own errors.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
-// failing is a file whose errors are readErrors.
+// failing is a reader that converts each error other than io.EOF to a readError.
 type failing struct{ io.ReaderAt }
 
 func (f failing) ReadAt(b []byte, off int64) (int, error) {
@@ -118,7 +118,7 @@ func (f failing) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// unsealed is the plain text of a sealed file. Bytes that do not open, though the file can be read, are damage.
+// unsealed is the plain text of a sealed file. Bytes that can be read but not decrypted are damage.
 type unsealed struct {
 	io.ReaderAt
 	name string
@@ -299,7 +299,7 @@ func (f *packedFile) Map() (vfs.Mapping, error)          { return nil, errors.Er
 func (f *packedFile) Name() string                       { return f.name }
 func (f *packedFile) Close() error                       { return nil }
 
-// packedList is files.sha256, which is made of the list of a packed backup as it is read.
+// packedList is files.sha256 of a packed backup. It is generated from the list of package pack while it is read.
 type packedList struct {
 	packedFile
 	p    *pack.Reader
@@ -307,10 +307,10 @@ type packedList struct {
 	next func() (pack.File, error, bool)
 	stop func()
 	at   int64  // offset of text in files.sha256
-	text []byte // the line of files.sha256 that was made last
+	text []byte // the line of files.sha256 that was generated last
 }
 
-// ReadAt implements vfs.File. It is fast for reading from the beginning to the end.
+// ReadAt implements vfs.File. It is fast only for reading from the beginning to the end.
 func (l *packedList) ReadAt(b []byte, off int64) (n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -50,7 +50,7 @@ func (l *writersList) open() (err error) {
 	return err
 }
 
-// add adds the line for a document, unless its writer is unknown.
+// add writes the line for a document, unless the document's writer is unknown.
 func (l *writersList) add(w writer.Writer, name string) error {
 	if w.Since == 0 {
 		return nil
@@ -174,7 +174,7 @@ func checkWriters(fsys vfs.FS, dir string, info *repair.BackupInfo) error {
 type writers struct {
 	table  writer.Table
 	listed map[uint64]uint64 // position of the description of a file's writer, by the hash of the file's name
-	by     map[uint64]uint64 // the same for the documents that are restored
+	by     map[uint64]uint64 // the same as listed, for the documents that are restored
 }
 
 // readWriters reads the backup's files.writers. If it is damaged, the descriptions that verify are
