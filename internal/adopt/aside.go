@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptAside adopts files that a round has moved to quarantine although they are based on the newest version:
-// a user saved twice, and the second save happened after the first was adopted and before that version was
-// written to its file. The files also stay in quarantine. If no process watches, nothing was adopted just
-// before, so nothing is to be done.
+// AdoptAside adopts files that a round has moved to quarantine although they are based on the newest version. That
+// happens if a user saves twice, and the second save comes after the first was adopted and before that version was
+// written to its file. The files also stay in quarantine. If no process watches the files, AdoptAside does nothing:
+// then no process adopted a first save just before.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return
@@ -101,14 +101,14 @@ func (ed *Adopter) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, 
 	return k, v
 }
 
-// How often a replaced file that a program still has open is checked while there are no flushes: a save into
-// it must be reported even if nothing else happens.
+// How often CheckParked checks replaced files that a program still has open, while no flush checks them: a save into
+// such a file must be reported even if nothing else happens.
 const (
 	parkedFirst = flush.FlushEvery
 	parkedMost  = time.Minute
 )
 
-// CheckParked checks replaced files into which an editor may still save, from time to time.
+// CheckParked checks the replaced files into which an editor may still save, if the next check is due.
 func (ed *Adopter) CheckParked(ctx context.Context) {
 	f, now := &ed.parking, ed.engine.Env().Clock()
 	n := ed.flusher.Files().Parked()

@@ -18,10 +18,10 @@ import (
 // Drift describes how the files and the index differ: changes made to the folder while no process had the store
 // open.
 type Drift struct {
-	Checked  bool     // whether the comparison has been done
+	Checked  bool     // the comparison has been done
 	Missing  []string // ids whose file is missing
 	Stranger []string // files in the folder that belong to no document of its kind
-	Count    int      // number of both; Missing and Stranger list only the first ones
+	Count    int      // number of missing and strange files; Missing and Stranger list only the first ones
 	Restored []string // missing ids whose file was restored, because auto_repair is set
 	Deleted  []string // missing ids whose deletion by hand was adopted
 }
@@ -169,8 +169,8 @@ func (d *Drift) add(list *[]string, s string) {
 }
 
 // ReallyMissing checks again, in an order that leaves no gap: a document is missing if its file does not exist, its
-// newest version was flushed before that was seen, and that version is still the newest afterwards. A newer version may
-// be about to be written, after its predecessor was removed.
+// newest version was flushed before ReallyMissing looked for the file, and that version is still the newest afterwards.
+// A newer version may be about to be written, after the file of its predecessor was removed.
 func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
 	flushed := ed.engine.Log().Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {

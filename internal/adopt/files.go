@@ -39,8 +39,8 @@ func (ed *Adopter) present() []*engine.Kind {
 // Path returns the path of a folder in the file system.
 func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.Env().Dir, folder) }
 
-// Lead waits until this process is the one that watches the store, because no other process watches it, or the one
-// that did has closed the store or died. release ends the watch.
+// Lead blocks until this process is the one that watches the store: until no other process watches it, because the
+// watching process has closed the store or has ended. release ends the watch.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	lead, err := f.ed.engine.Log().Processes().Lead(ctx)
 	if err != nil {
@@ -106,9 +106,9 @@ func (ed *Adopter) inStore(k *engine.Kind, name string) bool {
 	return false
 }
 
-// deletesByHand reports whether a missing file may have been deleted by hand, so that the read which found it
-// missing must not decide about it. The watching process decides. If none watches, a read decides once the folder
-// has not changed for a while. While config.json is not valid, nothing is decided.
+// deletesByHand reports whether a missing file may have been deleted by hand, so that the read which found it missing
+// must leave the decision to the watching process. If no process watches, a read decides once the folder has not
+// changed for a while. While config.json is not valid, no process decides, and the result is true.
 func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 	if ed.engine.Settings().Unknown() {
 		return true
@@ -117,8 +117,8 @@ func (ed *Adopter) deletesByHand(k *engine.Kind) bool {
 		(ed.engine.Log().Processes().Leader() != 0 || !ed.engine.Log().Notes().Distrusted() && !ed.quiet(k))
 }
 
-// newestOf returns the newest version of a document, and whether that version is written to its file. If it is not,
-// a flush is due, which decides about the existing file.
+// newestOf returns the newest version of a document. flushed reports whether that version is written to the document's
+// file. If it is not, a flush is due, which decides about the existing file.
 func (ed *Adopter) newestOf(ctx context.Context, k *engine.Kind,
 	id string) (v engine.Version, flushed bool, err error) {
 	to := ed.engine.Log().Flushed() // read first: a version that is not flushed now is not judged

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Gone returns the ids of those of the absent names in a folder whose file should exist: the store itself has not
-// removed it.
+// Gone takes names of absent files in a folder, and returns the ids of the documents among them whose file should exist
+// because the store itself has not removed it.
 func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids []string, err error) {
 	k, ed := f.folder(folder), f.ed
 	if k == nil || len(absent) == 0 {
@@ -62,8 +62,8 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	return slices.Compact(ids), ctx.Err()
 }
 
-// unflushed reports whether the document of a file exists, and is newer than what is flushed; also for a name that does
-// not contain its id.
+// unflushed reports whether the document of a file exists and its newest version is not flushed. For a name that does
+// not contain the id, it reports whether the log has any entry that is not flushed.
 func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id, ok := k.ID(name)
 	if !ok {
@@ -73,8 +73,8 @@ func (ed *Adopter) unflushed(ctx context.Context, k *engine.Kind, name string) b
 	return err == nil && !flushed
 }
 
-// A folder that is emptied is an accident: if at least massDeletion files, and more than half of all, are missing at
-// once, or all of at least leastEmptied files, none was deleted on purpose.
+// The loss of a folder's files is an accident, and none of them was deleted on purpose, if at least massDeletion files
+// and more than half of all are missing at once, or if all of at least leastEmptied files are missing.
 const (
 	massDeletion = 5
 	leastEmptied = 2
@@ -87,8 +87,8 @@ func accident(gone, all int64) bool {
 }
 
 // errUndecided is the error for missing files while the setting that decides about them cannot be read.
-var errUndecided = fmt.Errorf("%w: files are missing, and config.json is not valid: correct it, then they are "+
-	"restored, or their deletion is adopted",
+var errUndecided = fmt.Errorf("%w: files are missing, and config.json, which decides whether they are restored or "+
+	"count as deleted, is not valid → correct config.json",
 	errs.ErrInvalid)
 
 // Restore creates a folder again that was removed while it was empty: git stash -u removes empty folders, and
@@ -205,7 +205,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	}
 	if failures.left > 0 {
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: failures.left, Err: failures.err,
-			Note: "missing files were not restored, because others before them could not be; the store tries again"})
+			Note: "some missing files are not restored yet, because restoring others failed; the store tries again"})
 	}
 	if err := ed.restored(ctx, k, beyond); err != nil {
 		return err

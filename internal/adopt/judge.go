@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// JudgeEdit decides about a file that differs from what the index names, also when it is checked again. Under
-// flush.lock no process of the store changes files, so it is an edit by hand, or damage.
+// JudgeEdit decides about a file that differs from what the index names. It first checks again whether the file
+// differs. Under flush.lock no process of the store changes files, so a difference is an edit by hand, or damage.
 //
 // A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays
 // where it is, and the error names the reason; while the log still has the version, that is served instead.
@@ -97,7 +97,7 @@ type Verdict struct {
 	name     string         // name of the file in the folder, for callers that judge several files
 	Adopt    *Adoption      // the file is to be adopted
 	back     bool           // the version is to be restored into the file; the existing file is set aside
-	restored bool           // the file was missing or damaged
+	restored bool           // back restores a missing or damaged file
 	note     string         // text for the event that reports the file or its restoration
 	Version  engine.Version // version that readers get
 	Err      error
@@ -237,7 +237,7 @@ func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old
 		}
 		return nil
 	}
-	what := "the log has it"
+	what := "the log has the content"
 	if is.restored && !ed.engine.Env().ReadOnly {
 		what = "restored from the log"
 	}

@@ -22,7 +22,7 @@ const (
 	LeftHidden  = "hidden"  // its name, or that of a folder that it is in, begins with a dot
 	LeftIgnored = "ignored" // by notes_ignore
 	LeftStore   = "store"   // it is in the folder of another store
-	LeftName    = "name"    // a control character, or another thing that no path of a document has
+	LeftName    = "name"    // its path has a control character, or something else that no path of a document has
 )
 
 // Left is a file in the folder of a kind that is not touched, because it is not a document.

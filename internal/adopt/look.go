@@ -17,11 +17,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Look decides about files of a folder that may have changed. Files that the store wrote, in any process, are
-// recognised by their time and size at little cost. Edited files are adopted, or reported and left in place:
-// see JudgeEdit. absent has the names of files that do not exist; Gone finds out which of them should. An
-// error ends the call, and is not about one file. The decision about a file that has just been emptied, of a
-// kind whose files win, is delayed.
+// Look decides about files of a folder that may have changed. Look recognizes files that the store wrote, in any
+// process, by their time and size, which costs little. It adopts edited files, or reports them and leaves them in
+// place: see JudgeEdit. absent has the names of files that do not exist; Gone finds out which of them should exist. An
+// error means that the call has ended early; it is never about a single file. For a kind whose files win, Look waits
+// before it decides about a file that has just been emptied.
 func (f *Files) Look(ctx context.Context, folder string, names []string) (absent []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
@@ -39,8 +39,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
-// Emptied reports whether Look would delay its decision about a file, because the file was emptied a moment
-// ago.
+// Emptied reports whether Look would delay its decision about a file because the file has just been emptied.
 func (f *Files) Emptied(folder, name string) bool {
 	k := f.folder(folder)
 	if k == nil {
@@ -50,9 +49,9 @@ func (f *Files) Emptied(folder, name string) bool {
 	return len(emptied) > 0
 }
 
-// emptied splits names into those of files that can be decided about now, and those of files that have just
-// been emptied: an editor that saves in place empties the file first. After wait they have their contents, or
-// are empty on purpose.
+// emptied divides names in two: files that can be decided about now, and files that have just been emptied, because an
+// editor that saves in place empties the file first. After the duration wait, the files in emptied have their contents,
+// or are empty on purpose.
 func (ed *Adopter) emptied(k *engine.Kind, names []string) (now, emptied []string, wait time.Duration) {
 	if !k.FileWins {
 		return names, nil, 0
@@ -108,8 +107,8 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	return absent, ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// suspects examines files by name. It returns those that differ from the index, the names of files that were
-// edited before the version that they are based on was flushed, and the names of files that do not exist.
+// suspects examines files by name. due are the files that differ from the index. early are the names of files that were
+// edited before the version that they are based on was flushed. absent are the names of files that do not exist.
 func (ed *Adopter) suspects(ctx context.Context, k *engine.Kind,
 	names []string) (due []Suspect, early, absent []string, err error) {
 	for _, name := range names {
@@ -191,12 +190,12 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 	return s, is && flushed, nil
 }
 
-// judgeTries is how often the decision about several files together is repeated because they are written
-// meanwhile.
+// judgeTries is the maximum number of attempts to decide about several files together. An attempt is repeated for files
+// that are written meanwhile.
 const judgeTries = 3
 
-// JudgeAll decides about files that differ from the index, and adopts many in one commit. Its error is not
-// about one of them.
+// JudgeAll decides about files that differ from the index, and adopts many in one commit. An error is about all files;
+// JudgeAll reports an error about a single file, and does not return it.
 func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	var again []Suspect
 	for try := 0; len(due) > 0; try++ {
@@ -215,8 +214,8 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 	return nil
 }
 
-// judgeSome decides about as many of the first suspects as one commit takes, under one flush.lock. n is their
-// number; late are those that were written meanwhile.
+// judgeSome decides about as many of the first files in due as fit in one commit, under one flush.lock. n is their
+// number; late are the ones among them that were written meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, err := ed.engine.Log().LockFlush(ctx)
 	if err != nil {

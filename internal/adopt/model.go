@@ -12,15 +12,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// olderLook is how many versions of a document are searched for the vector in its edited file.
+// olderLook is the maximum number of versions of a document in which hadBefore searches for the vector of the edited
+// file.
 const olderLook = 100
 
-// withoutOlder replaces the embedding in an edited file of a memory by that of the memory, if the embedding in
-// the file is that of a version from before a change of the embedding model. A checkout, or an editor that had
-// the file open, restores such an embedding unintentionally, and updated_at does not show that, because a
-// re-embedding does not change it. ok is false if the file is to be adopted unchanged; a vector that the log
-// no longer has cannot be distinguished from one that a user has set. stood is the version that the edit
-// replaces.
+// withoutOlder returns the document of an edited file of a memory with the embedding replaced by the one in stood, the
+// version that the edit replaces. It does so if the embedding in the file is that of a version from before a change of
+// the embedding model: a checkout, or an editor that had the file open, restores such an embedding unintentionally, and
+// updated_at does not show that, because a re-embedding does not change updated_at. ok is false if the file is to be
+// adopted unchanged. That includes an embedding that the log no longer has: it cannot be distinguished from one that a
+// user has set.
 func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte,
 	old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := ed.vectors.Model()
@@ -45,7 +46,8 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	return doc, stood, err == nil, err
 }
 
-// hadBefore reports whether a version of the document below since, going back from at, had the vector in p.
+// hadBefore reports whether a version of the document had the vector in p. It searches back from the version at,
+// through at most olderLook versions, and compares only versions below since.
 func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
 		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)

@@ -9,8 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// carryOut acts on verdicts about files: it adopts, restores or reports each file. Each verdict gets its own
-// result.
+// carryOut acts on verdicts about files: it adopts, restores or reports each file, and sets the result in each verdict.
 func (ed *Adopter) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	ed.AdoptAll(ctx, held, k, list)
 	var back []*Verdict

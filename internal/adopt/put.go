@@ -21,12 +21,12 @@ type Adoption struct {
 	commit.Part
 	file  []byte          // bytes of the file in the folder
 	doc   []byte          // document that is written to the log
-	stood *engine.Version // an existing version that differs only in the embedding, so that nothing is written
+	stood *engine.Version // existing version that differs only in the embedding, so that nothing is written; else nil
 }
 
-// adoption prepares the bytes of an edited file for the log; it replaces an embedding of an older model, see
-// withoutOlder. old is the version that the file replaces, or the zero value for a file that a user created. mtime
-// is the modification time of such a file.
+// adoption prepares the bytes of an edited file for the log. It replaces an embedding of an older model, see
+// withoutOlder. old is the version that the file replaces; for a file that a user created, old is the zero value, and
+// mtime is the modification time of the file.
 func (ed *Adopter) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, mtime time.Time,
 	old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
@@ -92,9 +92,9 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 	return v.Version, v.Err
 }
 
-// AdoptAll adopts the files that their verdicts treat as edits, in as few commits as possible. Each file has its
-// own result: if another writer wrote the document meanwhile, the result is ErrConflict, and the others are
-// adopted.
+// AdoptAll adopts the files that their verdicts treat as edits, in as few commits as possible. Each file has its own
+// result: if another writer wrote the document meanwhile, the result is ErrConflict, and AdoptAll adopts the other
+// files.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part

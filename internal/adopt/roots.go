@@ -99,7 +99,7 @@ func (ed *Adopter) rootReplaced(k *engine.Kind, name string) bool {
 }
 
 // inLost returns the missing documents, by id, in folders that are being restored, and in folders that are gone if some
-// of ids are in them. The host is told of them.
+// of ids are in them. inLost reports the loss of such folders to the host.
 func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in map[string]bool, err error) {
 	lost, err := ed.lostFolders(k)
 	if err != nil {
@@ -228,8 +228,8 @@ func (ed *Adopter) record(ctx context.Context, k *engine.Kind) error {
 	return ed.remake(ctx, k)
 }
 
-// resumeAll restores the files of folders that have vanished, where that was begun and is not finished, by this process
-// or by one that was killed, and where a document was written into such a folder before its loss was noticed.
+// resumeAll restores the files of folders that have vanished, if this process or one that was killed has begun that and
+// not finished it, or if a document was written into such a folder before its loss was noticed.
 func (ed *Adopter) resumeAll(ctx context.Context) {
 	if ed.engine.Env().ReadOnly {
 		return
@@ -268,10 +268,10 @@ type resuming struct {
 	wait time.Duration // delay after the last failure; 0: the last attempt has not failed
 }
 
-// ResumeVanished restores the files of folders that have vanished, and ends the restoring of those that have all
-// files again, which a killed process may have begun. It returns at once if no folder is being restored. After an
-// attempt that did not restore everything, it waits before the next attempt, unless this process has created such a
-// folder again meanwhile. Only one goroutine at a time may call it.
+// ResumeVanished restores the files of folders that have vanished, and ends the restoring of folders that have all
+// their files again. The restoring may have been begun by a process that was killed. ResumeVanished returns at once if
+// no folder is being restored. After an attempt that did not restore everything, later calls do nothing until a delay
+// has passed, unless this process has created such a folder again meanwhile. Only one goroutine at a time may call it.
 func (ed *Adopter) ResumeVanished(ctx context.Context) {
 	vanished := false
 	for _, k := range ed.engine.Kinds().All {

@@ -27,7 +27,7 @@ type settling struct {
 	beyond  map[string]bool     // ids in lost that nothing can restore
 	deleted []*commit.Part
 	*failures
-	last    map[string]bool // of deleted: neither log nor archive has the version, and its file is gone
+	last    map[string]bool // ids in deleted of documents of which no copy is left
 	back    []*Verdict      // from log, archive or a stray file
 	edits   []*Verdict      // documents of which only a stray file has a version
 	bytes   int             // size in bytes of the documents in back and edits
@@ -91,8 +91,8 @@ func (s *settling) all(ids []string) error {
 	return nil
 }
 
-// findLast records which deleted documents have no copy anywhere. They cannot be recovered, but the host is
-// informed.
+// findLast records the documents in deleted of which no copy is left. They cannot be recovered; the event of their
+// deletion says so.
 func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return

@@ -23,10 +23,10 @@ type stray struct {
 
 func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 
-// strays returns the files that contain documents of ids but do not have the names that belong to these: a
-// user has renamed or copied them, within the folder or into another one. The names alone do not show that, so
-// strays checks all files, and reads those that differ from the index; backup files of editors (x.json~) are
-// ignored.
+// strays returns the files, by id, that contain one of the documents ids under another name than the document's: a user
+// has renamed or copied the document's file, within the folder or into another one. The names alone do not show which
+// document a file contains, so strays checks all files, and reads those that differ from the index. It ignores backup
+// files of editors (x.json~).
 //
 // A document of an opaque kind does not contain its id, so a file with another name is another document.
 func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
@@ -72,10 +72,10 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	return data, p, err
 }
 
-// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a
-// deletion. If neither log nor archive has the version, a file with another name may have it, or an edit of
-// it, which is adopted then; an older copy is not. These files stay in place, and are reported like every
-// misplaced file.
+// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a deletion. If
+// neither log nor archive has the version, a file with another name may have the version, or an edit of the version:
+// renamed restores the version from that file, or adopts the edit. It never adopts an older copy. These files stay in
+// place, and the store reports them like every misplaced file.
 func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version,
 	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}

@@ -36,8 +36,8 @@ func (ed *Adopter) times(p *engine.Parsed, old *engine.Version, mtime time.Time)
 	}
 }
 
-// Newcomer decides about the bytes of a file that belongs to no version: if they are a document, it is to be
-// adopted. name is that of the file, "" if the document may have any name; then id is that of the document.
+// Newcomer returns the verdict about the bytes of a file that belongs to no version: the file is to be adopted if it is
+// a valid document. name is the name of the file; "" if the document may have any name: then id is the document's id.
 func (ed *Adopter) Newcomer(ctx context.Context, k *engine.Kind, data []byte, name, id string,
 	mtime time.Time) *Verdict {
 	v := &Verdict{name: name}

@@ -13,8 +13,8 @@ import (
 // file while they save it, and a checkout deletes many files.
 const quietFor = 2 * time.Second
 
-// unwatched decides about the missing files of a folder, as the watching process would, if no process watches:
-// their deletion is adopted, or, if adopt_deletions is false in config.json, they are restored.
+// unwatched decides about the missing files of a folder if no process watches, in the same way as the watching process:
+// it adopts their deletion, or, if adopt_deletions is false in config.json, restores them.
 func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	if ed.engine.Log().Processes().Leader() != 0 || ed.engine.Log().Notes().Distrusted() {
 		return nil
@@ -50,8 +50,8 @@ func (ed *Adopter) unwatched(ctx context.Context, k *engine.Kind) error {
 	return nil
 }
 
-// quiet reports whether a folder has been unchanged for a while. If the clock is behind that of the file system, it
-// returns true.
+// quiet reports whether a folder has been unchanged for at least quietFor. It also returns true if the folder's time is
+// in the future, because the clock is behind that of the file system, or if the time cannot be read.
 func (ed *Adopter) quiet(k *engine.Kind) bool {
 	at, err := ed.changed(k)
 	if err != nil {

@@ -26,8 +26,8 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 		m := em.vectors.Model()
 		if m.Switching() {
 			return "",
-				fmt.Errorf("%w: the store's model is now %s, and its memories are being rewritten: run memctl reindex with that "+
-					"model to complete this, or with another to change to that one afterwards", errs.ErrConflict, human.Quote(m.Name))
+				fmt.Errorf("%w: too late to cancel: the store's model is already %s → run memctl reindex with that "+
+					"model to complete the change, or with another model to change it again", errs.ErrConflict, human.Quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next

@@ -44,7 +44,7 @@ type Embedding struct {
 	err       error
 	up        bool            // the embedder works again after it was down, and this is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
-	queued    map[string]bool // the set of ids in queue
+	queued    map[string]bool // ids that are in queue
 	Scan      bool            // the index may have more memories without a vector, with ids after After
 	After     string
 	unseen    int64 // approximate number of memories without a vector that are not in queue
@@ -303,8 +303,9 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 	return nil
 }
 
-// unsuited reports whether err means that a commit was refused because of vectors from the embedder: another
-// process has decided on another dimension while the embedder was called.
+// unsuited reports whether a commit was refused with err because of vectors from the embedder: another process has
+// decided on another dimension while this process called the embedder. If so, unsuited records and reports the failure,
+// and forgets the embedder's dimension.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the vector came from the caller

@@ -314,8 +314,9 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	return n, err
 }
 
-// inParts calls write with all ids, or, if they do not fit into one commit, with parts of them one after another.
-// It returns the sum of the results. No caller chose the size of this batch, so no caller could reduce it.
+// inParts calls write with all ids, or, if they do not fit into one commit, with parts of them one after another. It
+// returns the sum of the results. inParts divides the batch itself because no caller has chosen its size and so no
+// caller could reduce it.
 func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {

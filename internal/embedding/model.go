@@ -32,9 +32,9 @@ func (em *Embedding) Suits(m *index.Model) error {
 	return nil
 }
 
-// nameModel records in the log the name of the model of the store's vectors, once: that in config.json or in
-// the vector files, else that of this process's embedder. From then on processes with another model are
-// refused.
+// nameModel records the name of the model of the store's vectors in the log, if the log has none yet: the name in by,
+// which is from config.json, from the vector files, or of this process's embedder. From then on the store refuses
+// vectors of processes with another model.
 func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	model := em.vectors.Model()
 	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {

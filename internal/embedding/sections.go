@@ -97,23 +97,23 @@ func newSectioner(em *Embedding, by waiter) *sectioner {
 	return &sectioner{em: em, by: by, most: em.config.Batch, passed: map[meanings.Hash]time.Time{}}
 }
 
-// skips reports whether a text is to be skipped.
+// skips reports whether the text with hash h is to be skipped now.
 func (s *sectioner) skips(h meanings.Hash) bool {
 	until, ok := s.passed[h]
 	return ok && (until.IsZero() || s.em.engine.Env().Clock().Before(until))
 }
 
-// pass marks a text as one to skip: in the background for a while, in a call by a user until all other texts are
-// done.
+// pass records that a text is to be skipped: in the background for passedFor, in a call by a user until all other texts
+// are done.
 func (s *sectioner) pass(h meanings.Hash) {
 	if s.passed[h] = (time.Time{}); s.by == forQueue {
 		s.passed[h] = s.em.engine.Env().Clock().Add(passedFor)
 	}
 }
 
-// some computes the vectors of some sections, and returns how many sections got one. more reports that others may
-// remain, and that the caller should call some again at once: also after an error that only some of the texts have
-// caused.
+// some computes the vectors of some sections, and returns how many sections got one. more reports whether other
+// sections may remain, so that the caller should call some again at once. more may also be true after an error that
+// only some of the texts have caused.
 func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	em := s.em
 	if em.sections == nil || em.config.Model == "" || !em.engine.HasHad(em.engine.Kinds().Notes) {

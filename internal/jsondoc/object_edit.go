@@ -2,10 +2,10 @@ package jsondoc
 
 import "slices"
 
-// Set sets the value of a member; an existing member keeps its place. A new member that order names goes
-// directly behind the nearest present one that order names before it, so that unknown members keep their
-// places; a new member that order does not name goes to the end. value must be valid JSON at indent
-// level 1; its text is kept.
+// Set sets the value of a member; an existing member keeps its place. If order names a new member, Set inserts the
+// member directly after the nearest existing one of its predecessors in order, or else directly before the nearest
+// existing one of its successors, so that unknown members keep their places. Any other new member goes to the end.
+// value must be valid JSON at indent level 1; its text is kept.
 func (o *Object) Set(name string, value []byte, order []string) {
 	if i := o.index(name); i >= 0 {
 		o.members[i].Value = value

@@ -62,8 +62,9 @@ type Kind struct {
 	// path, last its last version there. had is the present content of the companion, empty if there is none.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
-	// Roots returns, in the place of ids, the folders of a kind with a tree and companions that have to exist in a store.
-	// The loss of one is an accident, and no deletion of the documents in it. nil: there are none.
+	// Roots returns the folders of a kind with a tree and companions that have to exist in a store, each as the id that a
+	// document at the path of the folder would have. The loss of such a folder is an accident, and not the deletion of the
+	// documents in it. nil: there are no such folders.
 	Roots func(fsys vfs.FS, store string) ([]string, error)
 	// RootsFile is the path, in the store, of the file that Roots reads.
 	RootsFile string

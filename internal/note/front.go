@@ -11,16 +11,15 @@ const (
 	mostFront = 64 << 10 // number of bytes at the beginning of a note in which tags are searched for
 )
 
-// Tags returns the tags that the front matter of a note gives it: the member tags or tag, of the forms that programs
-// for notes write. Of YAML it reads no more than
+// Tags returns the tags in the front matter of a note, in their order, each once, without the # that may precede a tag.
+// They are the values of the member tags or tag, in the forms that programs for notes write. Tags reads only these
+// forms of YAML, and ignores any other:
 //
-//	tags: one, two three      separated by commas, or by spaces where there is no comma
+//	tags: one, two three      separated by commas, or by spaces if there is no comma
 //	tags: [one, "two three"]
 //	tags:
 //	  - one
 //	  - "two three"
-//
-// without the # before a tag, in their order, each once. What has another form has no tags.
 func Tags(data []byte) []string {
 	front := data[:FrontMatter(data[:min(len(data), mostFront)])]
 	if len(front) == 0 || !IsText(front) {
@@ -99,8 +98,8 @@ func unquoted(s string) string {
 	return s
 }
 
-// withoutComment returns a value without the comment behind it: # begins one where a space precedes it, and a text that
-// is not in quotes. A # that begins a value is that of a tag.
+// withoutComment returns a value without the comment after it: a comment begins at a # between two spaces. A # directly
+// before a word belongs to a tag. A value with a quotation mark is returned unchanged.
 func withoutComment(s string) string {
 	trimmed := strings.TrimSpace(s)
 	if strings.ContainsAny(trimmed, `"'`) {

@@ -50,9 +50,8 @@ func (n Names) Path(id string) string {
 	}
 }
 
-// ID returns the id of the note or of the sidecar whose file has the given path. For a path that is not the
-// file of a note or sidecar, ok is false, and id is the path itself: CheckPath refuses that, or it is the path
-// of another file.
+// ID returns the id of the note or of the sidecar whose file has the given path. If the path is not that of the file of
+// a note or sidecar, ok is false, and id is the path itself.
 func (n Names) ID(path string) (id string, ok bool) {
 	id, ok = n.read(path)
 	if ok = ok && n.Path(id) == path && checkID(id) == nil; !ok {

@@ -99,8 +99,8 @@ func negative(depth int) error {
 	return nil
 }
 
-// cut returns the first depth segments of a path after the offset from, with the part before that offset, and
-// whether more segments follow.
+// cut returns the first depth segments of a path after the offset from, preceded by the part before that offset. deeper
+// reports whether more segments follow.
 func cut(path string, from, depth int) (top string, deeper bool) {
 	at := from
 	for n := 1; depth > 0; n++ {

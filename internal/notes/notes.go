@@ -37,9 +37,9 @@ type Notes struct {
 	expiring expiring
 }
 
-// judged is the state of a note's file when it was last examined for edits, and the position up to which the
-// log was in files then. The position matters because a flush that deletes a note leaves a file that a person
-// has saved since, which is another note then.
+// judged is the state of a note's file when it was last examined for edits, and the position up to which the log was
+// written to files then. The position matters because a flush that deletes a note leaves a file that a user has saved
+// since: that file is then another note.
 type judged struct {
 	info    vfs.Info
 	flushed wal.LSN

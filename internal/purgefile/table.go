@@ -117,8 +117,8 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 	return rows
 }
 
-// Erased returns a position before which a store had nothing of what the purges erased that ended after another
-// position of its log; 0 if that is unknown.
+// Erased returns a position before which the log of a store had none of the data that purges have erased since the log
+// ended at the position after; 0 if that is unknown.
 func (t *Table) Erased(store [16]byte, after uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {

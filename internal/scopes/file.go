@@ -167,9 +167,10 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	return nil
 }
 
-// snapshot returns the content of the scope's file, and what this process knows about the present file. If the
-// content is about to be written, filed is called with the total size of those of its entries that are highly
-// compressed, and may refuse them. After a failed write, the next round lets no file lag.
+// snapshot returns the content of the scope's file, and what this process knows about the present file. filed is not
+// nil if the content is about to be written: snapshot calls it with the total size of the entries that are compressed
+// more than 64-fold, and filed may refuse them. snapshot then assumes that the file will include all entries, so that
+// after a failed write the next round writes the file at once.
 func (s *scope) snapshot(ctx context.Context,
 	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {

@@ -20,7 +20,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// read answers an operation that changes nothing; the bool is false if the operation r would change the scope.
+// read answers an operation that changes nothing. The bool result is false if the operation r would change the scope;
+// then the Result is not valid.
 func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	for {
 		s.mu.Lock()
@@ -286,11 +287,11 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	return nil
 }
 
-// newerStays restores a scope's state from log and archive after another program, such as git or a copy tool,
-// replaced the file by an older one. The restored state is that of position told, which the file had before.
-// It goes into the log like an edit by hand, so that all processes get it, and the flush moves the older file
-// to quarantine. done is false if the scope was dropped, or if log and archive do not reach back: then the
-// older file is used. The caller holds mu.
+// newerStays restores a scope's state from log and archive after another program, such as git or a copy tool, replaced
+// the file by an older one. told is the position of the state that the file had before, which newerStays restores. The
+// state goes into the log like an edit by hand, so that all processes get it, and the flush moves the older file to
+// quarantine. done is false if the scope was dropped, or if log and archive no longer have all entries: then the store
+// uses the older file. The caller holds mu.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
 	if s.ws.engine.Env().ReadOnly {
 		return false, nil

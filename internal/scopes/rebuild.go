@@ -66,9 +66,9 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall replaces a scope's state that cannot be read by the state that log and archive give. The new state is
-// as of an entry of the log, so other users of the scope in this process need not be informed. If log and
-// archive have no entry of the scope, recall returns why.
+// recall replaces a scope's state, which cannot be read because of the error why, by the state that log and archive
+// give. The new state is as of an entry of the log, so other users of the scope in this process need not be informed.
+// If log and archive have no entry of the scope, recall returns why.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()

@@ -90,7 +90,8 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
-// Invalid returns what is wrong with a member, by the error of Read or Parse; nil if that is not about it.
+// Invalid returns the error about the member name in err, an error of Read or Parse; nil if err is not about that
+// member.
 func Invalid(err error, name string) error {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -132,7 +133,7 @@ func unset(err error, was, is *Config) string {
 	return ""
 }
 
-// instead returns what can be done about an invalid member besides correcting it.
+// instead returns a remedy for an invalid member other than correcting it.
 func instead(name string) string {
 	if name == "memory_store" {
 		return "remove memory_store there"

@@ -78,7 +78,7 @@ type membership struct {
 	// Increases after every change, also when the index is replaced: a reader that reads epoch first has then
 	// seen all changes that epoch counts.
 	epoch atomic.Uint64
-	any   atomic.Bool         // whether the store may have an assembly
+	any   atomic.Bool         // the store may have an assembly
 	of    map[string]*group   // groups by assembly, including deleted assemblies
 	in    map[string][]*group // groups by memory, including superseded groups
 }

@@ -98,8 +98,8 @@ func (p *puts) note(e *wal.Entry) {
 	}
 }
 
-// skip is added to the totals when it is unknown how much was put. The totals wrap around: MostPuts is the
-// largest growth that a commit may allow.
+// skip is added to the totals when the state does not know how many memories were put. The totals wrap around: MostPuts
+// is the largest growth that a commit may allow.
 const (
 	skip     = 1 << 48
 	MostPuts = skip / 2

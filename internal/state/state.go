@@ -26,7 +26,7 @@ type State struct {
 	inexact bool          // the set was made from files: it may contain documents that were created after its lsn
 	swaps   atomic.Uint64 // number of times that the set was replaced
 	live    [256]int64    // number of existing documents and scopes, by kind
-	had     [256]bool     // for each kind: whether the index set or the log has, or had, a document of the kind
+	had     [256]bool     // by kind: the index set or the log has, or had, a document of the kind
 	applied uint64        // highest position of an applied entry
 	mortal  uint64        // highest position of an applied memory with a time to live
 	lines   sync.Pool     // unused *[]byte buffers, for a line that is parsed immediately
@@ -51,7 +51,7 @@ type State struct {
 	Explained func(below uint64) (writer.Writer, error)
 }
 
-// Place says where the newest version of a key is stored.
+// Place describes where the newest version of a key is stored.
 type Place struct {
 	Version uint64
 	InLog   bool        // the version is in the overlay, and its frame in the log is at Version
@@ -295,8 +295,8 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed reports whether the newest version of a document may be another one now than version (0: absent),
-// which was read when the swap counter (Swaps) was since.
+// Changed reports whether the newest version of a document may differ by now from version (0: absent), which was read
+// when the swap counter (Swaps) was since.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {

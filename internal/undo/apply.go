@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// tries is how often an undo is planned again because other writers changed the documents of the previous
-// plan. Each time another writer has made progress.
+// tries is the maximum number of plans for one undo: other writers may change the documents of each plan before they
+// are restored. Each time another writer has made progress.
 const tries = 100
 
 // partBytes is the size in bytes of one commit in an undo that takes several commits: other writers commit in
@@ -174,8 +174,8 @@ func (p *part) begin() {
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh adds up by how much the commits of an undo enlarge the store, if limits are set: between two of the
-// commits the store may have more memories than afterwards.
+// weigh sets p.rest to the amounts by which all commits of the undo change the number and bytes of memories, if limits
+// are set: between two of the commits the store may have more memories than afterwards.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -242,8 +242,8 @@ func (p *part) load(ctx context.Context, list []*change) error {
 	return nil
 }
 
-// again records that the plan of the undo is no longer valid for some document. An undo that takes one commit
-// returns errPlanAgain then.
+// again records that the plan of the undo is no longer valid for some document. It returns errPlanAgain if the undo
+// takes one commit, otherwise nil: the other changes are made first.
 func (p *part) again() error {
 	if p.dirty = true; p.parts {
 		return nil

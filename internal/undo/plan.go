@@ -94,9 +94,9 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 // none is the number that stands for no state: nothing is to be undone, or no other commit made a state.
 const none = int32(-2)
 
-// back returns the state to which the undo restores the document, or none. since is the position of the first
-// undone change. other is the newest state that other commits made on top of a change that is to be undone, or
-// none.
+// back returns the state to which the undo restores the document (target); none if nothing is to be undone. since is
+// the position of the first undone change. other is the newest state that other commits made on top of a change that is
+// to be undone; none if there is no such state.
 func (d *document) back() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {

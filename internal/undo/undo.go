@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/writer"
 )
@@ -95,7 +96,7 @@ func (e *reason) Unwrap() error { return e.is }
 // Error is the error of an undo with conflicts, which it lists.
 type Error struct{ Plan *Plan }
 
-func (e *Error) Error() string { return fmt.Sprintf("%d conflicts", len(e.Plan.Conflicts)) }
+func (e *Error) Error() string { return human.Count(len(e.Plan.Conflicts), "conflict", "conflicts") }
 
 // Unwrap makes the error match errs.ErrConflict.
 func (e *Error) Unwrap() error { return errs.ErrConflict }

@@ -159,8 +159,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 // is one, stays.
 const unreadable = -2
 
-// memory updates the copy of one memory. It returns its size, -1 if the memory does not exist, or
-// unreadable.
+// memory updates the copy of one memory. It returns the memory's size, -1 if the memory does not exist, or unreadable.
 func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (int64, error) {
 	doc, err := m.live.Documents[kind.Memories.At].Read(ctx, id)
 	switch {

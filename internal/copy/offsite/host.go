@@ -21,7 +21,7 @@ type Host struct {
 	c HostConfig
 
 	mu     sync.Mutex
-	err    error  // why this process does not send; nil if it sends or another one does
+	err    error  // reason why this process does not send; nil if this or another process sends
 	logged string // text of the last warning; the same warning is not logged again
 
 	recorded Status // status that was written last; used by one goroutine at a time
@@ -80,7 +80,7 @@ func (h *Host) warn(err error) {
 // mostPause is the longest pause after an error.
 const mostPause = time.Minute
 
-// Run sends until ctx ends. After an error the pause grows up to mostPause.
+// Run sends until ctx ends. After an error it pauses and tries again; the pause grows up to mostPause.
 func (h *Host) Run(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
@@ -112,8 +112,9 @@ func (h *Host) Run(ctx context.Context) {
 
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
-// waitForChange waits after an error: until the place changes if sending has stopped, otherwise at most for the pause.
-// A place that has another copy, or none, may have its own again: another disk may be mounted there for a while.
+// waitForChange waits after an error: if sending has stopped, until the place changes; otherwise until the place
+// changes or the pause has passed. A *sender.LostError is not treated as the end of sending: the place has another copy
+// or none, and may have its own again, because another disk may be mounted there for a while.
 func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause time.Duration) {
 	lost := (*sender.LostError)(nil)
 	stopped := errors.Is(why, sender.ErrStopped) && !errors.As(why, &lost)
@@ -127,8 +128,9 @@ func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause 
 	}
 }
 
-// follow sends to a place until that changes, ctx ends or sending stops. Without a remote, for example without its
-// credentials, follow.lock is not taken: another process may have them.
+// follow sends to a place until the place changes, ctx ends or sending stops. If the remote cannot be opened, for
+// example because its credentials are missing, follow does not take follow.lock: another process may have the
+// credentials.
 func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	o := h.c.Sender
 	o.Erase = place.Erase
@@ -209,10 +211,11 @@ func (h *Host) stays(ctx context.Context, place Place, recipients string) bool {
 	return err == nil && to == recipients
 }
 
-// recordEvery is how often a status is recorded in which only the times have changed.
+// recordEvery is the interval at which a status is recorded of which only the times have changed.
 const recordEvery = time.Minute
 
-// record records the status of the sender for other processes, if it says something new.
+// record records the status of the sender for other processes, if more than the times has changed since the last
+// record, or if that is older than recordEvery.
 func (h *Host) record(s *sender.Sender, sending bool) {
 	st, _ := s.Status()
 	if !errors.Is(st.Err, context.Canceled) && !(st.Success.IsZero() && st.Failure.IsZero()) {

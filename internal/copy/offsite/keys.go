@@ -136,7 +136,8 @@ func fingerprint(recipients []string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// RecipientsOf returns the text that identifies those for whom an opened copy is sealed; "" if it is not sealed.
+// RecipientsOf returns the text that identifies the recipients for whom an opened copy is sealed; "" if the copy is not
+// sealed.
 func RecipientsOf(r remote.Remote) string {
 	s, ok := r.(*sealed.Remote)
 	if !ok {
@@ -157,7 +158,7 @@ func (p *Places) Fingerprint() (string, error) {
 	return k.Fingerprint(), nil
 }
 
-// Options returns the options with which the copy is opened. Without seal nothing can be added.
+// Options returns the options with which the copy is opened. seal may be nil: then nothing can be added to the copy.
 func (k *Keys) Options(seal sealed.Seal, random io.Reader) (o sealed.Options, err error) {
 	o = sealed.Options{Chain: k.Chain, Recipients: k.Recipients, Seal: seal, Random: random}
 	if len(k.Seed) > 0 {
@@ -173,8 +174,9 @@ func (k *Keys) Options(seal sealed.Seal, random io.Reader) (o sealed.Options, er
 	return o, nil
 }
 
-// Opened returns the sealed copy in a place if the copy of the store is sealed, and r if it is not, or is opened
-// already. unseal may be nil: then only the machine's own keys are at hand, and what was sent cannot be read.
+// Opened returns the sealed remote over r if the copy of the store is sealed. It returns r itself if the copy is not
+// sealed, or if r is a sealed remote already. unseal may be nil: then only the machine's own keys are available, and
+// what was sent cannot be read.
 func (p *Places) Opened(ctx context.Context, r remote.Remote, seal Sealer, unseal sealed.Unseal, random io.Reader) (
 	remote.Remote, error) {
 	if _, ok := r.(*sealed.Remote); ok {

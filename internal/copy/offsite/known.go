@@ -11,8 +11,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Proven returns *sealed.OlderError unless a piece or a snapshot of a copy, which is signed if the copy is sealed, ends
-// at a position or after it. What the place says about its newest entry proves nothing.
+// Proven returns a *sealed.OlderError unless a piece or a snapshot of the copy ends at the position known or after it.
+// If the copy is sealed, only signed pieces and snapshots count. The newest entry that the place claims to have proves
+// nothing.
 func Proven(ctx context.Context, r remote.Remote, known sealed.Known) error {
 	epochs, err := r.Epochs(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -51,7 +52,8 @@ func Proven(ctx context.Context, r remote.Remote, known sealed.Known) error {
 	return known.Check(r.Place(), &best)
 }
 
-// provenBy reports whether a sound piece of an epoch ends at a position or after it. best is the furthest piece.
+// provenBy reports whether a sound piece of an epoch ends at the position known or after it. It sets best to the end of
+// the furthest piece that it has read, if that is after best.
 func provenBy(ctx context.Context, r remote.Remote, epoch uint64, from segment.LSN, known sealed.Known,
 	best *remote.Position) (bool, error) {
 	for p, err := range r.Read(ctx, epoch, from) {

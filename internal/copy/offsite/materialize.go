@@ -161,9 +161,9 @@ type attempts struct {
 	damage []error
 }
 
-// epoch tries to restore the requested moment from the snapshots of an epoch, one after the other, and reports whether
-// it did. It returns false without an error if the moment is earlier than the epoch or than all its snapshots. If the
-// moment may be in the epoch, but damage prevents restoring it, the error is a *DamagedError.
+// epoch tries to restore the requested moment from the snapshots of an epoch, one after the other. done reports whether
+// epoch has restored it. done is false without an error if the moment is earlier than the epoch or than all its
+// snapshots. If the moment may be in the epoch, but damage prevents restoring it, the error is a *DamagedError.
 func (a *attempts) epoch(ctx context.Context, c *choice) (m Moment, done bool, err error) {
 	var unusable []error
 	var last time.Time
@@ -198,7 +198,7 @@ func (a *attempts) epoch(ctx context.Context, c *choice) (m Moment, done bool, e
 	return m, false, &DamagedError{Place: a.r.Place(), At: a.at, Last: last, Err: errors.Join(unusable...)}
 }
 
-// unmark makes the folder a store.
+// unmark removes the mark of the folder, which makes the folder a store.
 func (t *Target) unmark() error {
 	if err := t.FS.Remove(filepath.Join(t.Dir, vfs.MarkName)); err != nil {
 		return err
@@ -379,13 +379,13 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 // earlier reports whether the snapshot was made in an epoch that is no longer kept: see remote.Snapshot.CompletedBy.
 func (f *filling) earlier() bool { return f.snapshot.Epoch != f.epoch.Number }
 
-// corrupt returns the damage of the snapshot.
+// corrupt returns an error that describes damage of the snapshot; its text begins with the snapshot's id.
 func (f *filling) corrupt(format string, args ...any) error {
 	return &errs.CorruptionError{Path: f.r.Place(), Offset: -1,
 		Err: fmt.Errorf("snapshot %s "+format, append([]any{f.snapshot.ID}, args...)...)}
 }
 
-// lastReading returns the clock reading of the last commit of a part of a log.
+// lastReading returns the clock reading of the last commit in the log between two positions.
 func lastReading(ctx context.Context, log *past.Log, from past.Mark, to segment.LSN) (last time.Time, err error) {
 	for e, err := range log.Entries(ctx, from, to) {
 		if err != nil {
@@ -398,7 +398,10 @@ func lastReading(ctx context.Context, log *past.Log, from past.Mark, to segment.
 	return last, nil
 }
 
-// moment returns where the log of the moment ends that begins with the snapshot, and the time of the last commit.
+// moment returns the mark at which the log of the requested moment ends, and the clock reading of the last commit
+// before that mark. until is the position of the last entry of the last commit of the moment, 0 if there is no such
+// commit; without a requested moment, the log ends where the pieces end. moment also collects the features that the
+// entries need. The error is errBefore if the snapshot has commits from after the moment.
 func (f *filling) moment(ctx context.Context, log *past.Log, until segment.LSN) (end past.Mark, last time.Time,
 	err error) {
 	s := f.snapshot
@@ -439,7 +442,8 @@ func (f *filling) moment(ctx context.Context, log *past.Log, until segment.LSN) 
 	return end, last, err
 }
 
-// needs notes the features that a program must know to read an entry: they may have been raised after the snapshot.
+// needs records the features that a program must know to read an entry: the store may have raised them after the
+// snapshot.
 func (f *filling) needs(e *past.Entry) {
 	if e.Writer != 0 || e.Kind == record.KindWriter {
 		f.features |= wal.FeatureWriters | wal.FeatureFields
@@ -460,9 +464,9 @@ func (f *filling) needs(e *past.Entry) {
 	}
 }
 
-// log writes the pieces from the snapshot's Begin on as segments. Its files need the log only from the segment of the
-// position need on; what is before is history. If a piece of that is damaged or missing the log begins after it, and
-// damage has it.
+// log writes the pieces from the snapshot's Begin on as segments. The snapshot's files need the log only from the
+// segment of the position need on; the log before that segment is history. If a piece of the history is damaged or
+// missing, the log in the folder begins after that piece, and the error is added to f.damage.
 func (f *filling) log(ctx context.Context, need segment.LSN) (err error) {
 	f.begin, f.end = f.snapshot.Begin, f.snapshot.Begin
 	from := f.begin.LSN
@@ -482,8 +486,8 @@ func (f *filling) log(ctx context.Context, need segment.LSN) (err error) {
 	return err
 }
 
-// pieces writes the pieces from a position on. need is where the segment begins without which the snapshot is of no
-// use.
+// pieces writes the pieces from a position on. need is the start of the first segment that the snapshot needs: damage
+// up to there is added to f.damage, and the log begins after it.
 func (f *filling) pieces(ctx context.Context, from, need segment.LSN) error {
 	geo := f.epoch.Geometry
 	for p, err := range f.r.Read(ctx, f.epoch.Number, from) {
@@ -519,7 +523,7 @@ func (f *filling) pieces(ctx context.Context, from, need segment.LSN) error {
 	return nil
 }
 
-// fits returns an error if a piece cannot follow what was read.
+// fits returns an error if a piece is not valid or does not follow the piece that was read before it.
 func (f *filling) fits(p *remote.Piece) error {
 	if p.Format > remote.Format {
 		return &errs.NewerError{Path: f.r.Place(), Format: uint64(p.Format), Reads: remote.Format}
@@ -534,7 +538,7 @@ func (f *filling) fits(p *remote.Piece) error {
 	return nil
 }
 
-// write writes a piece, whose bytes begin at a position, into its segment.
+// write writes a piece, whose bytes begin at the position at, into its segment.
 func (f *filling) write(p *remote.Piece, at segment.LSN) (err error) {
 	geo := f.epoch.Geometry
 	if n := geo.Number(at); f.out == nil || n != f.number {
@@ -577,7 +581,7 @@ func (f *filling) dropSegments() error {
 	return err
 }
 
-// from completes the store with a snapshot, and ends the log.
+// from completes the store: it cuts the log at end, unpacks the snapshot, and writes the checkpoint.
 func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) error {
 	if err := f.cut(f.begin, end); err != nil {
 		return err
@@ -606,7 +610,7 @@ func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) e
 	return wal.NewCheckpoint(f.t.FS, f.t.Dir, c, f.t.FileMode)
 }
 
-// cut removes the log before a mark and after another.
+// cut removes the segments that lie wholly before the mark begin, and all of the log after the mark end.
 func (f *filling) cut(begin, end past.Mark) error {
 	geo := f.epoch.Geometry
 	names, err := f.t.FS.ReadDir(f.path("wal"))

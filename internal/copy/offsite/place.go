@@ -34,7 +34,7 @@ type Place struct {
 	// Ending is set while the copy is forgotten: nothing is sent, and the files about the copy are removed when the
 	// process that sends has ended.
 	Ending bool      `json:"ending,omitempty"`
-	Erase  uint64    `json:"erase,omitempty"`  // purges up to this epoch of the store's log do not wait for others
+	Erase  uint64    `json:"erase,omitempty"`  // highest epoch of the store's log whose purges do not wait for others
 	Sealed bool      `json:"sealed,omitempty"` // the copy is sealed: nothing is sent without its Keys
 	Added  time.Time `json:"added"`
 }
@@ -173,9 +173,9 @@ func (e *MovedStoreError) Error() string {
 // Unwrap makes the error match errs.ErrInvalid.
 func (e *MovedStoreError) Unwrap() error { return errs.ErrInvalid }
 
-// moved returns a *MovedStoreError if a place is recorded for another folder that this store was moved from; otherwise
-// an error that matches errs.ErrNotFound. A folder that was copied has another inode, and the store is still where it
-// was.
+// moved returns a *MovedStoreError if a place is recorded for another folder and this store was moved from there;
+// otherwise an error that matches errs.ErrNotFound. A store that was copied is not taken for a moved one: its wal/ has
+// another inode, and the store still exists in the folder from which it was copied.
 func (p *Places) moved(name string) error {
 	none := fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 	if !p.followed() {
@@ -303,7 +303,7 @@ func (p *Places) Remove() error {
 	return p.removeMoved(Place{Log: here})
 }
 
-// Status is what the process that sends has recorded for the others.
+// Status is what the process that sends records for other processes.
 type Status struct {
 	PID      int        `json:"pid"`
 	Sending  bool       `json:"sending"` // the process sends; if it was killed, follow.lock is free

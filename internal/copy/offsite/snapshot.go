@@ -41,7 +41,7 @@ func valid(name string) error {
 	return fmt.Errorf("%w: a snapshot has no file of this name", errs.ErrInvalid)
 }
 
-// Snapshot begins a snapshot, which is made while it is read.
+// Snapshot begins a snapshot. A goroutine makes the snapshot while the caller reads it.
 func (s *Source) Snapshot(ctx context.Context) (sender.Snapshot, error) {
 	if err := damaged(s.s.Log); err != nil {
 		return nil, err
@@ -82,10 +82,10 @@ type snapshot struct {
 	done       chan struct{}
 }
 
-// Begin returns the mark from which the log completes the snapshot.
+// Begin returns the mark from which on the log is needed to complete the snapshot.
 func (s *snapshot) Begin() past.Mark { return s.begin }
 
-// End returns the mark before which no moment can be restored.
+// End blocks until the snapshot is complete, and returns its end: no moment before that mark can be restored from it.
 func (s *snapshot) End() past.Mark {
 	<-s.done
 	return s.end

@@ -40,13 +40,13 @@ var _ sender.Source = (*Source)(nil)
 // New returns the source of a sender for an open store.
 func New(s backup.Source) *Source { return &Source{s: s} }
 
-// Past returns the log.
+// Past returns the past log of the store, archive included.
 func (s *Source) Past() *past.Log { return s.s.Log.Past() }
 
 // Durable returns the position up to which the log is durable.
 func (s *Source) Durable() segment.LSN { return s.s.Log.Durable() }
 
-// Base returns the mark from which a snapshot that is begun now needs the log.
+// Base returns the mark from which the log is needed to complete a snapshot that begins now.
 func (s *Source) Base(ctx context.Context) (past.Mark, error) {
 	o, err := s.open(ctx, nil)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *Source) Base(ctx context.Context) (past.Mark, error) {
 	return s.base(ctx, &o.checkpoint)
 }
 
-// Erased returns a position before which the store had nothing of what the purges erased that ended after another
-// position of its log; 0 if that is unknown.
+// Erased returns a position of the store's log before which the log had none of the data that purges have erased since
+// the log ended at the position after; 0 if that is unknown.
 func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, error) {
 	if err := s.s.CatchUp(ctx); err != nil {
 		return 0, err
@@ -78,7 +78,7 @@ type opened struct {
 	files      []file
 }
 
-// file is a file of the store: its bytes, if they may change in place, or else the open file.
+// file is a file of the store. bytes has its content if the file may change in place; otherwise f is the open file.
 type file struct {
 	name  string
 	bytes []byte
@@ -96,7 +96,8 @@ func (o *opened) close() (err error) {
 	return err
 }
 
-// replaced reports whether a file of the store is only ever replaced by renaming, or grows at its end.
+// replaced reports whether an open file of this name keeps the content that it had: the store only replaces the file by
+// renaming, or appends to it.
 func replaced(name string) bool {
 	return name == index.BaseName || name == index.DeltaName || name == places.Computed
 }
@@ -148,8 +149,8 @@ func (s *Source) file(name string) (f file, err error) {
 // mostSmall is the maximum size of a file that is read under flush.lock.
 const mostSmall = 256 << 20
 
-// base returns the mark where the oldest segment begins from which the log has no gap up to the segment with the mark
-// "spilled" of a checkpoint.
+// base returns the mark at the beginning of the oldest segment from which the log has no gap up to the segment of the
+// mark "spilled" of a checkpoint.
 func (s *Source) base(ctx context.Context, c *wal.Checkpoint) (past.Mark, error) {
 	log := s.Past()
 	last := log.Geometry.Number(c.Spilled.LSN - 1)
@@ -186,7 +187,7 @@ func (s *Source) base(ctx context.Context, c *wal.Checkpoint) (past.Mark, error)
 	return startOf(log, last)
 }
 
-// startOf returns the mark that the start frame of a segment follows.
+// startOf returns the mark that precedes the start frame of a segment: the end of the segment before.
 func startOf(log *past.Log, number uint64) (past.Mark, error) {
 	st, _, err := log.Start(number)
 	if err != nil {
@@ -198,7 +199,8 @@ func startOf(log *past.Log, number uint64) (past.Mark, error) {
 	return past.Mark{LSN: st.PrevEnd, Sum: st.PrevSum}, nil
 }
 
-// gap returns the first gap of the log in a range, nil if there is none. What was read once is not read again.
+// gap returns the first gap of the log in a range, nil if there is none. It does not read again what an earlier call
+// has read without finding a gap.
 func (s *Source) gap(ctx context.Context, id past.ID, from past.Mark, to segment.LSN) (*past.GapError, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,13 +28,13 @@ const (
 	packedMost = 2 * BlockSize
 	// NameMost is the maximum number of bytes of a name.
 	NameMost = 8 << 10
-	// listRatio is how many times longer than its packed bytes a block of the list may be. Each entry has a sha256, which
-	// does not compress, unless many files have the same content.
+	// listRatio is the maximum ratio of the plain bytes of a block of the list to its packed bytes. Each entry has a
+	// sha256, which does not compress, unless many files have the same content.
 	listRatio = 64
 	listFree  = 64 << 10 // a block of the list may have this many plain bytes whatever its packed size is
 
-	// filesRatio is how many files a packed copy may have for each of its bytes. Entries of empty files whose names are
-	// alike have less than a byte each.
+	// filesRatio is the maximum number of files of a packed copy for each of its bytes. Entries of empty files whose names
+	// are alike have less than a byte each.
 	filesRatio = 4
 
 	entryTail = 8 + sha256.Size

@@ -42,7 +42,7 @@ type Writer struct {
 	err     error // the first error; everything after it fails
 }
 
-// block is a block that a goroutine compresses.
+// block is a block of the copy that a goroutine compresses.
 type block struct {
 	plain int
 	b     []byte
@@ -141,7 +141,7 @@ func contains(list []byte, name string) bool {
 	return false
 }
 
-// begin sets where a file of a size begins.
+// begin sets the block and the offset at which a file of size bytes begins.
 func (w *Writer) begin(f *File, size int) {
 	if len(w.body) > 0 && size > BlockSize-len(w.body) {
 		w.flush()
@@ -163,7 +163,7 @@ func (w *Writer) fill(data []byte) {
 	}
 }
 
-// flush gives the filled block to a goroutine, and writes blocks that are ready.
+// flush passes the filled block to a goroutine that compresses it, and writes blocks that are ready.
 func (w *Writer) flush() {
 	if w.err != nil || len(w.body) == 0 {
 		return

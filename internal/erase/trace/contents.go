@@ -15,8 +15,8 @@ type contents struct {
 
 func (c *contents) none() bool { return len(c.pieces) == 0 }
 
-// bitOf returns which bit in the field may represents a sequence that begins like b: the index of its word and the
-// mask.
+// bitOf returns the bit in the field may that represents a sequence that begins like b: the index of the bit's word,
+// and the mask.
 func bitOf(b []byte) (word, bit uint64) {
 	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)

@@ -24,7 +24,7 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns which bit in the field may represents two bytes: the index of its word and the mask.
+// bitOfTwo returns the bit in the field may that represents two bytes: the index of the bit's word, and the mask.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)

@@ -51,7 +51,7 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 	return h.strays(held, k, list)
 }
 
-// all returns a list with the same error n times.
+// all returns a list of n elements, each of which is err.
 func all(n int, err error) []error {
 	list := make([]error, n)
 	for i := range list {
@@ -87,8 +87,8 @@ func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	return fails
 }
 
-// stands returns errNothing if the store does not have the document with this id, or if the document has no
-// file.
+// stands returns errNothing if the store does not have the document with this id, or if the document has no file; nil
+// if the document and its file exist.
 func (h *healer) stands(k *kind.Kind, id string) error {
 	_, err := h.v.Source.State.Find(k.Letter, id)
 	if err == nil {

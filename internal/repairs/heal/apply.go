@@ -181,7 +181,7 @@ func (r *repairer) alone(list []repair.Action) error {
 	return nil
 }
 
-// done records a repair action and its result. It returns only errors that make it pointless to continue.
+// done records a repair action and its result. It returns err only if it is pointless to continue after err.
 func (r *repairer) done(d repair.Done, err error) error {
 	if errors.Is(err, errNothing) {
 		d.Result, err = err.Error(), nil

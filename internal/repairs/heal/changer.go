@@ -98,7 +98,7 @@ func (c *changer) special(rel string) (bool, error) {
 	return !info.Mode.IsRegular() || info.Size > docfile.HashMost || vfs.SparseAt(c.fs, name, info.Size), nil
 }
 
-// setSpecialAside renames a file for which special reports true into quarantine.
+// setSpecialAside renames a file, for which special reports true, into quarantine.
 func (c *changer) setSpecialAside(d *repair.Done, rel string, n docfile.Note) error {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	if err != nil {

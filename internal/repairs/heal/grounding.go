@@ -77,7 +77,7 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 		}
 	}
 	if len(kept) > 0 {
-		d.Result += ", but nothing is removed by " + strings.Join(kept, " and ") + " → set or unset them"
+		d.Result += ", with " + strings.Join(kept, " and ") + " set so that nothing is removed → set or unset them"
 	}
 	return r.write(d, "config.json", encode())
 }

@@ -61,7 +61,7 @@ type renewal struct {
 	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
 	model    index.Model // the newest embedding model that a readable entry names
-	low      bool        // the new log begins below positions that checkpoint or index contain
+	low      bool        // the new log begins below positions that the checkpoint or the index contains
 
 	explained []writer.Writer // descriptions of writers, found in readable entries
 	purged    []purgefile.Row // purges, found in readable entries

@@ -39,7 +39,7 @@ type returned struct {
 	kind   *kind.Kind
 	file   verify.File
 	newest verify.Standing
-	as     bool // the file has the newest version; if false, the document is adopted as a new version
+	as     bool // the file has the newest version; if false, its content is adopted as a new version
 }
 
 // changedError means that the decision about a file is no longer the one in the plan.
@@ -50,7 +50,7 @@ func (changedError) Error() string {
 }
 func (changedError) Unwrap() error { return errNothing }
 
-// twiceError means that a file has the same id as another file, which is going to be adopted as a new document.
+// twiceError means that a file has the same id as another file, and that the other file is adopted as a new document.
 type twiceError struct{ other string } // path of the other file in the folder of the kind
 
 func (e *twiceError) Error() string {
@@ -152,9 +152,9 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides what is to be done with a file that belongs to no document of the store. other is the path of
-// a file with the same id that is adopted instead; "" if there is none. why is the fault that verify reported,
-// used if there is no other reason.
+// judge decides what is to be done with a file that belongs to no document of the store. other is the path of a file
+// with the same id that is adopted instead of this one; "" if there is no such file. why is the fault that verify
+// reported; judge uses it as the reason if it finds no other.
 func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)

@@ -81,9 +81,9 @@ func (r *row) invalid(e *wal.Entry, err error) error {
 	return r.v.report(f)
 }
 
-// contradicts returns an error if entry e is wrong where e and the index differ: the index line in e has another
-// embedding dimension than the document in e, and the index, which is rebuilt from the files, agrees with the
-// document.
+// contradicts returns an error if the index line in log entry e is wrong: if its embedding dimension differs from that
+// of the index line indexed, and the document in e has the dimension of indexed. The index agrees with the document in
+// that case because it was rebuilt from the files.
 func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if line.Dimension == indexed.Dimension {
 		return nil
@@ -265,9 +265,9 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether this process has not applied the log entry at position at yet. That happens while
-// another process recovers the log: a process that replayed the log by itself does not follow it meanwhile.
-// Damage, which also stops applying entries, does not count.
+// ahead reports whether this process has not applied the log entry at position at yet. That happens while another
+// process recovers the log: a process that replayed the log by itself does not follow it meanwhile. ahead returns false
+// if the log is damaged, which also stops applying entries.
 func (r *row) ahead(at wal.LSN) bool {
 	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }

@@ -17,7 +17,7 @@ import (
 // order of the index.
 const chunk = 512
 
-// suspectsMost is the maximum number of documents that wait for one scan of the log.
+// suspectsMost is the maximum number of documents that are collected for one scan of the log (see revived).
 const suspectsMost = 1 << 16
 
 // entryJob is a document in the index whose file is to be checked.

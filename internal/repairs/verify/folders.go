@@ -42,7 +42,8 @@ func (v *Run) temp() error {
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1,
 			Stake: "disk space, or an edit that was displaced at the moment of a crash",
 			Heals: repair.ByMoving, Next: repair.NextRepair,
-			Err: fmt.Errorf("the process of the file has ended; after an unclean end the next flush examines it")}); err != nil {
+			Err: fmt.Errorf("the process that created the file has ended; after a crash, the next flush examines the " +
+				"file")}); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Tolerance is how much an element of an assembly's composite embedding may differ from the value computed
+// Tolerance is the maximum difference between an element of an assembly's composite embedding and the value computed
 // from the members: vectors have length 1 and are rounded to float32.
 const Tolerance = 1e-4
 

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// tries is how often a mismatch is checked again before it is reported.
+// tries is the number of times that a mismatch is checked before it is reported.
 const tries = 4
 
 // Findings verifies the store and yields what is wrong. An error ends the sequence: ctx ended, or a
@@ -140,8 +140,8 @@ type Run struct {
 	names   []func() ([]string, error) // the names in the folders, by kind, listed once
 
 	marks []wal.Mark // positions in the checkpoint, each of which must be the end of a frame of the log
-	// A process does not verify a block again that it has verified once. If the index turns out to be damaged, lines
-	// are read from a second set of index files in which no block was verified yet; nil if that set cannot be loaded.
+	// A process verifies each block only once. So if the index turns out to be damaged (indexBad), lines are read from
+	// sound, a second set of index files in which no block was verified yet; sound is nil if that set cannot be loaded.
 	indexBad bool
 	sound    *index.Set
 

@@ -147,8 +147,9 @@ func (s *vectors) changing() bool {
 	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
 
-// judged reports whether the vector of a document can be compared with the document's line in the index. It cannot if
-// the document may have changed since the index was written, and the vectors may be newer than the index.
+// judged reports whether the vector of a document can be compared with the document's line in the index. It returns
+// false if there are no vectors as of the index, if the embedding model is being changed, or if the document may have
+// changed since the index was written and the vectors may be newer than the index.
 func (s *vectors) judged(k *kind.Kind, id string) bool {
 	if s.set == nil || s.behind != 0 {
 		return false
