@@ -7,8 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/env"
 )
 
-// The space is checked when the store is opened, after every flush, and every few seconds; the event is
-// sent once, and again only after there was a quarter more.
+// every is the minimum interval between two checks of the space. The space is checked when the store is opened, after
+// every flush, and every few seconds. The event is sent once; it is sent again only after the free space has exceeded
+// the limit by a quarter in between.
 const every = time.Second
 
 // Look returns the space that is left on the file system of a store.

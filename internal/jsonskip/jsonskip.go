@@ -30,8 +30,8 @@ func (s *Scan) Take(c byte) bool {
 	return false
 }
 
-// Str skips a string and returns what is between its quotes, nil if there is no string. simple reports
-// that it has no escapes.
+// Str skips a string and returns the bytes between its quotes, nil if there is no string. simple reports whether the
+// string has no escapes.
 func (s *Scan) Str() (text []byte, simple bool) {
 	if !s.Take('"') {
 		return nil, false
@@ -58,7 +58,7 @@ func (s *Scan) Str() (text []byte, simple bool) {
 	}
 }
 
-// Skip skips any value; it counts brackets and checks nothing else.
+// Skip skips any value, and reports whether it found the end of the value. It counts brackets and checks nothing else.
 func (s *Scan) Skip() bool {
 	depth := 0
 	for s.i < len(s.b) {
@@ -91,7 +91,8 @@ func (s *Scan) Skip() bool {
 	return false
 }
 
-// Unescape appends the decoded content of a JSON string, without its quotes.
+// Unescape appends to dst the decoded content of a JSON string, given without its quotes. The bool result is false if
+// an escape in it is not valid.
 func Unescape(dst, b []byte) ([]byte, bool) {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	for len(b) > 0 {

@@ -133,8 +133,8 @@ func digits(score float64) float64 {
 	return math.Round(score/unit) * unit
 }
 
-// supersede moves a superseded memory behind the memory that replaces it. If that is not among the hits, and
-// fetch is set, supersede reads it and adds it.
+// supersede moves a superseded memory behind the memory that replaces it. If the replacing memory is not among the
+// hits, and fetch is set, supersede reads that memory and inserts it before the superseded one.
 func (v *View) supersede(ctx context.Context, list *[]varve.Hit, of map[string]facts, shown map[string]bool, fetch bool,
 	trim func(*varve.Memory)) {
 	hits, moves := *list, 0

@@ -72,8 +72,8 @@ func (v *View) sees(m *varve.Memory) bool {
 // Shared reports whether a memory is in the part that all projects share.
 func (v *View) Shared(m *varve.Memory) bool { return Of(m) == "" }
 
-// Place sets the project of a memory that is about to be written: the project of the view, or with shared none,
-// which is the shared part.
+// Place sets the project of a memory that is about to be written: to the project of the view, or, if shared is set, to
+// none, so that the memory is in the shared part.
 func (v *View) Place(m *varve.Memory, shared bool) {
 	if shared || v.project == "" {
 		delete(m.Metadata, Member)

@@ -23,8 +23,8 @@ func Share(all, few int) int {
 	return few
 }
 
-// Every returns the share of many cases that runs, for cases that one goroutine goes through: each 5nth
-// in .ci/run, each 8nth in go test and under the race detector, all of them in the long proofs.
+// Every returns a number k: of many cases, which one goroutine goes through, every k-th runs. k is 5n in .ci/run, 8n in
+// go test and under the race detector, and 1 in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():

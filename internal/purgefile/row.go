@@ -50,8 +50,8 @@ type Row struct {
 	Time     int64  `json:"time,omitempty"`   // of the redacted version: its commit, Unix microseconds
 	Writer   uint32 `json:"writer,omitempty"` // of the redacted version
 	Next     uint64 `json:"next,omitempty"`   // the version that replaced or deleted the redacted one; 0: unknown
-	// First is a position before which the log had nothing of what the purge erased; 0: unknown. Of a redaction it is
-	// missing: that is Version.
+	// First is a position before which the log had none of the data that the purge erased; 0: unknown. A redaction has no
+	// First: for it, Version is that position.
 	First uint64 `json:"first,omitempty"`
 
 	Since uint64 `json:"since,omitempty"` // position of the entry
@@ -68,7 +68,8 @@ type line struct {
 	Purged []Row `json:"purged"`
 }
 
-// Line returns the content of the log entry that records purges: the rows, without what the entry itself has.
+// Line returns the content of the log entry that records purges: the rows, without the fields that follow from the
+// entry itself.
 func Line(rows []Row) ([]byte, error) {
 	l := line{make([]Row, len(rows))}
 	for i, r := range rows {

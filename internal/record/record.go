@@ -19,7 +19,7 @@ const (
 	KindPurge  = 21 // the entry names a purged document or version: see internal/purgefile
 )
 
-// The first byte of a key in the log, which says what the key belongs to.
+// The first byte of a key in the log, which determines what the key belongs to.
 const (
 	Memory   = 'm'
 	Assembly = 'a'

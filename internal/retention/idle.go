@@ -32,14 +32,15 @@ type Swept struct {
 }
 
 // idleness decides which sessions have been unused for some time. One wrong reading of the clock must not select
-// sessions, as for expired memories (sweep.go). So the time is that of a clock that does not jump when the time of day
-// is set (Scopes.Now). While no reading has confirmed it for an hour, it only counts for sessions that were written to
-// since it was first read. An earlier one counts as unused from the last write to an earlier session: that write is
-// another reading of the clock.
+// sessions, as for expired memories (sweep.go). So a session must have been unused both by the clock and by a clock
+// that does not jump when the time of day is set (Scopes.Now). While the latter is in doubt, because no reading has
+// confirmed it for an hour, it is used only for sessions that were written to after the doubt began (doubted). For any
+// other session the time of the last write to another such session (newest) is used: that write is an earlier,
+// independent reading of the clock.
 type idleness struct {
 	wall, now time.Time // by the clock, and by the clock that does not jump
-	doubted   time.Time // since when now is in doubt; zero if it is not
-	newest    time.Time // last write before doubted
+	doubted   time.Time // time since which now is in doubt; zero if it is not in doubt
+	newest    time.Time // last write to any session before doubted
 }
 
 func (r *Retention) idleness(all []Session) idleness {
@@ -53,8 +54,8 @@ func (r *Retention) idleness(all []Session) idleness {
 	return i
 }
 
-// unused reports whether a session has been unused for a time. If it has only by a clock that may be wrong, doubted is
-// true.
+// unused reports whether a session has been unused for the duration idleFor by the clock. doubted is true if the clock
+// may be wrong: the session is not unused for that long by the other time.
 func (i *idleness) unused(s *Session, idleFor time.Duration) (unused, doubted bool) {
 	if idleFor == 0 || i.wall.Sub(s.Last) < idleFor {
 		return false, false
@@ -116,8 +117,9 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	return list, nil
 }
 
-// sweepTries is how often SweepSessions checks again a session that may have been used: other sessions share
-// its counter (state.PutsKey).
+// sweepTries is the maximum number of attempts of SweepSessions to delete a session. An attempt fails if the session's
+// counter of puts has changed, which other sessions share (state.PutsKey); the next one checks the session itself
+// again.
 const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {

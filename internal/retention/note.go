@@ -146,12 +146,12 @@ func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time
 	return false, time.Time{}
 }
 
-// HistoryCut returns the time of day from which the age of old history is computed: a time, at least an hour
-// ago, at which history was already too old. It returns the zero time if there is none yet. The caller holds
-// flush.lock. old reports whether history is too old at the time of day now.
+// HistoryCut returns the time of day from which the age of old history is computed. It is a time, at least an hour ago,
+// at which history was already too old; zero if there is no such time yet. The caller holds flush.lock. old reports
+// whether history is too old at the time of day now.
 //
-// If nothing is too old, a note of a time in the future is replaced nevertheless: otherwise the next clock
-// that is ahead, hours later, would find that the hour of that note has passed.
+// HistoryCut replaces a note of a time in the future even if nothing is too old: otherwise a clock that jumps ahead
+// again, hours later, would find that the hour of that note has passed.
 func (r *Retention) HistoryCut(now time.Time, old bool) time.Time {
 	h := &r.aged
 	note, err := h.Read()

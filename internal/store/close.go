@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// inPlace returns errs.ErrReplaced if the store's folder was replaced. Before that it writes to files what only the log
-// had; an *errs.UnfiledError for documents that could not be written is joined. The store is being closed.
+// inPlace returns errs.ErrReplaced if the store's folder was replaced. If so, inPlace first writes to files the
+// documents of which only the log has the newest version; it joins an *errs.UnfiledError for documents that cannot be
+// written. Close calls inPlace.
 func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
@@ -26,10 +27,11 @@ func (st *Store) inPlace() error {
 // handle begins again with the part that is not finished.
 const restoreMost = 2 * time.Second
 
-// restoreFiles restores files that were deleted by hand if config.json has adopt_deletions false: without a background
-// process they would be noticed only when they are read, and by then log and archive may no longer have them. Otherwise
-// it restores those of folders that have vanished, unless the process must end soon: while that is not finished, a file
-// that is deleted by hand is restored too.
+// restoreFiles restores missing files, for a handle without background goroutines. If config.json has adopt_deletions
+// false, it restores files that were deleted by hand: without background goroutines they would be noticed only when
+// they are read, and by then log and archive may no longer have them. Otherwise it restores only the files of folders
+// that have vanished, and does nothing if ctx has a deadline, because the process must end soon. Until all files of
+// such a folder are restored, the store also restores a file in it that a user deletes.
 func (st *Store) restoreFiles(ctx context.Context) {
 	_, ends := ctx.Deadline()
 	inline, adopts := st.Engine.Env().System.Inline, st.Engine.Settings().Now().AdoptsDeletions()

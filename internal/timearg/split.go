@@ -44,7 +44,7 @@ func Split(s string) (days int, rest time.Duration, err error) {
 	case s == "":
 		return 0, 0, errors.New("empty")
 	case s[0] == '-' || s[0] == '+':
-		return 0, 0, errors.New("with a sign")
+		return 0, 0, errors.New("must not have a sign")
 	}
 	rest, err = time.ParseDuration(s)
 	switch {

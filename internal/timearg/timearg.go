@@ -268,12 +268,12 @@ func clocked(s string, now time.Time) (Span, bool) {
 var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
 	"twelve"}
 
-// ago parses a text that says how long ago a point in time is.
+// ago parses a text that gives a time by how long ago it is.
 func ago(s string, now time.Time) (time.Time, error) {
 	return apart(strings.TrimSuffix(s, " ago"), now, -1)
 }
 
-// apart parses a text that says how far from now a point in time is; sign is 1 for later and -1 for earlier.
+// apart parses a text that gives a time by its distance from now; sign is 1 for later and -1 for earlier.
 func apart(s string, now time.Time, sign int) (time.Time, error) {
 	if count, unit, ok := strings.Cut(s, " "); ok {
 		n := slices.Index(numbers, count)

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// First returns a position of the log before which the store had nothing of some documents: a snapshot of an earlier
-// moment has nothing of them either. It returns 0 if that is unknown: the log no longer has how a document began, or
-// a part of the log cannot be read.
+// First returns a position of the log before which the store had no data of the documents with these ids, so that a
+// snapshot of an earlier moment has none either. It returns 0 if the position is unknown: because the log no longer has
+// the entry with which a document began, or because a part of the log cannot be read.
 func (p *Purger) First(ctx context.Context, k *engine.Kind, ids []string) (wal.LSN, error) {
 	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
@@ -22,8 +22,8 @@ func (p *Purger) First(ctx context.Context, k *engine.Kind, ids []string) (wal.L
 	return p.first(ctx, k, ids, traces)
 }
 
-// first is First, for traces that have learned the contents of the documents: entries of other documents that have
-// some of that count, too.
+// first does the same as First. traces has learned the contents of the documents, so first also counts entries of other
+// documents that contain a part of these contents.
 func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (wal.LSN, error) {
 	log := p.engine.Log()
 	if k == p.engine.Kinds().Scopes { // their entries do not tell whether a scope existed before
@@ -66,8 +66,8 @@ func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces
 	return first, ctx.Err()
 }
 
-// mayHave returns a function that reports whether the entry of a key may have something of the documents with the own
-// keys: those of the documents, and those of the kinds that trace.Set.Entry searches.
+// mayHave returns a function that reports whether a log entry with a key may have data of the documents whose keys are
+// in own: an entry of one of these documents, of an assembly, or of working memory.
 func (p *Purger) mayHave(own map[string]bool) func(key []byte) bool {
 	assemblies := p.engine.Kinds().Assemblies.Letter
 	return func(key []byte) bool {
