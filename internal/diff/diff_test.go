@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The edits that are found make the one text of the other, whatever they are,
-// and are as few as a table says that they can be.
+// TestLineEdits verifies that the edits turn the one text into the other, and are as few as possible.
 func TestLineEdits(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -40,7 +39,7 @@ func TestLineEdits(t *testing.T) {
 	}
 }
 
-// common is the length of the longest common subsequence.
+// common returns the length of the longest common subsequence.
 func common(a, b []string) int {
 	table := make([][]int, len(a)+1)
 	table[0] = make([]int, len(b)+1)

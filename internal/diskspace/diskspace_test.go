@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Few inodes are fewer than the changes in the log need, and some for a round.
+// TestFewInodes verifies that inodes are few if fewer are free than the changes in the log and one round need.
 func TestFewInodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestFewInodes(t *testing.T) {
 	}
 }
 
-// The memories that fit are bounded by bytes or by inodes, whichever is less.
+// TestFit verifies that the number of memories that fit is bounded by bytes or by inodes, whichever allow fewer.
 func TestFit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -23,7 +23,8 @@ func (c *clock) read() time.Time { return c.now }
 
 var errTest = errors.New("no service")
 
-// try makes a call that ends with err, and reports whether the breaker let it pass.
+// try makes a call that ends with err. passed reports whether the breaker allowed the call, and what is the change of
+// the breaker's state.
 func try(t *testing.T, b *Breaker, by waiter, err error) (passed bool, what change) {
 	t.Helper()
 	c, refused := b.enter(by, time.Minute)
@@ -108,7 +109,7 @@ func TestBreaker(t *testing.T) {
 	step("a user finds out", forUser, nil, true, cameUp, StateWorks)
 }
 
-// Processes of one user inform each other; the file's content is untrusted input.
+// TestBreakerKept verifies that processes of one user inform each other, and that the file's content is not trusted.
 func TestBreakerKept(t *testing.T) {
 	t.Parallel()
 	dir, c := t.TempDir(), newClock()

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// A refused rename has two names, and the message is about the new one.
+// TestExplainsRename verifies that the message about a refused rename, which has two names, is about the new one.
 func TestExplainsRename(t *testing.T) {
 	dir := t.TempDir()
 	e := &Env{Dir: dir, FS: vfs.OS()}

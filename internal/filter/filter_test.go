@@ -111,7 +111,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A text has no order relative to a number, unless it begins like one: "high" is not more than 3.
+// TestTextAndNumber verifies that a text has no order relative to a number, unless it begins like one: "high" is not
+// more than 3.
 func TestTextAndNumber(t *testing.T) {
 	for condition, want := range map[string][]string{
 		"priority>=3": {"5"}, "priority>3": {"5"}, "priority<3": {"2026-01-31"}, "priority>=2026": {"2026-01-31", "5"}, "priority>=a": {"high"}, "priority=high": {"high"},

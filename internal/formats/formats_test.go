@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// docs/releases.md has the formats of this build.
+// TestDocumented verifies that docs/releases.md has the formats of this build.
 func TestDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "releases.md"))

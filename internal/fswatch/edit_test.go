@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// A save is adopted while the host runs: in place, by renaming, again at once, as a new file; of
-// memories and of assemblies. The previous content stays in the history, and nothing is set aside.
-// FAILURES 24, 67, 73 with a real watcher.
+// TestSaved verifies that a save is adopted while the host runs: in place, by renaming, again at once, as a new file;
+// of memories and of assemblies. The previous content stays in the history, and nothing is set aside. FAILURES 24, 67,
+// 73 with a real watcher.
 func TestSaved(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one", "b", "two")
@@ -48,8 +48,8 @@ func TestSaved(t *testing.T) {
 	h.nothingElse()
 }
 
-// Saved again before the flusher has rewritten the file of the first save: the second save is adopted as
-// well.
+// TestSavedAtOnce verifies that a second save is adopted too, if it happens before the flusher has rewritten the file
+// of the first save.
 func TestSavedAtOnce(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")

@@ -12,13 +12,14 @@ func (s Told) All() { s.c <- event{all: true} }
 func (s Told) Events() <-chan event { return s.c }
 func (s Told) Close()               {}
 
-// ByTold makes a watcher take its events from s.
+// ByTold returns options with which a watcher takes its events from s.
 func (o Options) ByTold(s Told) Options {
 	o.source = func(map[string]string) (source, error) { return s, nil }
 	return o
 }
 
-// Failing makes each attempt to watch folders fail with the error that fail returns, if any.
+// Failing returns options with which each attempt to watch folders fails with the error that fail returns, unless that
+// is nil.
 func (o Options) Failing(fail func() error) Options {
 	o.source = func(folders map[string]string) (source, error) {
 		if err := fail(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/storetest"
 )
 
-// The test binary is also the other host: FSWATCH_CHILD says what that does.
+// TestMain runs the tests, or, if FSWATCH_CHILD names a job, that job as the other host.
 func TestMain(m *testing.M) {
 	if job := os.Getenv("FSWATCH_CHILD"); job != "" {
 		if err := child(job, os.Getenv("FSWATCH_DIR")); err != nil {

@@ -117,7 +117,7 @@ func (h *host) first(path string) varve.Event {
 	return varve.Event{}
 }
 
-// The same for an assembly that is moved among the memories.
+// TestRenamedAssembly verifies the same as TestRenamed for an assembly that is moved among the memories.
 func TestRenamedAssembly(t *testing.T) {
 	t.Parallel()
 	h := watched(t, quick, "a", "one")

@@ -78,8 +78,8 @@ func (f *noted) Path(folder string) string            { return folder }
 func (f *noted) Polls(wal.PollCause)                  {}
 func (f *noted) Report(note string, err error)        { f.say("%s: %v", note, err) }
 
-// A file is checked when it has been quiet for 300 ms, one that never is quiet after three seconds.
-// Files that are deleted one after the other are settled together, when no more were deleted for a
+// TestSession verifies that a file is checked when it has been quiet for 300 ms, and a file that is never quiet after
+// three seconds. Files that are deleted one after the other are settled together, once no more were deleted for a
 // while.
 func TestSession(t *testing.T) {
 	t.Parallel()

@@ -114,7 +114,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// More happened than the system could report: all files are checked.
+// TestOverflow verifies that all files are checked if more happened than the system could report.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	src := fswatch.NewTold()
@@ -133,8 +133,8 @@ func TestOverflow(t *testing.T) {
 	h.nothingElse()
 }
 
-// Where nothing can be watched because the limit is reached, all files are checked again and again,
-// which is reported once; and notifications are used when they are available again.
+// TestLimit verifies that all files are checked repeatedly if nothing can be watched because a limit is reached, that
+// this is reported once, and that notifications are used when they are available again.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	limit := &os.SyscallError{Syscall: "inotify_init1", Err: syscall.EMFILE}

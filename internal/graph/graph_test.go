@@ -24,7 +24,7 @@ func name() *rapid.Generator[string] {
 	)
 }
 
-// Two names never have the same id, and no id is too long.
+// TestIDsAreInjective verifies that two names never have the same id, and that no id is too long.
 func TestIDsAreInjective(t *testing.T) {
 	type id struct{ entity, from, kind, to string }
 	seen := map[string]id{}
@@ -47,7 +47,7 @@ func TestIDsAreInjective(t *testing.T) {
 	}
 }
 
-// A graph that is written as memories is read back, also from the files, and as lines.
+// TestRoundTrip verifies that a graph that is written as memories is read back, also from the files, and as lines.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(1, 1<<32).Draw(t, "at"), 5).UTC()
@@ -105,7 +105,7 @@ func equal(a, b []string) bool {
 	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
 }
 
-// A change leaves unknown members of the entity unchanged.
+// TestSetKeepsTheRest verifies that a change leaves unknown members of the entity unchanged.
 func TestSetKeepsTheRest(t *testing.T) {
 	m, err := memstore.Decode([]byte(`{"id":"entity:Ada","content":"x","mine":1.50,"metadata":{"category":"entity","note":"kept","observations":["a"]}}`), memstore.DecodeOptions{})
 	if err != nil {
@@ -128,7 +128,7 @@ func TestSetKeepsTheRest(t *testing.T) {
 	}
 }
 
-// A memory that only looks like one of the graph's is none.
+// TestNotOfTheGraph verifies that a memory that only resembles one of a graph is not read as one.
 func TestNotOfTheGraph(t *testing.T) {
 	for _, m := range []memstore.Memory{
 		{ID: "note"}, {ID: "entity"}, {ID: "relation:a|b|c"}, {ID: "entity#abc"},

@@ -7,7 +7,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// A document written by others is read with the same result as the whole memory, or refused.
+// TestReadOfEditedDocuments verifies that Read gives, for a document that another program wrote, the same result as
+// decoding the whole memory, or refuses the document.
 func TestReadOfEditedDocuments(t *testing.T) {
 	for _, c := range []struct {
 		id, doc string

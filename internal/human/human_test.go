@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text is cut between characters, wherever the limit is. Text that is not UTF-8 is cut at the limit.
+// TestCut verifies that text is cut between characters, wherever the limit is, and text that is not UTF-8 at the limit.
 func TestCut(t *testing.T) {
 	for _, s := range []string{"plain", "é", "日本語の名前", "a日é😀z", strings.Repeat("😀", 40)} {
 		for n := range len(s) + 2 {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzObject: a text that Parse accepts, encoding/json accepts too and reads the same; writing it and
-// reading it again changes nothing.
+// FuzzObject verifies that encoding/json also accepts each text that Parse accepts, and reads it the same way, and that
+// writing the text and reading it again changes nothing.
 //
 //	go test ./internal/jsondoc -run '^$' -fuzz FuzzObject -fuzztime 60s
 func FuzzObject(f *testing.F) {

@@ -21,7 +21,7 @@ func wide(n int) []byte {
 	return append(text, "}}\n"...)
 }
 
-// A document with too many names is refused before anything is allocated for them.
+// TestMostNames verifies that a document with too many names is refused before anything is allocated for them.
 func TestMostNames(t *testing.T) {
 	fits, more := wide(MostMembers), wide(MostMembers+1)
 	if o, err := Parse(fits, 0); err != nil || o.Len() != 2 {
@@ -40,8 +40,8 @@ func TestMostNames(t *testing.T) {
 	}
 }
 
-// Whatever is written can be read again: a map of too many names or values is refused, and the error
-// names the member, with and without a previous text.
+// TestMostWritten verifies that whatever is written can be read again: a map of too many names or values is refused,
+// and the error names the member, with and without a previous text.
 func TestMostWritten(t *testing.T) {
 	t.Parallel()
 	proofs.OneGoroutine(t)

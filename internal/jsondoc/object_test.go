@@ -157,7 +157,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Every strict prefix of a document is reported as truncated.
+// TestEveryPrefixBreaksOff verifies that every strict prefix of a document is reported as truncated.
 func TestEveryPrefixBreaksOff(t *testing.T) {
 	src := `{"a":[1,-2.5e3,true,null,"x\"\u00e9é"],"b":{"c":{}}}`
 	for n := range len(src) {
@@ -169,8 +169,8 @@ func TestEveryPrefixBreaksOff(t *testing.T) {
 	}
 }
 
-// Linear in the size: each of these of 4 MiB takes well under the test's time-out unless something is
-// quadratic.
+// TestNoQuadraticTime verifies that the time is linear in the size: each of these texts of 4 MiB takes well under the
+// test's time-out unless something is quadratic.
 func TestNoQuadraticTime(t *testing.T) {
 	proofs.OneGoroutine(t)
 	const n = 1 << 22
@@ -233,8 +233,8 @@ func TestAppendFloat(t *testing.T) {
 	}
 }
 
-// Encoding eight bytes at a time gives the same as byte by byte, wherever in a string something has to
-// be escaped.
+// TestAppendStringAnywhere verifies that encoding eight bytes at a time gives the same result as byte by byte, wherever
+// in a string something has to be escaped.
 func TestAppendStringAnywhere(t *testing.T) {
 	naive := func(s string) string {
 		out := []byte{'"'}

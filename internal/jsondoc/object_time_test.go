@@ -99,7 +99,7 @@ func TestDecodeFloats(t *testing.T) {
 	}
 }
 
-// Encoding by hand gives the same as time.Time.Format.
+// TestAppendTimeIsFormat verifies that AppendTime gives the same text as time.Time.Format.
 func TestAppendTimeIsFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.UnixMicro(rapid.Int64Range(-62135596800e6, 253402300799e6).Draw(t, "at"))

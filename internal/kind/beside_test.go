@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// tree has paths that are their ids; fold makes those equal that differ in case only.
+// tree is a Paths whose paths are the ids. Its Fold makes paths equal that differ only in case.
 type tree struct{}
 
 func (tree) Path(id string) string          { return id }
@@ -18,7 +18,7 @@ type folding struct{ tree }
 
 func (folding) Fold(path string) string { return strings.ToLower(path) }
 
-// TestBeside: which documents cannot be beside each other, in either order.
+// TestBeside verifies which documents cannot exist together, in either order.
 func TestBeside(t *testing.T) {
 	exact, folds := &Kind{Noun: "note", Paths: tree{}}, &Kind{Noun: "note", Paths: folding{}}
 	for _, c := range []struct {

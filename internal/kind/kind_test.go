@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// TestTable: each kind is found by its letter, section, folder and key, and nothing else is a kind.
+// TestTable verifies that each kind is found by its letter, section, folder and key, and that nothing else is found.
 func TestTable(t *testing.T) {
 	for i, k := range Kinds {
 		if k.At != i || Lettered(k.Letter) != k || In(k.Section) != k || At(k.File("x")) != k || Of(k.Key("x")) != k {
@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRegisterRefuses: a letter, a folder and a noun have one meaning each, and a refusal changes
+// TestRegisterRefuses verifies that Register refuses a letter, a folder or a noun that is in use, and then changes
 // nothing.
 func TestRegisterRefuses(t *testing.T) {
 	var refused []*Kind

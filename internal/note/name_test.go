@@ -76,8 +76,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzNames: each path has one file on each system, whose names the system can hold, and is read back from it; each
-// file is of one path at most, and what is not escaped is the path itself.
+// FuzzNames verifies that each path has one file on each system, that the system allows the file's name, that the path
+// is read back from the name, and that each file belongs to one path at most. What is not escaped is equal in both.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"a", "a/.b", "%2E", "%252Ex", "%25252525+", "con.txt", "%=con", "a ", "x.", `\`, "a%+/b",
 		strings.Repeat("%", 300), strings.Repeat("x", 251) + "...%+" + strings.Repeat("y", 300), ".varve/.x.json",

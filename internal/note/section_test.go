@@ -65,8 +65,8 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// check: sections follow one another, their lines are their bytes, only blank lines are in none, and a section of more
-// than one line is not too long.
+// check fails the test unless the sections follow one another, the lines of each are those of its bytes, only blank
+// lines are in no section, and no section of more than one line is too long.
 func check(t *testing.T, text string, list []Section) {
 	t.Helper()
 	at := 0
@@ -92,7 +92,7 @@ func check(t *testing.T, text string, list []Section) {
 	}
 }
 
-// FuzzSections holds check for any text.
+// FuzzSections calls check for any text.
 func FuzzSections(f *testing.F) {
 	for _, s := range []string{"# a\n\nb\n===\n```\n# c", "---\nx\n---\n## y", strings.Repeat("word\n\n", 900),
 		strings.Repeat("# h\n", 5000), "\ufeff\n\ufeff", "a\r\n---\r\n", strings.Repeat("x", 2001) + "\n\n#\n"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/parts"
 )
 
-// looking calls a function each time a note is loaded that is in a file.
+// looking is a Disk that calls a function each time a note that has a file is loaded.
 type looking func() error
 
 func (f looking) Look(context.Context, string, []string) ([]string, error) {
@@ -26,11 +26,11 @@ func (f looking) Look(context.Context, string, []string) ([]string, error) {
 	return nil, fs.ErrNotExist // so the file is not judged, and the next load asks again
 }
 
-// none is a looking that adopts nothing.
+// none is a function for looking that does nothing.
 func none() error { return nil }
 
-// TestOvertaken: another writer that is faster than the answer to a write does not change it, and what fails behind the
-// commit is no error of the write.
+// TestOvertaken verifies that the result of a write does not change if another writer replaces or deletes the note, or
+// reading its file fails, after the commit and before the write returns.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())
@@ -73,8 +73,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestAnswers: the answer to a write describes what it wrote, also when other writers replace or delete the note at
-// once, and equals what a later read returns.
+// TestAnswers verifies that the result of a write describes what it wrote, even if other writers replace or delete the
+// note at once, and that the result equals that of a later read.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	p := parts.New(t, t.TempDir())

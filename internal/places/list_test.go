@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Each place is listed once, and after the folder that contains it if that is listed: folders are
-// created and checked in this order.
+// TestList verifies that each place is listed once, and after the folder that contains it if that folder is listed:
+// folders are created and checked in this order.
 func TestList(t *testing.T) {
 	seen := map[string]bool{".": true}
 	for _, p := range list {
@@ -26,7 +26,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// The parts of a store; other files that are opened by name.
+// TestTop verifies the list of the parts of a store, and that of the other files that a store opens by name.
 func TestTop(t *testing.T) {
 	files := []string{".gitignore", "config.json", "checkpoint", "memory_index.json", "memory_index.delta.json"}
 	if got := TopFiles(); !slices.Equal(got, files) {

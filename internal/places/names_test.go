@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FAILURES 169: names that a store uses, and similar names that only a user would choose.
+// TestNames (FAILURES 169) has names that a store uses, and similar names that only a user would choose.
 func TestNames(t *testing.T) {
 	const token = "4711-1a2b3c-0123456789ab"
 	for rel, want := range map[string]bool{

@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Each way in which a View reaches a memory of another project gives the result for a missing one.
+// TestViewSeesItsOwn verifies that each method of a View gives the result for a missing memory if the memory belongs to
+// another project.
 func TestViewSeesItsOwn(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -86,7 +87,7 @@ func TestViewSeesItsOwn(t *testing.T) {
 	}
 }
 
-// The shared memory with a key is hidden by that of the project.
+// TestOverrides verifies that a memory of the project hides the shared memory with the same key.
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -123,7 +124,8 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// A merge moves notes, and moves nothing where a path is taken or a session has working memory.
+// TestMergeWhole verifies that a merge moves notes, and moves nothing if a path is taken or a session has working
+// memory.
 func TestMergeWhole(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -190,8 +192,8 @@ func TestMergeWhole(t *testing.T) {
 	}
 }
 
-// An undo of the newest change passes over what the writer changed in a project that the view does not see, and takes
-// back nothing of that by its position or by a time.
+// TestUndoPassesOverOthers verifies that an undo of the newest change skips changes that the writer made in a project
+// that the view does not see, and that an undo by position or by time does not take them back either.
 func TestUndoPassesOverOthers(t *testing.T) {
 	t.Parallel()
 	st := fixture.Open(t, t.TempDir(), &varve.Options{Writer: &varve.Writer{Program: "host"}})

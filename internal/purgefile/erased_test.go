@@ -2,7 +2,8 @@ package purgefile
 
 import "testing"
 
-// Erased returns the first position of what purges erased that ended after another position. What is unknown is 0.
+// TestErased verifies that Erased returns the first position of the data that purges have erased since another
+// position, 0 if that is unknown.
 func TestErased(t *testing.T) {
 	own, other := digest{1}, digest{2}
 	purge := func(key byte, since, first uint64) Row {

@@ -8,7 +8,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Each filter by time compares the time that its name says, including or excluding the given day.
+// TestByTime verifies that each filter by time compares the time that its name says, and includes or excludes the given
+// day.
 func TestByTime(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 26, 15, 0, 0, 0, time.Local)

@@ -28,8 +28,8 @@ func packed(t *testing.T, doc []byte) []byte {
 	return enc.EncodeAll(doc, value)
 }
 
-// A document that zstd would compress more than 64-fold is written uncompressed, and one that an older
-// version has compressed more is read.
+// TestShrunkMost verifies that a document that zstd would compress more than 64-fold is written uncompressed, and that
+// a document that an older version has compressed more is read.
 func TestShrunkMost(t *testing.T) {
 	var c Codec
 	random := make([]byte, 1<<10)
@@ -67,7 +67,7 @@ func TestShrunkMost(t *testing.T) {
 	}
 }
 
-// At most the size of a frame of the log is inflated.
+// TestBound verifies that at most the size that a frame of the log can have is inflated.
 func TestBound(t *testing.T) {
 	var c Codec
 	c.Bound(1 << 20)
@@ -89,8 +89,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Documents of at most 64 MiB in total are lent at once, a larger one alone, and small ones are not
-// counted.
+// TestLend verifies that documents of at most 64 MiB in total are lent at once, that a larger one is lent alone, and
+// that small ones are not counted.
 func TestLend(t *testing.T) {
 	var c Codec
 	doc := bytes.Repeat([]byte("one word "), 16<<20/9)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Exactly one release is the last, in whatever order they come, and no reference is taken after it.
+// TestCount verifies that exactly one release is the last, in whatever order they come, and that no reference is taken
+// after it.
 func TestCount(t *testing.T) {
 	var none Count
 	if none.Retain() {

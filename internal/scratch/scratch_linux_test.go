@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A folder is removed by its process, or by the next one if that was killed; a folder in use stays.
+// TestFolders verifies that a folder is removed by its process, or by the next process if its own was killed, and that
+// a folder in use stays.
 func TestFolders(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "all")
 	one, remove, ok := in(parent)
@@ -38,7 +39,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// A folder that other users can write to, or that is a link, is not used.
+// TestForeignFolder verifies that a folder that other users can write to, or that is a link, is not used.
 func TestForeignFolder(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "all")
 	if err := os.Mkdir(parent, 0o700); err != nil {
@@ -58,7 +59,7 @@ func TestForeignFolder(t *testing.T) {
 	}
 }
 
-// A TMPDIR of the user, and VARVE_TEST_DISK=1, are respected.
+// TestUse verifies that Use keeps a TMPDIR that the user has set, and obeys VARVE_TEST_DISK=1.
 func TestUse(t *testing.T) {
 	was := t.TempDir()
 	t.Setenv("TMPDIR", was)

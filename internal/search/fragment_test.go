@@ -46,8 +46,8 @@ func TestFragment(t *testing.T) {
 	}
 }
 
-// TestFragmentOfAnything: it is a piece of the content, not longer than was asked for, whole characters, and its marks
-// are in order.
+// TestFragmentOfAnything verifies that a fragment is a piece of the content, is not longer than requested, has whole
+// characters, and that its marks are in order.
 func TestFragmentOfAnything(t *testing.T) {
 	t.Parallel()
 	piece := rapid.OneOf(rapid.SampledFrom([]string{"ferry", "Ferries", " ", "\n", "東", "京", "e\u0301", "\u200d", "\u0301", "lake,", "\xff", "x"}), rapid.StringN(0, 8, 20))

@@ -51,7 +51,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Words are text where the text is.
+// FuzzTokenise verifies that no word is empty, and that the words of a valid text are valid UTF-8.
 func FuzzTokenise(f *testing.F) {
 	f.Add("Prefers 東京 short\u00ad e\u0301 \xff กำ")
 	f.Fuzz(func(t *testing.T, s string) {

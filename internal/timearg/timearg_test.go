@@ -21,7 +21,7 @@ func at(t testing.TB, zone, s string) time.Time {
 	return at
 }
 
-// Each form on one Thursday: its beginning, and its end if it is a period.
+// TestParse has each form, read on one Thursday: its beginning, and its end if it is a period.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	now := berlin(t, "2026-11-26 15:04:05")
@@ -62,7 +62,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Changes of the clocks and months of different lengths.
+// TestUneven has changes of the clocks, and months of different lengths.
 func TestUneven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ now, s, from, to string }{
@@ -90,7 +90,7 @@ func TestUneven(t *testing.T) {
 	}
 }
 
-// Days whose midnight the clocks skip, or show twice, and a day that did not exist.
+// TestMidnight has days whose midnight the clocks skip or show twice, and a day that did not exist.
 func TestMidnight(t *testing.T) {
 	t.Parallel()
 	const azores, santiago, havana, amman, toronto, apia = "Atlantic/Azores", "America/Santiago", "America/Havana", "Asia/Amman", "America/Toronto", "Pacific/Apia"
@@ -145,7 +145,7 @@ func TestMidnight(t *testing.T) {
 	}
 }
 
-// A bound that is the zero time, or before it, would mean no bound.
+// TestYearOne verifies that Parse refuses times up to the zero time: as a bound, the zero time would mean no bound.
 func TestYearOne(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 26, 15, 4, 5, 0, time.UTC)
@@ -179,9 +179,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// No text is a period that ends before it begins, and how long ago is not after now. TestComing checks
-// that Coming returns the next occurrence where Parse returns the last one, and that it accepts no time
-// in the past.
+// TestComing verifies that Coming returns the next occurrence where Parse returns the last one, and that it accepts no
+// time in the past.
 func TestComing(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 26, 15, 0, 0, 0, time.UTC) // a Thursday
@@ -218,6 +217,7 @@ func TestSpelled(t *testing.T) {
 	}
 }
 
+// FuzzParse verifies that no text is a period that ends before it begins, and that Split returns no negative span.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"7d", "2026-11-22", "last friday at 5pm", "Nov 22, 2026", "@1", "3 days ago", "29 Feb", "100000d32h", "01/02/2026", "9999", "next week"} {
 		f.Add(s)
@@ -234,8 +234,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// An hour that the clocks skip is as much later in every zone: time.Date goes back in America and
-// forward in Europe.
+// TestHourLeftOut verifies that a time of day that the clocks skip is read as the time that much later, in every zone.
+// time.Date goes back in America and forward in Europe.
 func TestHourLeftOut(t *testing.T) {
 	for zone, c := range map[string][3]string{
 		"America/New_York":    {"2026-03-08 02:30", "2026-03-08 03:30", "2026-07-01 12:00:00"},

@@ -10,12 +10,13 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// timeline returns the history of a document in which each letter is a version.
+// timeline returns the history of a document in which each letter of text is a version. The commits of the versions
+// whose letters are in chosen are to be undone.
 //
-//	A…Z  a put, of which the run made those that are chosen
-//	-    a deletion, x one by the run
+//	A…Z  a put
+//	-    a deletion, x too
 //	u    upkeep
-//	0…9  an undo that puts back the state behind so many letters; 0 is that before all
+//	0…9  an undo that restores the state after that number of letters; 0: the state before all
 func timeline(t *testing.T, text, chosen string) *document {
 	t.Helper()
 	d := &document{gone: true, cur: -1}
@@ -105,7 +106,7 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
-// A version that is not in the log is a conflict.
+// TestUnknownBetween verifies that a version that is not in the log is a conflict.
 func TestUnknownBetween(t *testing.T) {
 	d := &document{gone: true, cur: -1}
 	d.add(&entry{lsn: 8, created: true}, 1, true, false)
@@ -116,7 +117,8 @@ func TestUnknownBetween(t *testing.T) {
 	}
 }
 
-// An undo that is parsed equals the one that was written, and text that identifies no undo is refused.
+// TestOptionsOf verifies that the parsed description of an undo equals the written one, and that a text that does not
+// describe an undo is refused.
 func TestOptionsOf(t *testing.T) {
 	s := selection{Options: Options{Run: "a \"b\"\n", Since: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Before: 64,
 		Partial: true}}
@@ -136,7 +138,7 @@ func TestOptionsOf(t *testing.T) {
 	}
 }
 
-// Any order of versions is read without reaching an invalid state.
+// TestAnyTimeline verifies that any order of versions is read without reaching an invalid state.
 func TestAnyTimeline(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 20_000 {

@@ -29,8 +29,8 @@ func newFile(t *testing.T) (f *File, temp string) {
 	return New(vfs.OS(), dir, store), filepath.Join(dir, "temp")
 }
 
-// Lines that were written are read, from the end and as a whole; a line that does not verify is ignored,
-// and nothing is appended after it.
+// TestFile verifies that lines that were written are read back, from the end and as a whole, that a line whose checksum
+// does not match is ignored, and that nothing is appended after it.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	f, temp := newFile(t)
@@ -84,7 +84,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// The file of another store is ignored, and so is a folder in its place.
+// TestFileOfAnother verifies that the file of another store is ignored, and so is a folder in its place.
 func TestFileOfAnother(t *testing.T) {
 	t.Parallel()
 	f, temp := newFile(t)
@@ -109,7 +109,7 @@ func TestFileOfAnother(t *testing.T) {
 	}
 }
 
-// A file that is not one of writers, however large, is not read completely.
+// TestSparse verifies that a large file that is not a list of writers is not read completely.
 func TestSparse(t *testing.T) {
 	t.Parallel()
 	f, temp := newFile(t)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Beside goroutines that compute, a goroutine that gives turns keeps a share of the processor: without a
-// turn of its own after each turn of others, work that takes 20 ms alone would take 30 ms for each of
-// 2,000 turns here.
+// TestBesideOthersThatCompute verifies that a goroutine that yields keeps a share of the processor beside goroutines
+// that compute. Without a turn of its own after each turn of others, work that takes 20 ms alone would take 30 ms for
+// each of 2,000 turns here.
 func TestBesideOthersThatCompute(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var over atomic.Bool
@@ -44,7 +44,7 @@ func TestBesideOthersThatCompute(t *testing.T) {
 	}
 }
 
-// If no other goroutine computes, turns are given again and again.
+// TestAlone verifies that a goroutine yields repeatedly although no other goroutine computes.
 func TestAlone(t *testing.T) {
 	var own Turns
 	given := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// TestListedTooLarge verifies that of a listed file no more is read than a store reads of its kind: a packed file of a
-// few kilobytes can have a list with files of a gigabyte.
+// TestListedTooLarge verifies that no more of a listed file is read than a store reads of a document of that kind: a
+// packed file of a few kilobytes can list files of a gigabyte.
 func TestListedTooLarge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// opening is what opens a seal: the bytes from 100 on do not open.
+// opening is a reader that decrypts: the bytes from 100 on cannot be decrypted.
 type opening struct{ below io.ReaderAt }
 
 func (o opening) ReadAt(b []byte, off int64) (int, error) {

@@ -2,7 +2,7 @@ package migrate
 
 import "testing"
 
-// TestElsewhere: on Windows, a migrate.json leads to no other host, not even by an access to the path.
+// TestElsewhere verifies that on Windows a path in migrate.json does not make the program access another host.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/remote/sender"
 )
 
-// TestPauseGrows: a place that is away for a moment when a process begins to send is tried again after seconds, not
-// after a minute.
+// TestPauseGrows verifies that a place that cannot be reached for a moment when a process begins to send is tried again
+// after seconds, not after a minute.
 func TestPauseGrows(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "store", "wal"), 0o700); err != nil {

@@ -275,7 +275,8 @@ func taken(t testing.TB, b []byte) *parts {
 	return f
 }
 
-// signed puts the parts together, with right checksums. It corrects the offsets of list and table unless fixed.
+// signed assembles the parts and gives them valid checksums. It corrects the offsets of list and table unless fixed is
+// set.
 func (f *parts) signed(t testing.TB, fixed bool) []byte {
 	enc, _ := newEncoder(1)
 	dec, _ := newDecoder(1)
@@ -342,7 +343,7 @@ func readAll(t testing.TB, b []byte) error {
 	return errors.Join(p.Damage()...)
 }
 
-// FuzzSigned changes a copy, and signs it again: whatever it says then, it is refused or read, and that ends.
+// FuzzSigned changes a copy and gives it valid checksums again. The copy must be refused or read, in bounded time.
 func FuzzSigned(f *testing.F) {
 	files := mixed(4)[:40]
 	files = append(files, content{name: "wal/1", data: bytes.Repeat([]byte("log "), 300<<10), piece: true},
@@ -383,14 +384,14 @@ func FuzzSigned(f *testing.F) {
 	})
 }
 
-// FuzzBytes reads any bytes.
+// FuzzBytes reads arbitrary bytes.
 func FuzzBytes(f *testing.F) {
 	f.Add(packed(f, mixed(5)[:5]))
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, b []byte) { _ = readAll(t, b) })
 }
 
-// TestForged verifies that what the checksums cover is not believed.
+// TestForged verifies that impossible values are refused although the checksums are right.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	whole := packed(t, []content{{name: "memories/a.json", data: []byte("aaa")},
@@ -554,7 +555,8 @@ func TestWriterMisused(t *testing.T) {
 	}
 }
 
-// TestWriterRefusesNames verifies that the writer refuses a name that the reader refuses, and one that it has.
+// TestWriterRefusesNames verifies that the writer refuses a name that the reader would refuse, and one that the copy
+// has already.
 func TestWriterRefusesNames(t *testing.T) {
 	t.Parallel()
 	valid := func(name string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Pieces are found wherever they are, as with bytes.Contains, however many there are.
+// TestContents verifies that pieces are found wherever they are, as by bytes.Contains, however many there are.
 func TestContents(t *testing.T) {
 	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))

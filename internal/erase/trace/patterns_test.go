@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-// Patterns and names are found wherever they are, as with bytes.Contains.
+// TestPatterns verifies that patterns and names are found wherever they are, as by bytes.Contains.
 func TestPatterns(t *testing.T) {
 	seed := proofs.Seed(t, 0)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -48,7 +48,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// The time per file does not grow with the number of ids.
+// BenchmarkPatterns shows that the time for a file does not grow with the number of ids.
 func BenchmarkPatterns(b *testing.B) {
 	var p patterns
 	for i := range 100_000 {

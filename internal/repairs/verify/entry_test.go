@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// While the log is read, a memory that was deleted is put again: its deletion, which is read then,
-// accounts for the entries before it. If it is deleted once more, verify must not report a memory that
-// index and overlay do not know. Found by TestStorm.
+// TestDeletionBesidePut verifies that verify does not report a memory that is put and deleted while the log is read.
+// The memory was deleted, is put again, and its deletion, which is read then, accounts for the entries before it. If it
+// is deleted once more, index and overlay rightly do not have the memory. Found by TestStorm.
 func TestDeletionBesidePut(t *testing.T) {
 	var s state.State
 	if err := s.Begin(index.Empty(0), false); err != nil {
