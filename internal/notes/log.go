@@ -68,7 +68,8 @@ func (ns *Notes) LogFrom(position uint64) *Log {
 	return l
 }
 
-// Position returns the position up to which Read has yielded; 0: it was not called.
+// Position returns the position up to which Read has yielded. Before the first Read it returns the position at which
+// LogFrom begins, or 0 for the result of Notes.Log.
 func (l *Log) Position() uint64 { return l.next }
 
 // Read yields the versions that are durable now and were not yielded before, in the order of their commits. The
@@ -310,8 +311,8 @@ func (l *Log) redact(r *Revision, row *purgefile.Row) {
 	r.RedactedAt, r.RedactedBy = time.UnixMicro(row.At).UTC(), l.ns.engine.Writer(row.By, row.Since)
 }
 
-// idAt returns the id of the note at a path. If the entries that were read are newer than the note's sidecar, the
-// current id is used.
+// idAt returns the id of the note at a path. If the Log has not read the entry that has the id, because it begins after
+// that entry, idAt returns the id that the note at the path has now.
 func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	if id := l.ids[path]; id != "" {
 		return id

@@ -33,8 +33,8 @@ type Swept struct {
 
 // idleness decides which sessions have been unused for some time. One wrong reading of the clock must not select
 // sessions, as for expired memories (sweep.go). So a session must have been unused both by the clock and by a clock
-// that does not jump when the time of day is set (Scopes.Now). While the latter is in doubt, because no reading has
-// confirmed it for an hour, it is used only for sessions that were written to after the doubt began (doubted). For any
+// that does not jump when the time of day is set (Scopes.Now). The latter is in doubt for an hour after a first
+// reading, at the time doubted. Meanwhile it is used only for sessions that were written to after doubted. For any
 // other session the time of the last write to another such session (newest) is used: that write is an earlier,
 // independent reading of the clock.
 type idleness struct {

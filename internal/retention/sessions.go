@@ -206,7 +206,8 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 	}
 }
 
-// Delete deletes all memories of a session, and returns their number.
+// Delete deletes all memories of a session, expired ones too, and returns their number. If the session has no memory,
+// the error is ErrNotFound.
 func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	if err := r.engine.CatchUp(ctx); err != nil {
 		return 0, err

@@ -62,8 +62,8 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 
 // Now returns the time by which the store decides about age when it changes documents. It is the time of the clock,
 // unless the clock is more than a minute ahead of the ticks: then it is the time of the ticks, since the clock was set
-// ahead after the machine was started. If doubted is not zero, no reading of the clock has confirmed the time for an
-// hour: doubted is the time at which a process first read the clock in this boot.
+// ahead after the machine was started. doubted is not zero while the time is in doubt: for an hour after a process
+// first read the clock in this boot, or found that it was set back. doubted is the time of that reading.
 func (ws *Scopes) Now() (now, doubted time.Time) {
 	now = ws.engine.Env().Clock()
 	tick, since := ws.Tick()

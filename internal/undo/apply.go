@@ -292,8 +292,8 @@ func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	}
 }
 
-// newest returns the newest version of the document of a change. It returns false if that is not the version
-// that the plan expects.
+// newest returns the newest version of the document of a change. ok is false if that is neither the version that the
+// plan expects, nor one that only upkeep has written in place of that version.
 func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, error) {
 	v, err := u.engine.Find(ctx, c.kind, c.ID, false)
 	if errors.Is(err, errs.ErrNotFound) {

@@ -232,8 +232,8 @@ func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) 
 	return nil, nil
 }
 
-// sameVector reports whether the version that is restored has the same vector as the one that it replaces. If that
-// cannot be read now, it returns true: it is decided when the version is restored.
+// sameVector reports whether the version that is restored has the same vector as the one that it replaces. If one of
+// them cannot be read now, it returns true: the commit that restores the version decides.
 func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	was, err := u.vector(ctx, c, c.Version)
 	if err != nil {

@@ -174,7 +174,7 @@ func (e *MovedStoreError) Error() string {
 func (e *MovedStoreError) Unwrap() error { return errs.ErrInvalid }
 
 // moved returns a *MovedStoreError if a place is recorded for another folder and this store was moved from there;
-// otherwise an error that matches errs.ErrNotFound. A store that was copied is not taken for a moved one: its wal/ has
+// otherwise an error that matches errs.ErrNotFound. A store that was copied is not treated as moved: its wal/ has
 // another inode, and the store still exists in the folder from which it was copied.
 func (p *Places) moved(name string) error {
 	none := fmt.Errorf("%s: %w", name, errs.ErrNotFound)
