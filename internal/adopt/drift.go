@@ -168,9 +168,9 @@ func (d *Drift) add(list *[]string, s string) {
 	}
 }
 
-// ReallyMissing checks again, in an order that leaves no gap: a document is missing if its file does not exist, its
-// newest version was flushed before ReallyMissing looked for the file, and that version is still the newest afterwards.
-// A newer version may be about to be written, after the file of its predecessor was removed.
+// ReallyMissing reports whether a document is missing, by a second check in an order that leaves no gap: its file does
+// not exist, its newest version was flushed before ReallyMissing looked for the file, and that version is still the
+// newest afterwards. A newer version may be about to be written, after the file of its predecessor was removed.
 func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
 	flushed := ed.engine.Log().Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
@@ -180,7 +180,8 @@ func (ed *Adopter) ReallyMissing(ctx context.Context, k *engine.Kind, id, name s
 	return err == nil && v.LSN < flushed
 }
 
-// reallyStrange checks again: the file of a deleted document exists until the deletion is flushed.
+// reallyStrange reports whether a file belongs to no document, by a second check: the file of a deleted document exists
+// until the deletion is flushed, and is not strange until then.
 func (ed *Adopter) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
 	flushed := ed.engine.Log().Flushed()
 	p, _, err := rebuild.ParseFile(ed.engine, k, name)

@@ -45,9 +45,9 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 	return v, err
 }
 
-// beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose
-// documents may be empty: an editor that saves in place empties the file first. A later read decides about the
-// file.
+// beingSaved returns the newest version of a document whose file has just been emptied, for a kind whose documents may
+// be empty: an editor that saves in place empties the file first. A later read decides about the file. The bool result
+// is false if the file was not just emptied, or the log no longer has the version.
 func (ed *Adopter) beingSaved(ctx context.Context, k *engine.Kind, id string) (engine.Version, bool) {
 	if !k.Opaque {
 		return engine.Version{}, false

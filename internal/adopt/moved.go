@@ -136,10 +136,10 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	return paired
 }
 
-// moved pairs missing documents, of a kind with companions, with files that were adopted under another name. It
-// returns the ids of the remaining missing documents, without the companions of documents that were moved or
-// deleted. A move is one commit: it deletes the old document and its companion, and gives the new document a
-// companion that records where it was.
+// moved pairs missing documents, of a kind with companions, with files that were adopted under another name. left has
+// the ids of the remaining missing documents, without the companions of documents that were moved. changed reports
+// whether a document was moved. A move is one commit: it deletes the old document and its companion, and gives the new
+// document a companion that records where it was.
 func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left []string, changed bool, err error) {
 	if k.Companion == nil {
 		return ids, false, nil

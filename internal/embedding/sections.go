@@ -168,8 +168,9 @@ func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 }
 
 // failed decides how to continue after the embedder has failed for some texts. A refused text must not delay the
-// others: the next call has fewer texts, and a text that is refused alone is skipped. A text counts as refused only
-// if the embedder accepts another text; otherwise the embedder's key is wrong, or the embedder is down.
+// others: the next call has fewer texts, and a text that is refused alone is skipped. A text counts as refused only if
+// the embedder accepts another text; otherwise the embedder's key is wrong, or the embedder is down. more reports
+// whether the caller should continue at once; err is nil if the text was skipped.
 func (s *sectioner) failed(ctx context.Context, list []meanings.Text, how *maker,
 	why error) (n int, more bool, err error) {
 	if cerr := ctx.Err(); cerr != nil {

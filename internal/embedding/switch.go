@@ -130,7 +130,8 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	return len(list[ProbeText]), nil
 }
 
-// settleName writes the name of the model into config.json, for a store whose model has only got another name.
+// settleName writes the name of the model into config.json, if the re-embedding has computed no vector, so that the
+// store's model has only got another name.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()

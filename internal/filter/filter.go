@@ -170,7 +170,7 @@ func (c *Cond) Holds(metadata map[string]any) bool {
 	return ok && c.any(v, c.op)
 }
 
-// member returns the value of the condition's member, and whether it exists.
+// member returns the value of the condition's member; false if the member does not exist.
 func (c *Cond) member(metadata map[string]any) (any, bool) {
 	v, ok := any(metadata), true
 	for _, name := range c.path {
@@ -236,7 +236,7 @@ func unordered(text, want string) bool {
 	return text == "" || !strings.ContainsRune("0123456789+-.", rune(text[0]))
 }
 
-// integer parses an integer of up to 64 characters.
+// integer parses an integer of up to 64 characters, and returns false for any other text.
 func integer(s string) (*big.Int, bool) {
 	if len(s) > 64 {
 		return nil, false
@@ -244,7 +244,8 @@ func integer(s string) (*big.Int, bool) {
 	return new(big.Int).SetString(s, 10)
 }
 
-// scalar returns the text of a scalar value, and its number if it is one. The text of a list or an object is "".
+// scalar returns the text of a scalar value. isNumber reports whether the value is a number, which number is then. The
+// text of a list or an object is "".
 func scalar(v any) (text string, number float64, isNumber bool) {
 	switch v := v.(type) {
 	case string:

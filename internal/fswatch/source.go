@@ -188,7 +188,8 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 	return files, err
 }
 
-// told converts a notification of the system into an event for a file in a folder, or for a folder.
+// told converts a notification of the system into an event for a file in a folder, or for a folder. more has events for
+// the files in a folder that was created. ok is false if the notification is not about such a file or folder.
 func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	if _, known := n.folders[ev.Name]; !known && n.folders[filepath.Dir(ev.Name)] == "" {
 		if _, root := n.folders[filepath.Dir(ev.Name)]; root {
@@ -232,7 +233,7 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	return n.created(ev.Name, e)
 }
 
-// created watches a folder that was created, and the folders in it, and returns what told returns.
+// created watches a folder that was created, and the folders in it. Its results are as for told.
 func (n *notified) created(path string, e event) (_ event, more []event, ok bool) {
 	err := n.w.Add(path)
 	if err == nil {

@@ -72,7 +72,8 @@ func (m *masked) pass(v Version, err error) bool {
 	return !m.ended
 }
 
-// give yields the redacted versions that come before v, then v.
+// give yields the redacted versions that come before v, then v. It returns false if the iteration must end: the caller
+// has ended it, or the redactions cannot be read.
 func (m *masked) give(v Version, err error) bool {
 	if m.err != nil { // a version that may be redacted is not shown
 		m.pass(Version{}, m.err)

@@ -103,7 +103,7 @@ func (o *Object) Len() int { return len(o.members) }
 // Members returns the members in their order. The slice belongs to the Object.
 func (o *Object) Members() []Member { return o.members }
 
-// Get returns the text of a member's value.
+// Get returns the text of a member's value; false if there is no such member.
 func (o *Object) Get(name string) ([]byte, bool) {
 	if i := o.index(name); i >= 0 {
 		return o.members[i].Value, true

@@ -11,7 +11,7 @@ import (
 
 // MergeValue encodes v as the new value of a member whose text is raw. It keeps the text of every part of raw that v
 // does not change: the spelling of numbers, and the order of names, with new names sorted behind them. same reports
-// that nothing changed; out is then raw. Errors are as for AppendValue.
+// whether nothing changed; out is then raw. Errors are as for AppendValue.
 func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, err error) {
 	switch v := v.(type) {
 	case map[string]any:

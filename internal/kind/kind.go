@@ -152,7 +152,7 @@ func FoldersOf(f wal.Features) []string {
 }
 
 // Document returns the id of the document to which an id belongs: the id itself, or for a companion the id of its
-// document.
+// document. companion reports whether the id is that of a companion.
 func (k *Kind) Document(id string) (of string, companion bool) {
 	if k.Owner != nil {
 		if of, companion = k.Owner(id); companion {
@@ -264,8 +264,8 @@ func decodeNote(data []byte, o DecodeOptions) (Content, error) {
 	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
-// quickMemory calls index.QuickLine, which checks the index line of a memory without parsing it: a replay
-// reads the lines of all memories.
+// quickMemory is Kind.QuickLine of memories. It calls index.QuickLine, because a replay reads the lines of all memories
+// and must not parse them.
 func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
 	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
 }

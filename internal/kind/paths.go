@@ -59,7 +59,8 @@ type Normalizing interface {
 	Normal(path string) (string, bool)
 }
 
-// Normal returns the path in Folder that a file should have instead of the given one: see Normalizing.
+// Normal returns the path in Folder that a file should have instead of the given one, and false if it may keep its
+// path: see Normalizing.
 func (k *Kind) Normal(path string) (string, bool) {
 	if p, ok := k.Paths.(Normalizing); ok {
 		return p.Normal(path)

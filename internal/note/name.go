@@ -60,7 +60,8 @@ func (n Names) ID(path string) (id string, ok bool) {
 	return id, true
 }
 
-// read reverses Path, without checking that the result is a valid id.
+// read reverses Path, without checking that the result is a valid id. ok is false if the path cannot be a result of
+// Path.
 func (n Names) read(path string) (id string, ok bool) {
 	path, sidecar := strings.CutPrefix(path, ownFolder+"/")
 	var segments []string
@@ -97,8 +98,9 @@ func (n Names) read(path string) (id string, ok bool) {
 	return id, true
 }
 
-// Normal returns the path in Unicode's normal form C for the path of a file in another form: names of files
-// that were created on macOS may be in form D. It implements kind.Normalizing.
+// Normal returns the path in Unicode's normal form C for the path of a file in another form: names of files that were
+// created on macOS may be in form D. It returns false if the path is in form C already, or in form C is not the path of
+// a document. It implements kind.Normalizing.
 func (n Names) Normal(path string) (string, bool) {
 	if norm.NFC.IsNormalString(path) {
 		return "", false

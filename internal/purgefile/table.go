@@ -73,7 +73,7 @@ func (t *Table) Redactions(key string) (rows []Row) {
 	return rows
 }
 
-// Redacted returns the row of a version, if that version is redacted.
+// Redacted returns the row of a version if that version is redacted, and false otherwise.
 func (t *Table) Redacted(key string, version uint64) (Row, bool) {
 	for _, r := range t.Redactions(key) {
 		if r.Version == version {

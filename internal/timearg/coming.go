@@ -57,8 +57,8 @@ func again(text string, now time.Time) (all []time.Time) {
 	return all
 }
 
-// Spelled returns the unambiguous form of a number that Parse reads as a time, for callers to which a
-// number means something else: 20261122 is 2026-11-22, 1795341600 is @1795341600.
+// Spelled returns the unambiguous form of a number that Parse reads as a time, for callers to which a number means
+// something else: 20261122 is 2026-11-22, 1795341600 is @1795341600. It returns false for any other text.
 func Spelled(s string, now time.Time) (string, bool) {
 	at, err := Parse(s, now)
 	switch {

@@ -67,7 +67,7 @@ func parse(s string, now time.Time) (Span, error) {
 	return Span{}, fmt.Errorf("%s is not a time: %s", human.Quote(s), Forms)
 }
 
-// Moment parses a point in time: a date with a time of day, or seconds since 1970.
+// Moment parses a point in time: a date with a time of day, or seconds since 1970. It returns false for any other text.
 func Moment(s string, zone *time.Location) (time.Time, bool) {
 	for _, at := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		for _, z := range []string{"", "Z07:00", "Z0700", " Z07:00", " -0700"} {
@@ -152,7 +152,7 @@ func dayOf(date time.Time, zone *time.Location) Span {
 
 var weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 
-// day parses a text that names a day.
+// day parses a text that names a day, and returns false for any other text.
 func day(s string, now time.Time) (Span, bool) {
 	plain := strings.ReplaceAll(s, ",", "")
 	for _, layout := range []string{time.DateOnly, "20060102", "2006/01/02", "2.1.2006", "2 Jan 2006", "2 January 2006",
@@ -207,7 +207,7 @@ func misnamed(s, text string, now time.Time) error {
 	return fmt.Errorf("%s is not a time: %s is a %s", human.Quote(s), at.From.Format(time.DateOnly), at.From.Weekday())
 }
 
-// period parses a month, a year, or a week.
+// period parses a month, a year, or a week, and returns false for any other text.
 func period(s string, now time.Time) (Span, bool) {
 	for _, layout := range []string{"2006-01", "Jan 2006", "January 2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -246,7 +246,7 @@ func period(s string, now time.Time) (Span, bool) {
 	return Span{}, false
 }
 
-// clocked parses a day followed by a time of day.
+// clocked parses a day followed by a time of day, and returns false for any other text.
 func clocked(s string, now time.Time) (Span, bool) {
 	at := strings.LastIndexByte(s, ' ')
 	if at < 0 {

@@ -178,9 +178,9 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns the state, without the document, that an undo restored without naming its entry: an entry
-// that creates a document names the deletion before it only while the overlay has that deletion. It is the
-// last such state from which the present one was made, or else any such state.
+// findAbsent returns a state without the document, for an undo that restored such a state without naming its entry: an
+// entry that creates a document names the deletion before it only while the overlay has that deletion. The result is
+// the last such state from which the present one was made, or else any such state; false if the history has none.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {

@@ -291,7 +291,8 @@ func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path st
 }
 
 // fill replaces the unreadable bytes of a segment by a gap, from position at up to the next frame with a sound header.
-// The gap includes the damaged frame at that position.
+// The gap includes the damaged frame at that position. fill first tries mend. It reports whether it has mended the
+// frame or made a gap.
 func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	if m.mend(ctx, past, f, path, at) {

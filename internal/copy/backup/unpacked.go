@@ -189,7 +189,7 @@ type packedFS struct {
 	file vfs.File // the open packed file
 }
 
-// below returns the path of a name in the backup, "." for the backup itself.
+// below returns the path of a name in the backup, "." for the backup itself; false if the name is not in the backup.
 func (p *packedFS) below(name string) (string, bool) {
 	name = filepath.Clean(name)
 	if name == p.at {

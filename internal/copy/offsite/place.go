@@ -66,7 +66,7 @@ func (p *Places) path(what string) string {
 	return filepath.Join(p.State, folder, p.Store.String()+"-"+hex.EncodeToString(sum[:8])+"."+what+".json")
 }
 
-// ofStore matches the names of the files "place" of a store, whatever its folder is.
+// ofStore reports whether a name is that of the file "place" of the store, whatever the folder of the store is.
 func (p *Places) ofStore(name string) bool {
 	return strings.HasPrefix(name, p.Store.String()+"-") && strings.HasSuffix(name, ".place.json")
 }

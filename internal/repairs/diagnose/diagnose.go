@@ -325,7 +325,8 @@ func (g *ground) index() error {
 	return nil
 }
 
-// files reads each file of each kind, and reports those that are not documents or are misplaced.
+// files reads each file of each kind, and reports those that are not documents or are misplaced. more is false if yield
+// has ended the iteration.
 func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
 	for _, k := range kind.Kinds {
 		if more, err = g.folder(k, yield); !more || err != nil {

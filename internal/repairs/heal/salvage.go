@@ -118,7 +118,7 @@ func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 }
 
 // brokenString returns a complete JSON string made of the readable beginning of a string value that is cut off. b
-// begins at the colon before the value.
+// begins at the colon before the value. The bool result is false if nothing can be read.
 func brokenString(b []byte) ([]byte, bool) {
 	b = bytes.TrimLeft(b, " \t\r\n:")
 	if len(b) < 2 || b[0] != '"' {

@@ -328,8 +328,8 @@ func (v *Run) besideSegments(names []string) error {
 	return nil
 }
 
-// preparing returns the process id in the name of a segment file that is being created: <pid>-<n>.new,
-// optionally with the segment's name and a dot before it.
+// preparing returns the process id in the name of a segment file that is being created: <pid>-<n>.new, optionally with
+// the segment's name and a dot before it. ok is false for any other name.
 func preparing(name string) (pid int, ok bool) {
 	mid, ok := strings.CutSuffix(name, ".new")
 	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")
