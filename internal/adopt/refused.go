@@ -25,8 +25,8 @@ type RefusedEdit struct {
 }
 
 // Refused yields the files that cannot be adopted as they are now, whichever process found or reported them. It checks
-// the size and time of every file, and reads the files that differ from the index. An error ends it, including that of
-// ctx.
+// the size and time of every file, and reads the files that differ from the index. An error, such as that of ctx, ends
+// the iteration.
 func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(RefusedEdit, error) bool) {
 		for _, k := range ed.engine.Present() {

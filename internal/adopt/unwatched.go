@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// quietFor is how long a folder must be unchanged before a missing file in it counts as deleted: programs delete a
-// file while they save it, and a checkout deletes many files.
+// quietFor is the time for which a folder must be unchanged before a missing file in it counts as deleted: programs
+// delete a file while they save it, and a checkout deletes many files.
 const quietFor = 2 * time.Second
 
 // unwatched decides about the missing files of a folder if no process watches, in the same way as the watching process:

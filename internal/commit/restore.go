@@ -211,7 +211,7 @@ type RestoreOptions struct {
 	Rest Effects
 }
 
-// Effects returns by how much the commit changes the number and bytes of memories, by session.
+// Effects returns the changes that the commit makes to the number and bytes of memories, by session.
 func (r *Restoration) Effects() Effects { return r.effects }
 
 // Commit commits the documents that were added. The error is a *RefusedError for a document that cannot be restored,

@@ -31,7 +31,7 @@ func bytesOf(ops []Op) (n int64) {
 // are as large as these. The maximum also ends the count of a value that contains itself.
 const weighMost = 1 << 16
 
-// bytesIn estimates how many bytes of JSON a value takes.
+// bytesIn estimates the number of bytes of JSON that a value takes.
 func bytesIn(v any) int64 {
 	w := weigher{left: weighMost}
 	return w.of(reflect.ValueOf(v))

@@ -213,8 +213,7 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	return true
 }
 
-// quiet checks those files of a folder that had no event for a while. more reports that there are further
-// ones.
+// quiet checks the files of a folder that had no event for a while. more reports whether other such files remain.
 func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
 	if len(fo.entered) > 0 { // a file that left them before they were watched has no event
 		missing, err := s.f.Missing(ctx, name, fo.entered)

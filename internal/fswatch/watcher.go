@@ -15,10 +15,10 @@ import (
 
 // Options are the waiting times of a Watcher. The zero value has the defaults.
 type Options struct {
-	// Quiet is how long a file must have no event before it is checked; 0 means 300 ms.
+	// Quiet is the time for which a file must have no event before it is checked; 0 means 300 ms.
 	Quiet time.Duration
-	// Gone is how long a file must be missing, without another file being deleted meanwhile, before it is treated as
-	// deleted; 0 means a second.
+	// Gone is the time for which a file must be missing, without another file being deleted meanwhile, before it is
+	// treated as deleted; 0 means a second.
 	Gone time.Duration
 	// Sweep is the pause between two scans over all files where folders cannot be watched; 0 means a minute.
 	Sweep time.Duration

@@ -132,7 +132,7 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	return err
 }
 
-// watchBytes is how many bytes of log are read at once; more if one commit is larger.
+// watchBytes is the number of bytes of log that are read at once; a larger commit is read as a whole.
 const watchBytes = 1 << 20
 
 // read fills the watcher's list with the changes of some more commits, and waits for the first one. If it
@@ -208,8 +208,8 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	return nil
 }
 
-// joined moves the changes of a commit to the beginning of its slice, and returns how many there are. It
-// leaves out the changes of companions whose documents the commit changes, too.
+// joined moves the changes of a commit to the beginning of its slice, and returns their number. It leaves out the
+// changes of companions whose documents the commit changes too.
 func joined(batch []watched) int {
 	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
 		return len(batch)

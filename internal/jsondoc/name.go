@@ -110,8 +110,8 @@ func deviceName(name string) bool {
 }
 
 // Slug returns a readable form of a text, of at most most bytes: ASCII letters in lower case, digits and "_"; every run
-// of other characters becomes one "-", and a text of nothing else becomes "id". It has no dot, so that "con.txt" does
-// not become a device again.
+// of other characters becomes one "-", and a text that has only other characters becomes "id". A slug has no dot:
+// "con.txt" would be the name of a device on Windows.
 func Slug(id string, most int) string {
 	b := make([]byte, 0, most)
 	for i := 0; i < len(id) && len(b) < most; i++ {

@@ -109,8 +109,8 @@ func AppendEscaped(dst []byte, s string) []byte {
 // plain reports whether an ASCII byte is written unescaped in a JSON string.
 func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
-// plainPrefix returns how many bytes at the beginning of s are ASCII and need no escape. It compares eight bytes at
-// once, which is three times as fast as one by one: every put checks all of its text.
+// plainPrefix returns the number of bytes at the beginning of s that are ASCII and need no escape. It compares eight
+// bytes at once, which is three times as fast as one by one: every put checks all of its text.
 func plainPrefix(s string) int {
 	const (
 		ones = 0x0101010101010101

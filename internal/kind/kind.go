@@ -108,7 +108,7 @@ var (
 // Most is the maximum number of kinds; it is the size of an array indexed by Kind.At.
 const Most = 8
 
-// Reserved are the letters with which no document key may begin: those of package record, and those that
+// Reserved are the letters with which no document key may begin: the letters of package record, and the letters that
 // package state uses for preconditions.
 const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Purge) +
 	string(record.Kept) + "benr"

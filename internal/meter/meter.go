@@ -58,7 +58,7 @@ func (m *Meters) Begin(k Kind) time.Time {
 	return time.Now()
 }
 
-// End counts an operation that began at a time from Begin; failed is its result.
+// End counts an operation that began at a time from Begin; failed reports whether the operation failed.
 func (m *Meters) End(k Kind, began time.Time, failed bool) {
 	if m == nil {
 		return

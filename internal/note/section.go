@@ -221,7 +221,7 @@ func lineEnd(data []byte, at int) int {
 	return len(data)
 }
 
-// FrontMatter returns where the front matter of a note ends, 0 for none.
+// FrontMatter returns the offset at which the front matter of a note ends, 0 if the note has none.
 func FrontMatter(data []byte) int {
 	is := func(line []byte, text string) bool { return string(bytes.TrimRight(line, " \t\r\n")) == text }
 	at := lineEnd(data, 0)

@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// History yields the versions that are kept of the note at a path, ordered by version: those at the paths that
-// the note had before, and all at this path, including those of other notes that were there earlier. Version.ID
-// is the path of each version. History reports whether there is any version.
+// History yields the versions that are kept of the note at a path, ordered by version: the versions at the paths that
+// the note had before, and all versions at this path, including those of other notes that were there earlier.
+// Version.ID is the path of each version. any reports whether there is any version.
 func (ns *Notes) History(ctx context.Context, path string,
 	yield func(history.Version, error) bool) (any bool, err error) {
 	s, err := ns.ofPath(ctx, path)

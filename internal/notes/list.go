@@ -230,7 +230,7 @@ func checkPattern(pattern string) error {
 	return nil
 }
 
-// literal returns the prefix that all paths have which match a pattern.
+// literal returns the prefix that all paths that match a pattern have in common.
 func literal(pattern string) string {
 	if i := strings.IndexAny(pattern, `*?[\`); i >= 0 {
 		return pattern[:i]

@@ -50,8 +50,8 @@ func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others 
 	return ids, others, nil
 }
 
-// Twins returns the versions that have the content of a version of the note at a path because of a rename:
-// those that a rename made of it, and the one from which a rename made it.
+// Twins returns the versions that have the content of a version of the note at a path because of a rename: the versions
+// that renames have made of that version, and the version of which a rename has made it.
 func (ns *Notes) Twins(ctx context.Context, path string, version uint64) (twins []note.Move, err error) {
 	var list []history.Version
 	at := -1

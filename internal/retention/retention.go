@@ -30,7 +30,7 @@ type Retention struct {
 type Expirer interface {
 	// Expired reports whether any of these documents has expired at a time. It is cheap when called often.
 	Expired(ctx context.Context, at time.Time) (bool, error)
-	// DeleteExpired deletes up to most of the documents that had expired at a time, and returns how many.
+	// DeleteExpired deletes up to most of the documents that had expired at a time, and returns their number.
 	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
 }
 

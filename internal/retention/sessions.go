@@ -234,7 +234,7 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	return done, nil
 }
 
-// deletable returns how many of n deletions, whose ids the function id returns, fit into one commit.
+// deletable returns the number of the first of n deletions that fit into one commit. id returns the id of the i-th.
 func (r *Retention) deletable(n int, id func(i int) string) int {
 	const record = 24 // bytes that a deletion takes in the log: see package record
 	limit, size := r.engine.Log().Limit(), uint64(0)

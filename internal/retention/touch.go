@@ -46,7 +46,7 @@ func (r *Retention) Touch(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// WriteDue writes the counted accesses if they are old enough or the store closes.
+// WriteDue writes the counted accesses if the oldest of them was counted touchEvery ago, or if the store is closing.
 func (r *Retention) WriteDue(ctx context.Context) error {
 	t := &r.touched
 	t.mu.Lock()

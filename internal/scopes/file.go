@@ -270,7 +270,7 @@ func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, erro
 	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
 }
 
-// headBytes is how many bytes at the beginning of a scope's file contain the scope's key: four ids of 1,024
+// headBytes is the number of bytes at the beginning of a scope's file that contain the scope's key: four ids of 1,024
 // bytes, each byte of which may take three. Most keys are within the first headFirst bytes.
 const (
 	headBytes = 16 << 10

@@ -170,8 +170,7 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 // ceased to pass its filters while it ranked them. After that it returns fewer hits than requested.
 const goneTries = 2
 
-// spare returns how many more hits to rank after some hits disappeared: as many may disappear again. The parameter gone
-// is their number.
+// spare returns the number of additional hits to rank after gone hits have disappeared: as many may disappear again.
 func spare(gone int) int { return 2*gone + 8 }
 
 // pass is the result of one run of searchOnce.

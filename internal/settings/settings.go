@@ -43,8 +43,8 @@ func New(e *env.Env) *Settings {
 // Now returns the settings in force. They are shared and must not be changed.
 func (s *Settings) Now() *Config { return s.now.Load() }
 
-// History returns how much history may be kept now, in bytes and age; see Config.History. Both are unlimited while the
-// settings are unknown.
+// History returns the amount of history that may be kept now, in bytes and age; see Config.History. Both are unlimited
+// while the settings are unknown.
 func (s *Settings) History() (bytes int64, age time.Duration) {
 	if s.Unknown() {
 		return math.MaxInt64, 0
@@ -52,7 +52,7 @@ func (s *Settings) History() (bytes int64, age time.Duration) {
 	return s.Now().History(s.env.System.ArchiveBytes)
 }
 
-// Unsent returns how many bytes beyond those of History may be kept for a copy of the store elsewhere; see
+// Unsent returns the number of bytes beyond those of History that may be kept for a copy of the store elsewhere; see
 // Config.Unsent.
 func (s *Settings) Unsent() int64 { return s.Now().Unsent() }
 

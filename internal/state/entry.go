@@ -122,8 +122,8 @@ func checkID(k *kind.Kind, id string) error {
 	return k.CheckID(id)
 }
 
-// Check returns an error for an invalid log entry, and nil if State applies the entry. It verifies what Read
-// verifies, and the index line. The document is verified by the code that reads it.
+// Check returns the record in a log entry. The error is not nil if the entry is invalid, so that State does not apply
+// it. Check verifies what Read verifies, and the index line; the code that reads the document verifies the document.
 func Check(e *wal.Entry) (record.View, error) {
 	view, err := Read(e)
 	if err != nil || e.Delete {

@@ -323,7 +323,7 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
-// Swaps returns how often the index was replaced since the store was opened.
+// Swaps returns the number of times that the index was replaced since the store was opened.
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
 // Live returns the number of existing documents, or scopes of working memory, of a kind.
@@ -415,7 +415,7 @@ func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	return list
 }
 
-// Written returns how many of the Changes in [from, to) are not deletions. It makes no list of them.
+// Written returns the number of the Changes in [from, to) that are not deletions. It makes no list of them.
 func (s *State) Written(from, to uint64) (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

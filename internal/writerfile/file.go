@@ -18,10 +18,11 @@ const Name = "writers"
 // most is the maximum number of bytes of the file that are read.
 const most = 1 << 30
 
-// tail is how many bytes at the end of the file, with its newest lines, are read first.
+// tail is the number of bytes at the end of the file, with its newest lines, that are read first.
 const tail = 64 << 10
 
-// longest is more than the length of a row, and farthest is how many bytes without a row are read.
+// longest is more than the length of a row, and farthest is the number of bytes without a row after which reading
+// stops.
 const (
 	longest  = 16 << 10
 	farthest = 1 << 20
@@ -76,7 +77,8 @@ func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	return t, int64(len(b)), whole, nil
 }
 
-// Damaged returns how many lines of the file have a wrong checksum, and the number of the first of these.
+// Damaged returns the number of lines of the file that have a wrong checksum, and the line number of the first of
+// these.
 func (f *File) Damaged() (damaged, first int, err error) {
 	b, err := vfs.ReadFile(f.fs, f.path, most)
 	if notThere(err) {

@@ -282,8 +282,8 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 // coarsest is the resolution of the times of files on the coarsest file systems.
 const coarsest = 2 * time.Second
 
-// sameTime reports whether a copy that was given the time want may have the time copied afterwards: some file systems
-// keep only whole seconds, or only even ones. Equal times do not prove equal contents; the caller compares the bytes.
+// sameTime reports whether the time of a copy may be the result of setting it to want: some file systems keep only
+// whole seconds, or only even ones. Equal times do not prove equal contents; the caller compares the bytes.
 func sameTime(copied, want time.Time) bool {
 	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
 }

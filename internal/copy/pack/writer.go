@@ -237,7 +237,8 @@ func (w *Writer) endList() {
 	w.list = w.list[:0]
 }
 
-// wholeEntries returns the length of the first entries of a list that have at most a number of bytes, at least one.
+// wholeEntries returns the length of the longest beginning of a list that consists of whole entries and has at most the
+// given number of bytes, or else the length of the first entry.
 func wholeEntries(b []byte, most int) int {
 	at := 0
 	for at < len(b) {

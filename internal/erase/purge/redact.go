@@ -277,7 +277,7 @@ func (p *Purger) redactedText(ctx context.Context, k *engine.Kind, id, text stri
 	}
 }
 
-// overwriteAfter is how long redactions are collected before their bytes are overwritten in the background.
+// overwriteAfter is the time for which redactions are collected before their bytes are overwritten in the background.
 const overwriteAfter = time.Minute
 
 // OverwriteDue overwrites redacted versions in the background, once the oldest redaction is a minute old.

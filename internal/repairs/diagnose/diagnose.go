@@ -93,8 +93,8 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 	}
 }
 
-// openTries is how often Look tries to open a store: the cause of a failure may be a writer that is replacing
-// the index.
+// openTries is the maximum number of attempts of Look to open a store: the cause of a failure may be a writer that is
+// replacing the index.
 const openTries = 5
 
 // Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with Closed. Look

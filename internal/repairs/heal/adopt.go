@@ -19,7 +19,7 @@ const (
 	adoptBytes = 4 << 20
 )
 
-// together returns how many actions at the start of list adopt files and fit into one commit.
+// together returns the number of actions at the start of list that adopt files and fit into one commit.
 func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
