@@ -11,10 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Suspects yields the names in a folder whose files differ from the index in size or time, those that the
-// index does not list, and those whose files do not exist: they are arguments for Look. It reads no document,
-// and checks each file once. The loop's body may pause to limit the load; there is no other cost for other
-// goroutines.
+// Suspects yields names in a folder, as arguments for Look: the names of files that differ from the index in size or
+// time, of files that the index does not list, and of files that do not exist. It reads no document, and checks each
+// file once. The loop's body may pause to limit the load; a pause costs other goroutines nothing.
 func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		k, ed := f.folder(folder), f.ed

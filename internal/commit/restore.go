@@ -102,8 +102,8 @@ func (cm *Committer) Restoration(limit uint64) *Restoration {
 // Len returns the number of documents that were added.
 func (r *Restoration) Len() int { return len(r.docs) }
 
-// Add adds a document. It returns false, and adds nothing, if the commit has no room for it besides the others. For a
-// document that cannot be restored the error is a *RefusedError.
+// Add adds a document. It returns false, and adds nothing, if the commit has no room for the document besides those
+// that were added before. For a document that cannot be restored the error is a *RefusedError.
 func (r *Restoration) Add(d *Restored) (bool, error) {
 	cm, key := r.cm, d.Kind.Key(d.ID)
 	e := wal.Entry{Key: key, Restores: d.Restores}

@@ -54,8 +54,8 @@ func (em *Embedding) kickEmbedding() {
 	}
 }
 
-// Run gives vectors to memories that have none: those that an earlier process has left without one, and those whose put
-// could not get one. It returns when ctx ends.
+// Run gives vectors to the memories that have none: because an earlier process has left them without, or because the
+// embedder failed when they were put. Run returns when ctx ends.
 func (em *Embedding) Run(ctx context.Context) {
 	e := em
 	e.mu.Lock()

@@ -57,9 +57,9 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 	return nil
 }
 
-// embedAll gives the memories of operations their vectors, in batches. It returns those that got one, and those that
-// have none because the embedder failed. After a failure it does not ask again, so a put waits at most once for a
-// service that is down.
+// embedAll gives the memories of operations their vectors, in batches. got are the memories that got a vector; waiting
+// are the memories that have none because the embedder failed. After a failure embedAll does not call the embedder
+// again, so a put waits at most once for a service that is down.
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory

@@ -349,7 +349,7 @@ func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN)
 	return was
 }
 
-// rest yields the versions that have no entry in the log: those that are only in files, and redacted ones whose
+// rest yields the versions that have no entry in the log: versions that are only in files, and redacted versions whose
 // bytes are overwritten.
 func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 	for i, err := range l.ns.infos(ctx, "") {

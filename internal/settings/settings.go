@@ -91,8 +91,8 @@ func (s *Settings) Load() (*Config, error) {
 	return c, err
 }
 
-// Use makes c the settings in force: the valid members of a file in which others are not valid. err names those. A nil
-// c means that no member is valid: then the defaults are in force.
+// Use makes c the settings in force: c has the valid members of a file in which other members are not valid, and err
+// names the latter. A nil c means that no member is valid: then the defaults are in force.
 func (s *Settings) Use(c *Config, err error) {
 	if c == nil {
 		c = new(Config)

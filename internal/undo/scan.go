@@ -217,7 +217,8 @@ type keptKey struct {
 	at  wal.LSN
 }
 
-// scan reads the selected commits and those that followed. It returns the documents that they changed, by key.
+// scan reads the selected commits and all commits after the first of them. It returns the documents that the selected
+// commits changed, by key.
 func (u *Undoer) scan(ctx context.Context, s *selection, p *Plan, to wal.LSN) (map[string]*document, error) {
 	docs, scopes := map[string]*document{}, map[string]bool{}
 	kept := map[keptKey]wal.LSN{} // copies that precede the entry that replaces them

@@ -298,8 +298,8 @@ func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version ui
 	return r.put(f.name, data, mtime)
 }
 
-// heal restores lost documents from the backup's log, then from the log, the archive and the files
-// of the store that was backed up. It reports those that are in none of them.
+// heal restores lost documents from the backup's log, then from the log, the archive and the files of the store that
+// was backed up. It reports the documents of which none of these has a copy.
 func (r *restore) heal(ctx context.Context) error {
 	if len(r.lost) == 0 {
 		return nil

@@ -27,16 +27,15 @@ import (
 // to which document it belonged.
 const doomedSuffix = ".purged"
 
-// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents. These are files
-// of the documents, the notes about these files, and, as a whole, other files that name the documents (an
-// index, the copy of a segment). In a segment, or a torn tail, the sound entries of other documents are kept.
-// If it has bytes which may be from a purged document and are in no sound entry, it is left to the user: see
-// Unread. An archived segment that cannot be read completely is removed: see Lost. The undo file of an older
-// version that names one of the documents is removed, because nothing reads it any more. PurgeQuarantine may be
-// killed at any point and repeated.
+// PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents. These are files of the
+// documents, the notes about these files, and, as a whole, other files that name the documents (an index, the copy of a
+// segment). In a segment, or a torn tail, the sound entries of other documents are kept. A segment or torn tail with
+// bytes that may be from a purged document and are in no sound entry is left to the user: see Unread. An archived
+// segment that cannot be read completely is removed: see Lost. The undo file of an older version that names one of the
+// documents is removed, because nothing reads it any more. PurgeQuarantine may be killed at any point and repeated.
 //
-// An index or vectors that were recently moved to quarantine may still be mapped: unlinked lists those that
-// were removed without being overwritten, because a process has them open or this cannot be determined.
+// An index or vectors that were recently moved to quarantine may still be mapped. unlinked lists the files that were
+// removed without being overwritten, because a process has them open or this cannot be determined.
 func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 	o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")

@@ -107,8 +107,8 @@ type newcomer struct {
 	file verify.File
 }
 
-// strays decides what to do with each file that belongs to no document of the store, and commits those that
-// are new documents. It returns the error of each.
+// strays decides what to do with each file that belongs to no document of the store, and commits the files that are new
+// documents. It returns the error of each file.
 func (h *healer) strays(held *wal.Held, k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	if err := h.v.Source.CatchUp(h.r.ctx); err != nil {

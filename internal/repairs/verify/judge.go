@@ -88,8 +88,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 	return j
 }
 
-// compare checks a file that may have any of the versions in list. It returns a finding if the file has none
-// of them or is damaged. The second result has findings about derived data.
+// compare checks a file that may have any of the versions in list. It returns a finding if the file has none of these
+// versions or is damaged. The second result has findings about derived data.
 func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
