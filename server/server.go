@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -209,8 +208,7 @@ func (s *Server) Watch(ctx context.Context) {
 		case <-tick.C:
 			s.current.endUnless(func(t *Token) bool {
 				now, err := s.o.Tokens.Find(t.Sum)
-				return err != nil || now != nil && now.ReadOnly == t.ReadOnly && now.Page == t.Page &&
-					slices.Equal(now.Stores, t.Stores)
+				return err != nil || now != nil && now.sameRights(t)
 			})
 		}
 	}

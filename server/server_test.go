@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memorystores"
 	"github.com/varve-db/varve/served"
@@ -35,6 +36,7 @@ type site struct {
 	tokens string
 	log    *syncBuffer
 	stop   func() error // ends the server, and returns what Serve did
+	broken bool         // the test has damaged the store, so that closing it may fail
 }
 
 type syncBuffer struct {
@@ -105,7 +107,7 @@ func servingIn(t *testing.T, at string, options *varve.Options, change func(*Opt
 			t.Error(err)
 		}
 		v.held.End()
-		if err := v.st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) {
+		if err := v.st.Close(); err != nil && !errors.Is(err, varve.ErrReplaced) && !v.broken {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
@@ -380,22 +382,56 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A token that is removed ends what is under way with it.
+// A token that is removed, or whose rights change, ends what is under way with it.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
-	v := serving(t, nil)
-	listening, status := v.listen("all")
-	if status != 200 {
-		t.Fatal(status)
-	}
-	if err := RemoveToken(t.Context(), v.tokens, "all"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, listening); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Error(err)
-	}
-	if status, answer := v.tool("all", "recall", `{"query":"x"}`); status != 401 {
-		t.Error(status, answer)
+	id := "prj-" + strings.Repeat("a", 32)
+	for _, c := range []struct {
+		what   string
+		change func(k *Token)
+		after  int // status of the next request
+	}{
+		{"removed", func(k *Token) { k.Sum = SumOf("other") }, 401},
+		{"read-only", func(k *Token) { k.ReadOnly = true }, 200},
+		{"of fewer tools", func(k *Token) { k.Tools = []string{mcpserver.Graph} }, 200},
+		{"of no tool", func(k *Token) { k.Tools = []string{} }, 200},
+		{"of a project", func(k *Token) { k.Project = id }, 200},
+		{"of another store", func(k *Token) { k.Stores = []string{settings.StoreID + strings.Repeat("b", 32)} }, 403},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			v := serving(t, nil)
+			listening, status := v.listen("all")
+			if status != 200 {
+				t.Fatal(status)
+			}
+			if err := ChangeTokens(t.Context(), v.tokens, func(list []Token) ([]Token, error) {
+				for i := range list {
+					if list[i].Name == "all" {
+						c.change(&list[i])
+					}
+				}
+				return list, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, listening)
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Error(err)
+				}
+			case <-time.After(20 * checkEvery):
+				t.Error("the request goes on")
+			}
+			if status, answer := v.call("all", "tools/list", "{}"); status != c.after {
+				t.Error(status, answer)
+			}
+		})
 	}
 }
 

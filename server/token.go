@@ -58,6 +58,13 @@ type Token struct {
 	Created time.Time // time at which the token was created; zero if unknown
 }
 
+// sameRights reports whether two tokens permit the same.
+func (t *Token) sameRights(o *Token) bool {
+	same := func(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
+	return t.ReadOnly == o.ReadOnly && t.Page == o.Page && t.Project == o.Project && same(t.Tools, o.Tools) &&
+		same(t.Stores, o.Stores)
+}
+
 // Validate returns the first invalid field as a *varve.FieldError, or nil.
 func (t *Token) Validate() error {
 	field := func(field, value, format string, args ...any) error {
