@@ -247,6 +247,57 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
+// Connections without a request give way to new ones, also those with half of a request, and connections with a
+// request do not.
+func TestConnectionsGiveWay(t *testing.T) {
+	t.Parallel()
+	const most = 30
+	hold, held := make(chan struct{}), make(chan struct{})
+	v := serving(t, func(o *Options) {
+		o.Connections = most
+		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(held)
+			<-hold
+			_, _ = io.WriteString(w, "whole")
+		})
+	})
+	running := v.dial()
+	v.send(running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: all\r\nConnection: close\r\n\r\n")
+	<-held
+	used := v.dial() // its client has had an answer, and waits
+	v.send(used, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(used), nil); err != nil || res.StatusCode != 200 {
+		t.Fatal(err)
+	}
+	var strangers []net.Conn
+	for i := range 4 * most {
+		c := v.dial()
+		if i%2 == 0 {
+			v.send(c, "POST /mcp HT")
+		}
+		strangers = append(strangers, c)
+	}
+	for range 3 * most { // each of these is a new connection
+		status, answer := v.raw("GET", "/healthz", "")
+		if status != 200 {
+			t.Fatal(status, answer)
+		}
+	}
+	v.ended(used, headerTimeout/2)
+	for _, c := range strangers[:3*most] {
+		v.ended(c, headerTimeout/2) // before the time for headers is over
+	}
+	close(hold)
+	if b, err := io.ReadAll(running); err != nil || !strings.HasSuffix(string(b), "whole") {
+		t.Errorf("a request under way was cut off: %q, %v", b, err)
+	}
+	v.s.conns.mu.Lock()
+	defer v.s.conns.mu.Unlock()
+	if n := len(v.s.conns.open); n > most || v.s.conns.waiting.Len() > n {
+		t.Errorf("%d connections are open, %d of them wait", n, v.s.conns.waiting.Len())
+	}
+}
+
 // On a full disk agents and applications are told so, and existing data can be read and deleted; when there is room,
 // everything continues.
 func TestFullDisk(t *testing.T) {

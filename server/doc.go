@@ -49,6 +49,7 @@
 // The answer to a wrong token comes after FailureDelay. While MostFailures of these wait, further requests without a
 // valid token are refused at once (429), so the number of guesses a second is bounded.
 //
+// At most Options.Connections are open: beyond that, the connection that has waited longest for a request is closed.
 // Headers have at most 64 KiB and must come within 10 s; a body has at most Options.Body bytes. A request ends
 // after Options.Timeout, except calls that listen for changes. Each request is logged in a line, without any content.
 //

@@ -25,6 +25,7 @@ const (
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
+		s.conns.began(r.Context())
 		l := &logged{ResponseWriter: w}
 		by := &who{}
 		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, by))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -42,17 +43,21 @@ type Options struct {
 	Body int64 // maximum size of a request's body in bytes; 0 means 32 MiB
 	// maximum number of running requests, and separately of those that listen for changes; 0 means 256
 	Requests int
-	Timeout  time.Duration // time limit of a request that does not listen for changes; 0 means a minute
-	Drain    time.Duration // how long Serve lets running requests finish when it ends; 0 means 10 s
-	Logger   *slog.Logger  // logs a line for each request, and errors; nil discards them
+	// maximum number of open connections; beyond it the one that has waited longest for a request is closed. 0 means
+	// 4096
+	Connections int
+	Timeout     time.Duration // time limit of a request that does not listen for changes; 0 means a minute
+	Drain       time.Duration // how long Serve lets running requests finish when it ends; 0 means 10 s
+	Logger      *slog.Logger  // logs a line for each request, and errors; nil discards them
 }
 
 // The defaults of Options.
 const (
-	defaultBody     = 32 << 20
-	defaultRequests = 256
-	defaultTimeout  = time.Minute
-	defaultDrain    = 10 * time.Second
+	defaultBody        = 32 << 20
+	defaultRequests    = 256
+	defaultConnections = 4096
+	defaultTimeout     = time.Minute
+	defaultDrain       = 10 * time.Second
 )
 
 // Limits of a connection.
@@ -61,6 +66,8 @@ const (
 	headerTimeout = 10 * time.Second
 	pieceTimeout  = 10 * time.Second // for each piece of the answer to a client that listens for changes
 	idleTimeout   = 2 * time.Minute
+	// when a server ends, how long it waits for the headers of requests that clients have sent
+	lastRequests = time.Second
 )
 
 // checkEvery is the interval at which the server checks whether the tokens of running requests are still valid.
@@ -75,6 +82,7 @@ type Server struct {
 	listening chan struct{} // the same for requests that listen for changes
 	failing   chan struct{} // limits the number of delayed answers to wrong tokens, in the same way
 	current   requests
+	conns     connections
 }
 
 // New returns a server for a store, which must stay open as long as the server is used. st may be nil for a server of
@@ -91,6 +99,7 @@ func New(st *served.Store, o Options) (*Server, error) {
 	}
 	setDefault(&o.Body, defaultBody)
 	setDefault(&o.Requests, defaultRequests)
+	setDefault(&o.Connections, defaultConnections)
 	setDefault(&o.Timeout, defaultTimeout)
 	setDefault(&o.Drain, defaultDrain)
 	if o.Logger == nil {
@@ -99,6 +108,7 @@ func New(st *served.Store, o Options) (*Server, error) {
 	s := &Server{o: o, store: st, mux: http.NewServeMux(), slots: make(chan struct{}, o.Requests),
 		listening: make(chan struct{}, o.Requests), failing: make(chan struct{}, MostFailures)}
 	s.current.of = map[*request]context.CancelFunc{}
+	s.conns.most, s.conns.open = o.Connections, map[net.Conn]*list.Element{}
 	s.routes()
 	return s, nil
 }
@@ -161,7 +171,7 @@ func (s *Server) agents(st *served.Store, frozen func() bool,
 }
 
 // Handler returns the handler of all paths, for a host with an http.Server of its own. The host must run Watch
-// while it serves, and its http.Server should have limits for headers and time, as that of Serve has.
+// while it serves, and its http.Server should have limits for headers, time and connections, as that of Serve has.
 func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
 
 // Serve serves requests on a listener until ctx ends, and then returns nil. It closes the listener. If the
@@ -169,8 +179,8 @@ func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s.Handler(), MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headerTimeout, ReadTimeout: s.o.Timeout,
-		IdleTimeout: idleTimeout,
-		ErrorLog:    slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+		IdleTimeout: idleTimeout, ConnState: s.conns.changed, ConnContext: withConn,
+		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -185,6 +195,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.current.endListeners()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Drain)
 	defer cancel()
+	unused := time.AfterFunc(min(lastRequests, s.o.Drain), s.conns.closeWaiting)
+	defer unused.Stop()
 	if err := web.Shutdown(last); err != nil {
 		s.o.Logger.Warn("requests were cut off", "after", s.o.Drain)
 		s.current.endAll()

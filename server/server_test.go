@@ -492,6 +492,7 @@ func TestDrains(t *testing.T) {
 	t.Parallel()
 	began, finish := make(chan struct{}), make(chan struct{})
 	v := serving(t, func(o *Options) {
+		o.Drain = time.Hour
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			close(began)
 			<-finish
@@ -505,12 +506,17 @@ func TestDrains(t *testing.T) {
 		answer <- text
 	}()
 	<-began
-	ended := make(chan error, 1)
+	v.dial() // without a request: the server does not wait for it
+	v.send(v.dial(), "POST /mcp HT")
+	ended, since := make(chan error, 1), time.Now()
 	go func() { ended <- v.stop() }()
 	_, _ = io.Copy(io.Discard, listening) // until the server ends it
 	close(finish)
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if took := time.Since(since); took > 4*lastRequests {
+		t.Errorf("it took %v", took)
 	}
 	if got := <-answer; got != "whole" {
 		t.Errorf("a request under way was answered with %q", got)

@@ -20,7 +20,8 @@ import (
 // joins or decodes them without care.
 var traversals = []string{"..", "../..", "..%2f..", "%2e%2e", "%2e%2e%2f%2e%2e%2foutside", "..%5c..%5coutside",
 	"%2foutside", "//outside", ".", "%00", "..%00", "%c0%ae%c0%ae", "%252e%252e%252foutside", ".trash",
-	".trash%2foutside", "..%2foutside%2fsecret.md", "memstore_..%2f..%2foutside", "~", "file:%2f%2f%2foutside", "%E2%80%A5"}
+	".trash%2foutside", "..%2foutside%2fsecret.md", "memstore_..%2f..%2foutside", "~",
+	"file:%2f%2f%2foutside", "%E2%80%A5"}
 
 // fileTexts returns the contents of all files below a folder, by their paths.
 func fileTexts(t *testing.T, dir string) map[string]string {

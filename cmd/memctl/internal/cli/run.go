@@ -59,6 +59,7 @@ type App struct {
 	messages sync.Mutex
 	failures []*Failure // guarded by messages
 	ending   atomic.Bool
+	more     atomic.Int64 // nanoseconds, see FinishWithin
 }
 
 // Run runs the program and returns its exit code. commands returns the root command.

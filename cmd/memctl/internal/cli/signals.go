@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Durations of ending a command. A signal ends a command within 2 s: it cancels the context, which most waits of a
-// command observe. A wait that cannot, because it is in a system call that cannot be interrupted or waits for a lock
-// at the end, is abandoned after patience. That is as safe as a kill, which a store survives: everything acknowledged
-// is in the log.
+// Durations of ending a command. A signal ends a command within 2 s, or within the time of FinishWithin: it cancels the
+// context, which most waits of a command observe. A wait that cannot, because it is in a system call that cannot be
+// interrupted or waits for a lock at the end, is abandoned after patience. That is as safe as a kill, which a store
+// survives: everything acknowledged is in the log.
 const (
 	patience = 1500 * time.Millisecond
 	// time for writing output that is ready, and the message about the interruption
@@ -46,6 +46,9 @@ func Listen(e Environment) (context.Context, Environment) {
 	return ctx, e
 }
 
+// FinishWithin gives the command more time to end after a signal, for requests that may finish.
+func (a *App) FinishWithin(d time.Duration) { a.more.Store(int64(d)) }
+
 // guard ends the process if a signal has not ended the command in time.
 func (a *App) guard(ctx context.Context) {
 	if a.exit == nil {
@@ -53,6 +56,11 @@ func (a *App) guard(ctx context.Context) {
 	}
 	context.AfterFunc(ctx, func() {
 		time.Sleep(patience)
+		within := patience
+		if more := time.Duration(a.more.Load()); more > 0 && !a.ending.Load() {
+			time.Sleep(more)
+			within += more
+		}
 		if !a.ending.CompareAndSwap(false, true) { // the command is about to end by itself
 			time.Sleep(lastWords)
 			a.lastWord()
@@ -60,7 +68,7 @@ func (a *App) guard(ctx context.Context) {
 		}
 		done := make(chan int, 1)
 		go func() {
-			err := fmt.Errorf("%w: the command did not end within %v and was aborted", context.Canceled, patience)
+			err := fmt.Errorf("%w: the command did not end within %v and was aborted", context.Canceled, within)
 			a.Fail(WithFix(a.afterCommits(err, false),
 				"everything that was stored before is safe in the files or in the log; memctl status shows "+
 					"the state of the store"))

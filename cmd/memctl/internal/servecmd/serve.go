@@ -140,8 +140,9 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 		return err
 	}
 	defer func() { _ = l.Close() }() // Serve has closed it, unless the store could not be opened
-	o := server.Options{Tokens: tokens, Hosts: s.hosts, Requests: s.requests, Timeout: s.timeout, Drain: s.drain,
-		Logger: log}
+	a.FinishWithin(s.drain)
+	o := server.Options{Tokens: tokens, Hosts: s.hosts, Requests: s.requests, Connections: connections(),
+		Timeout: s.timeout, Drain: s.drain, Logger: log}
 	if s.stores != "" {
 		o.Tools = tools
 		return serveStores(ctx, a, s, l, o)

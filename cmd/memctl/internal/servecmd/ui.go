@@ -91,7 +91,7 @@ func showPage(cmd *cobra.Command, a *cli.App, s *settings, noOpen, readOnly bool
 		Version: cli.ThisBuild().Version, Clock: a.Clock, Evicted: a.Evicted}
 	return mcpcmd.Served(ctx, a, dir, tools, a.LocateOrDefault, func(st *served.Store, tools mcpserver.Options) error {
 		web, err := serverWithPage(a, st, server.Options{Tokens: tokens, Tools: tools, Requests: s.requests,
-			Timeout: s.timeout, Drain: s.drain, Logger: logger(a, slog.LevelWarn)})
+			Connections: connections(), Timeout: s.timeout, Drain: s.drain, Logger: logger(a, slog.LevelWarn)})
 		if err != nil {
 			return err
 		}
