@@ -389,7 +389,7 @@ var exported = map[string]int{
 	"internal/rebuild":      2,
 	"internal/flush":        38,
 	"internal/views":        13,
-	"internal/adopt":        32, // also for trees: Ignores, Missing, LookBelow, LeftOut, Emptied
+	"internal/adopt":        32, // also for trees: Ignores, Missing, LookBelow, LeftOut, LookNow
 	"internal/embedding":    22,
 	"internal/history":      7,
 	"internal/undo":         7,

@@ -32,7 +32,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	if slices.ContainsFunc(absent, func(name string) bool { return ed.unflushed(ctx, k, name) }) {
 		// The document may have been written to its file anyway; while a scope lags, its loss would not be noticed.
-		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+		if err := ed.flusher.FlushFiles(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +213,7 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	if !changed {
 		return nil
 	}
-	return ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+	return ed.flusher.FlushFiles(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // stillGone reports whether the file of a document's newest version is missing.

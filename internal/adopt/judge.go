@@ -33,12 +33,12 @@ func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (en
 	if v, ok := ed.beingSaved(ctx, k, id); ok {
 		return v, nil
 	}
-	held, err := ed.engine.Log().LockFlush(ctx)
+	held, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {
 		return engine.Version{}, err
 	}
 	v, err := ed.judgeLocked(ctx, held, k, id)
-	held.Unlock()
+	unlock()
 	if errors.Is(err, errs.ErrConflict) || errors.Is(err, engine.ErrMoved) {
 		return ed.engine.Find(ctx, k, id, true) // another writer was faster
 	}

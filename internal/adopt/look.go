@@ -27,8 +27,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
-	names = f.ed.normal(k, names)
-	names, emptied, wait := f.ed.emptied(k, names)
+	names, emptied, wait := f.ed.emptied(k, f.ed.normal(k, names))
 	if absent, err = f.look(ctx, k, names); err != nil || len(emptied) == 0 {
 		return absent, err
 	}
@@ -39,14 +38,16 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	return append(absent, more...), err
 }
 
-// Emptied reports whether Look would delay its decision about a file because the file has just been emptied.
-func (f *Files) Emptied(folder, name string) bool {
+// LookNow does what Look does, but waits for no file: emptied has the names of those that were emptied a moment ago.
+// The caller checks them again later.
+func (f *Files) LookNow(ctx context.Context, folder string, names []string) (absent, emptied []string, err error) {
 	k := f.folder(folder)
 	if k == nil {
-		return false
+		return nil, nil, nil
 	}
-	_, emptied, _ := f.ed.emptied(k, []string{name})
-	return len(emptied) > 0
+	names, emptied, _ = f.ed.emptied(k, f.ed.normal(k, names))
+	absent, err = f.look(ctx, k, names)
+	return absent, emptied, err
 }
 
 // emptied divides names in two: files that can be decided about now, and files that have just been emptied, because an
@@ -76,7 +77,7 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	}
 	if ed.engine.Log().Notes().Distrusted() {
 		// After an unclean end, places may have any contents until they are written again.
-		if err := ed.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
+		if err := ed.flusher.FlushFiles(ctx, flush.MergeWhenDue); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +90,7 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 		return absent, err
 	}
 	if len(early) > 0 { // no other round need reach them: their files may have been put, while a scope lags
-		if err := ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+		if err := ed.flusher.FlushFiles(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return absent, err
 		}
 		more, _, gone, err := ed.suspects(ctx, k, early)
@@ -104,7 +105,7 @@ func (f *Files) look(ctx context.Context, k *engine.Kind, names []string) (absen
 	}
 	// The next save may come at once: see AdoptAside for the cost of a save before this version is in its file. The
 	// round must not be canceled, so closing the store waits.
-	return absent, ed.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+	return absent, ed.flusher.FlushFiles(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // suspects examines files by name. due are the files that differ from the index. early are the names of files that were
@@ -217,11 +218,11 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 // judgeSome decides about as many of the first files in due as fit in one commit, under one flush.lock. n is their
 // number; late are the ones among them that were written meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
-	held, err := ed.engine.Log().LockFlush(ctx)
+	held, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer held.Unlock()
+	defer unlock()
 	if err := ed.engine.CatchUp(ctx); err != nil {
 		return 0, nil, err
 	}

@@ -145,11 +145,11 @@ func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left [
 		return ids, false, nil
 	}
 	ed := f.ed
-	held, err := ed.engine.Log().LockFlush(ctx)
+	held, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	defer held.Unlock()
+	defer unlock()
 	if err := ed.engine.CatchUp(ctx); err != nil {
 		return nil, false, err
 	}

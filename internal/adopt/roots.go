@@ -179,11 +179,11 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 	if len(ends) == 0 {
 		return nil
 	}
-	held, err := ed.engine.Log().LockFlush(ctx)
+	_, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer held.Unlock()
+	defer unlock()
 	if now, err := k.Restoring(); err != nil || !slices.Equal(now, marked) {
 		return err // if the list has changed, the next attempt examines the folders again
 	}
@@ -209,11 +209,11 @@ func (ed *Adopter) restored(ctx context.Context, k *engine.Kind, beyond map[stri
 
 // remake creates the folder of a kind again, after recording that its files are to be restored.
 func (ed *Adopter) remake(ctx context.Context, k *engine.Kind) error {
-	held, err := ed.engine.Log().LockFlush(ctx)
+	_, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	defer held.Unlock()
+	defer unlock()
 	if err := k.Folder.Restore(""); err != nil {
 		return err
 	}

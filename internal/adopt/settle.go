@@ -46,11 +46,11 @@ type failures struct {
 }
 
 func (s *settling) all(ids []string) error {
-	held, err := s.ed.engine.Log().LockFlush(s.ctx)
+	held, unlock, err := s.ed.flusher.Lock(s.ctx)
 	if err != nil {
 		return err
 	}
-	defer held.Unlock()
+	defer unlock()
 	if err := s.ed.engine.CatchUp(s.ctx); err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
 		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load() &&
-			!fl.views.Due() && !fl.overdue() {
+			!fl.views.Due() && !fl.overdue() && !fl.owes.Load() {
 		fl.unflushed.Store(0) // another process has flushed
 		return 0, false
 	}

@@ -39,6 +39,7 @@ type Flusher struct {
 	workers int
 	kick    chan struct{}
 	urge    chan struct{} // signals that writers are slowed, and so ends a rest
+	loans   chan loan     // requests to use flush.lock while work runs beside rounds
 	slowed  slowed
 	yielded yielded
 	made    time.Time
@@ -51,6 +52,7 @@ type Flusher struct {
 	lastBeat atomic.Int64
 	More     atomic.Bool          // the last round left something to do
 	Quiet    atomic.Bool          // no process wrote during the last background round
+	owes     atomic.Bool          // a round has left an index that is due to the background goroutine
 	uptime   func() time.Duration // clock of the rests and turns that all processes share; nil: there are neither
 	refusals refusals
 	rescuing sync.Mutex // mutex that Rescue and Close hold
@@ -66,6 +68,7 @@ type Flusher struct {
 	// a round may write the index and update the views in the background, while further rounds run
 	beside     bool
 	following  *following   // the background work that is running; nil: none
+	leaves     bool         // this round leaves index and views to the background goroutine
 	wordsLeft  bool         // this close leaves the words of its changes to the next process
 	indexErr   error        // the reason why the index could not be written
 	indexFails int          // number of consecutive failures to write the index
@@ -123,7 +126,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *r
 	if eng.Env().System.Inline {
 		fl.workers = 1
 	}
-	fl.kick, fl.urge = make(chan struct{}, 1), make(chan struct{}, 1)
+	fl.kick, fl.urge, fl.loans = make(chan struct{}, 1), make(chan struct{}, 1), make(chan loan)
 	if fl.uptime = eng.Env().System.Uptime; fl.uptime == nil && !eng.Env().System.Inline {
 		fl.uptime = vfs.Uptime()
 	}
@@ -391,7 +394,14 @@ func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, s
 	}
 	var beside *spilling
 	changes := fl.engine.State().Overlay().Len()
-	if err == nil && fl.spillDue(m, c, more) {
+	spills := err == nil && fl.spillDue(m, c, more)
+	switch {
+	case fl.leaves && (spills || fl.following != nil):
+		fl.owes.Store(true)
+	case fl.following == nil:
+		fl.owes.Store(false)
+	}
+	if spills && !fl.leaves {
 		if beside, spilled, err = fl.spillOf(ctx, held, c.Flushed, files, m); spilled {
 			c.Spilled = c.Flushed
 		}

@@ -161,7 +161,7 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 // process left them so, take seconds: a background round updates them beside the rounds that follow.
 func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 	switch {
-	case fl.wordsLeft && closing(m):
+	case fl.leaves, fl.wordsLeft && closing(m):
 	case fl.beside && m == MergeWhenDue && !fl.dooming && fl.views.Due() &&
 		fl.engine.Log().Features()&wal.FeatureViews != 0:
 		fl.start(func() { fl.views.Round(ctx, held, false) }, nil)
@@ -230,6 +230,10 @@ func (fl *Flusher) flushOn(ctx, rounds context.Context, held *wal.Held, m Merge)
 			case <-fl.urge:
 				if fl.unfiled() >= slowFrom {
 					break resting
+				}
+			case l := <-fl.loans:
+				if lend(held, l); fl.following == nil { // the borrower has waited for it
+					return nil
 				}
 			case <-pause.C:
 				break resting

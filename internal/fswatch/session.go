@@ -14,8 +14,7 @@ import (
 
 // look is the part of *adopt.Files that a watch session calls.
 type look interface {
-	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
-	Emptied(folder, name string) bool
+	LookNow(ctx context.Context, folder string, names []string) (absent, emptied []string, err error)
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)
 	Settle(ctx context.Context, folder string, ids []string) error
 	Restore(ctx context.Context, folder string) error
@@ -135,29 +134,30 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		if fo := s.folders[e.folder]; fo != nil {
 			fo.entered = append(fo.entered, e.name)
 		}
-		s.note(e.folder, e.name, time.Now())
+		s.note(e.folder, e.name, e.time())
 	case e.all:
 		s.f.Report("by checking all files: the system's notification queue was full", errs.ErrLimit)
 		s.sweep(ctx)
 	default:
-		s.note(e.folder, e.name, time.Now())
+		s.note(e.folder, e.name, e.time())
 	}
 	return false
 }
 
-func (s *session) note(folder, name string, now time.Time) {
+// note records that something happened to a file at a time, which may have passed a while ago.
+func (s *session) note(folder, name string, at time.Time) {
 	fo := s.folders[folder]
 	if fo == nil {
 		return
 	}
 	p, ok := fo.pending[name]
 	if !ok {
-		p.first = now
+		p.first = at
 	}
-	p.last = now
+	p.last = at
 	fo.pending[name] = p
 	if s.stepAt.IsZero() {
-		s.stepAt = now.Add(s.o.Quiet / 3) // all files that are quiet by then are checked together
+		s.stepAt = time.Now().Add(s.o.Quiet / 3) // all files that are quiet by then are checked together
 	}
 }
 
@@ -230,9 +230,6 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 		if now.Sub(p.last) < s.o.Quiet && now.Sub(p.first) < patience*s.o.Quiet {
 			continue
 		}
-		if s.f.Emptied(name, file) { // Look would wait for it, and all others with it
-			continue
-		}
 		if list = append(list, file); len(list) == lookMost {
 			more = true
 			break
@@ -245,13 +242,16 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	for _, file := range list {
 		delete(fo.pending, file)
 	}
-	absent, err := s.f.Look(ctx, name, list)
+	absent, emptied, err := s.f.LookNow(ctx, name, list)
 	if err != nil && ctx.Err() == nil {
 		s.failed(name, err)
 		for _, file := range list { // again, later
 			s.note(name, file, now)
 		}
 		return false
+	}
+	for _, file := range emptied { // an editor may be saving it
+		s.note(name, file, time.Now())
 	}
 	if len(absent) > 0 && len(fo.absent) == 0 {
 		fo.looked = now

@@ -45,16 +45,24 @@ func (f *noted) gone(names []string) (list []string) {
 	return list
 }
 
-func (f *noted) Look(_ context.Context, folder string, names []string) ([]string, error) {
+func (f *noted) LookNow(_ context.Context, folder string, names []string) (absent, emptied []string, _ error) {
 	f.say("look %s %s", folder, strings.Join(names, " "))
-	return f.gone(names), nil
+	if slices.Contains(names, "slow") {
+		time.Sleep(2 * time.Second)
+	}
+	for _, name := range names {
+		if until, ok := strings.CutPrefix(name, "emptied until "); ok {
+			if d, err := time.ParseDuration(until); err != nil || time.Since(f.began) < d {
+				emptied = append(emptied, name)
+			}
+		}
+	}
+	return f.gone(names), emptied, nil
 }
 
 func (f *noted) Gone(_ context.Context, _ string, absent []string) ([]string, error) {
 	return f.gone(absent), nil
 }
-
-func (f *noted) Emptied(_, _ string) bool { return false }
 
 func (f *noted) Settle(_ context.Context, folder string, ids []string) error {
 	f.say("settle %s %s", folder, strings.Join(ids, " "))
@@ -121,6 +129,11 @@ func TestSession(t *testing.T) {
 			tell("x/")
 			time.Sleep(5 * time.Second)
 		}, []string{"300 ms: look m x", "400 ms: look m x/a", "2400 ms: settle m x/a"}},
+		"emptied": {func(_ *noted, tell func(string)) {
+			tell("emptied until 500ms")
+			tell("b")
+			time.Sleep(5 * time.Second)
+		}, []string{"300 ms: look m b emptied until 500ms", "600 ms: look m emptied until 500ms"}},
 		"gone": {func(f *noted, tell func(string)) {
 			f.set("a", true)
 			tell("a")

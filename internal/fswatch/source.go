@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -23,6 +24,16 @@ type event struct {
 	// moved: a folder in it is gone, with files that have no events of their own. entered: the name is that of a folder
 	// whose watch began a moment ago; files may have left it without an event.
 	all, ended, moved, entered bool
+	// at is when the source received it; the session may be checking other files then, and receive it much later. The
+	// zero value means now.
+	at time.Time
+}
+
+func (e event) time() time.Time {
+	if e.at.IsZero() {
+		return time.Now()
+	}
+	return e.at
 }
 
 // source reports events of the files in some folders.
@@ -111,24 +122,25 @@ func (n *notified) Close() {
 const queueMost = 100_000
 
 // run receives events from the system as they come, so that the system's queue does not overflow while a file
-// is checked. At most one event of each file is queued.
+// is checked. At most one event of each file is queued, with the time of the last one.
 func (n *notified) run() {
 	defer close(n.stopped)
 	var queue []event
-	queued := map[event]bool{}
+	queued := map[event]time.Time{} // the keys have no time
 	for {
 		var out chan<- event
 		var head event
 		if len(queue) > 0 {
 			out, head = n.events, queue[0]
+			head.at = queued[head]
 		}
 		var e event
 		var ok bool
 		var more []event
 		select {
 		case out <- head:
+			delete(queued, queue[0])
 			queue = queue[1:]
-			delete(queued, head)
 			continue
 		case ev, open := <-n.w.Events:
 			if !open {
@@ -148,14 +160,15 @@ func (n *notified) run() {
 			more = append(more, e)
 		}
 		for _, e := range more {
-			if queued[e] {
+			if _, ok := queued[e]; ok {
+				queued[e] = time.Now()
 				continue
 			}
 			if len(queue) >= queueMost {
 				e, queue = event{all: true}, nil
 				clear(queued)
 			}
-			queue, queued[e] = append(queue, e), true
+			queue, queued[e] = append(queue, e), time.Now()
 		}
 	}
 }

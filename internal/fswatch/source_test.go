@@ -1,12 +1,53 @@
 package fswatch
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
+
+// TestEventsHaveTheirTime: a file that was saved while others were checked is checked at once afterwards, if it has
+// been quiet since.
+func TestEventsHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &fsnotify.Watcher{Events: make(chan fsnotify.Event), Errors: make(chan error)}
+		src := &notified{w: w, folders: map[string]string{"/m": "m"}, inner: map[string]event{},
+			events: make(chan event), done: make(chan struct{}), stopped: make(chan struct{})}
+		go src.run()
+		o := New(Options{}).o
+		f := &noted{began: time.Now(), absent: map[string]bool{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			newSession(&o, f, src, f.Folders()).run(ctx)
+		}()
+		w.Events <- fsnotify.Event{Name: "/m/slow", Op: fsnotify.Write} // from 300 ms to 2300 ms
+		time.Sleep(500 * time.Millisecond)
+		for range 3 {
+			w.Events <- fsnotify.Event{Name: "/m/a", Op: fsnotify.Write}
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(250 * time.Millisecond)
+		w.Events <- fsnotify.Event{Name: "/m/b", Op: fsnotify.Write} // at 2250 ms
+		time.Sleep(5 * time.Second)
+		cancel()
+		<-ended
+		close(src.done)
+		<-src.stopped
+		want := []string{"300 ms: look m slow", "2400 ms: look m a", "2600 ms: look m b"}
+		if !slices.Equal(f.log, want) {
+			t.Errorf("%q, want %q", f.log, want)
+		}
+	})
+}
 
 // TestFolderCreatedAgain: a folder that was removed and created again stays watched when the system tells of its
 // removal after its creation, as it does while a process has the old folder open.

@@ -47,7 +47,7 @@ type judged struct {
 
 // Disk adopts edits of files by hand; it is implemented by *adopt.Files.
 type Disk interface {
-	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
+	LookNow(ctx context.Context, folder string, names []string) (absent, emptied []string, err error)
 }
 
 // New returns the notes of a store.
@@ -196,10 +196,11 @@ func (ns *Notes) look(ctx context.Context, path string) error {
 	if info.Size == 0 {
 		return nil // an editor that saves in place empties the file first: see adopt
 	}
-	if _, err := ns.disk.Look(ctx, ns.kind.Name(), []string{name}); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	_, emptied, err := ns.disk.LookNow(ctx, ns.kind.Name(), []string{name})
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(emptied) > 0 {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	ns.mu.Lock()

@@ -19,11 +19,11 @@ import (
 // looking is a Disk that calls a function each time a note that has a file is loaded.
 type looking func() error
 
-func (f looking) Look(context.Context, string, []string) ([]string, error) {
+func (f looking) LookNow(context.Context, string, []string) (absent, emptied []string, err error) {
 	if err := f(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return nil, fs.ErrNotExist // so the file is not judged, and the next load asks again
+	return nil, nil, fs.ErrNotExist // so the file is not judged, and the next load asks again
 }
 
 // none is a function for looking that does nothing.

@@ -1,0 +1,82 @@
+package flush
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// A background round holds flush.lock while an index is written, and while the views are updated from it: that takes a
+// minute for hundreds of thousands of documents. Whoever decides about edited files needs the lock as well, and must
+// not wait that long: a content of a file that is overwritten meanwhile would be in no history. So the goroutine that
+// holds the lock for work beside rounds lends it between two rounds (Lock), and who adopts an edit leaves index and
+// views to that goroutine (FlushFiles). Another process that needs the lock waits.
+
+// loan is a request to use flush.lock, which the background goroutine holds.
+type loan struct {
+	held chan *wal.Held // receives the lock; buffered
+	back chan struct{}  // closed by the borrower
+}
+
+// Lock takes flush.lock, or borrows it from the background goroutine of this process while that waits for work beside
+// rounds. unlock gives it back. The holder may commit, and put files in place.
+func (fl *Flusher) Lock(ctx context.Context) (held *wal.Held, unlock func(), err error) {
+	log := fl.engine.Log()
+	if !fl.inBackground() {
+		held, err = log.LockFlush(ctx)
+		return held, func() { held.Unlock() }, err
+	}
+	if held, err = log.TryLockFlush(); held != nil || err != nil {
+		return held, func() { held.Unlock() }, err
+	}
+	type locked struct {
+		held *wal.Held
+		err  error
+	}
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	took := make(chan locked, 1)
+	go func() {
+		held, err := log.LockFlush(waits)
+		took <- locked{held, err}
+	}()
+	l := loan{make(chan *wal.Held, 1), make(chan struct{})}
+	select {
+	case is := <-took:
+		return is.held, func() { is.held.Unlock() }, is.err
+	case fl.loans <- l:
+	}
+	cancel()
+	if is := <-took; is.held != nil { // cannot be: the lender holds it
+		is.held.Unlock()
+	}
+	return <-l.held, func() { close(l.back) }, nil
+}
+
+// lend lets another goroutine use flush.lock, and returns when it has given it back.
+func lend(held *wal.Held, l loan) {
+	l.held <- held
+	<-l.back
+}
+
+// inBackground reports whether this process has a goroutine that flushes in the background.
+func (fl *Flusher) inBackground() bool {
+	return !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && !fl.engine.Env().ReadOnly
+}
+
+// FlushFiles is Flush for who cannot wait long: it leaves the index and the views to the background goroutine, which
+// writes them within a second, if there is one.
+func (fl *Flusher) FlushFiles(ctx context.Context, m Merge) error {
+	held, unlock, err := fl.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return fl.engine.Log().Folder().Explain(fl.flushFilesLocked(ctx, held, m))
+}
+
+func (fl *Flusher) flushFilesLocked(ctx context.Context, held *wal.Held, m Merge) error {
+	fl.leaves = fl.inBackground()
+	defer func() { fl.leaves = false }()
+	return fl.FlushLocked(ctx, held, m)
+}
