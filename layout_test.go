@@ -387,7 +387,7 @@ var exported = map[string]int{
 	"internal/engine":       129, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
 	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
-	"internal/flush":        38,
+	"internal/flush":        40, // also Lock and FlushFiles, for adoptions
 	"internal/views":        13,
 	"internal/adopt":        32, // also for trees: Ignores, Missing, LookBelow, LeftOut, LookNow
 	"internal/embedding":    22,

@@ -1,6 +1,7 @@
 // Command notes measures notes beside plain files and beside SQLite, all in one run:
 //
-//	CGO_ENABLED=1 go run ./notes [-n 100000] [-size 2000] [-calls 300] [-rounds 3] [-writers 8] [-seed 1] [-dir DIR]
+//	CGO_ENABLED=1 go run -tags sqlite_fts5 ./notes [-n 100000] [-size 2000] [-calls 300] \
+//	    [-rounds 3] [-writers 8] [-seed 1] [-dir DIR]
 //
 // A note is Markdown of about size bytes: words (5,000 of them, the k-th as frequent as 1/k) in lines of ten. There are
 // 100 notes in each folder. What is compared:
@@ -22,4 +23,9 @@
 //	open     opening, with the pages cached, until the first note is read
 //	list     the 100 notes of a folder, with sizes and times
 //	grep     a regular expression over all notes; in SQLite over the texts that a query yields
+//	first    the first search for words after the opening
+//	search   the best ten notes for two words, one of them frequent and one rare; in SQLite with an index of FTS5 that is
+//	         made beforehand, without the tag sqlite_fts5 and in plain files not at all
+//
+// Results: NOTES.md in bench.
 package main

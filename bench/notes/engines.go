@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
@@ -29,6 +30,12 @@ type engine interface {
 	fill(paths []string, text func(i int) []byte) error // its duration is not measured
 	list(folder string) (int, error)
 	grep(re *regexp.Regexp) (int, error)
+}
+
+// searcher is an engine that finds the best ten notes that have any of some words.
+type searcher interface {
+	index() (ok bool, err error) // called once, after fill
+	search(words []string) (int, error)
 }
 
 func engines() []engine { return []engine{&notes{}, &files{}, &sqlite{}} }
@@ -83,6 +90,20 @@ func (n *notes) grep(re *regexp.Regexp) (count int, err error) {
 		count++
 	}
 	return count, nil
+}
+
+func (n *notes) index() (bool, error) {
+	if err := n.st.Flush(ctx); err != nil {
+		return false, err
+	}
+	found, err := n.search([]string{marker})
+	return found > 0, err
+}
+
+func (n *notes) search(words []string) (int, error) {
+	kinds := []varve.Kind{varve.KindNote}
+	hits, err := n.st.Search(ctx, varve.Query{Text: strings.Join(words, " "), Kinds: kinds, Limit: 10})
+	return len(hits), err
 }
 
 // files stores texts as plain files.
@@ -266,6 +287,34 @@ func (s *sqlite) grep(re *regexp.Regexp) (count int, err error) {
 			return count, err
 		}
 		count += matches(text, re)
+	}
+	return count, rows.Err()
+}
+
+func (s *sqlite) index() (bool, error) {
+	_, err := s.db.Exec(`CREATE VIRTUAL TABLE f USING fts5(text, content = 'n', tokenize = 'porter unicode61')`)
+	if err != nil && strings.Contains(err.Error(), "no such module") {
+		return false, nil
+	}
+	if err == nil {
+		_, err = s.db.Exec(`INSERT INTO f (f) VALUES ('rebuild')`)
+	}
+	return err == nil, err
+}
+
+func (s *sqlite) search(words []string) (count int, err error) {
+	rows, err := s.db.Query(`SELECT n.path FROM f JOIN n ON n.rowid = f.rowid WHERE f MATCH ? ORDER BY f.rank LIMIT 10`,
+		`"`+strings.Join(words, `" OR "`)+`"`)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var path string
+		if err := rows.Scan(&path); err != nil {
+			return count, err
+		}
+		count++
 	}
 	return count, rows.Err()
 }

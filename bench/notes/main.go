@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -211,7 +212,20 @@ func many(o *options, dir string, t *texts) (err error) {
 	if err != nil {
 		return err
 	}
-	kinds := []string{"open", "list", "grep"}
+	searchers := map[int]searcher{} // by the number of the engine
+	for k, e := range all {
+		if s, ok := e.(searcher); ok {
+			began := time.Now()
+			if ok, err = s.index(); err != nil {
+				return fmt.Errorf("%s: index: %w", e.name(), err)
+			}
+			if ok {
+				searchers[k] = s
+				fmt.Printf("%s has indexed the words %.1f s after the last write\n", e.name(), time.Since(began).Seconds())
+			}
+		}
+	}
+	kinds := []string{"open", "list", "grep", "first", "search"}
 	took := map[string][][]time.Duration{}
 	for _, kind := range kinds {
 		took[kind] = make([][]time.Duration, len(all))
@@ -247,6 +261,19 @@ func many(o *options, dir string, t *texts) (err error) {
 			}
 			found[n] = true
 			took["grep"][k] = append(took["grep"][k], time.Since(began))
+			s := searchers[k]
+			for call := 0; call < 20 && s != nil; call++ {
+				words := []string{t.words[rng.IntN(50)], t.words[500+rng.IntN(4000)]}
+				began := time.Now()
+				if n, err := s.search(words); err != nil || n == 0 {
+					return fmt.Errorf("%s: search %v: %d, %w", e.name(), words, n, err)
+				}
+				kind := "search"
+				if call == 0 {
+					kind = "first"
+				}
+				took[kind][k] = append(took[kind][k], time.Since(began))
+			}
 		}
 	}
 	if len(found) != 1 {
@@ -257,6 +284,10 @@ func many(o *options, dir string, t *texts) (err error) {
 		cells, medians := []string{}, []float64{}
 		for k := range all {
 			slices.Sort(took[kind][k])
+			if len(took[kind][k]) == 0 {
+				cells, medians = append(cells, "-"), append(medians, math.NaN())
+				continue
+			}
 			m := ms(took[kind][k][len(took[kind][k])/2])
 			cells, medians = append(cells, fmt.Sprintf("%.3f", m)), append(medians, m)
 		}
@@ -285,6 +316,10 @@ func row(name string, cells []string, values []float64) {
 		fmt.Printf("%18s", c)
 	}
 	for _, v := range values[1:] {
+		if math.IsNaN(v) {
+			fmt.Printf("%14s", "-")
+			continue
+		}
 		fmt.Printf("%14.2f", values[0]/v)
 	}
 	fmt.Println()

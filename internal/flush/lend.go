@@ -7,10 +7,10 @@ import (
 )
 
 // A background round holds flush.lock while an index is written, and while the views are updated from it: that takes a
-// minute for hundreds of thousands of documents. Whoever decides about edited files needs the lock as well, and must
-// not wait that long: a content of a file that is overwritten meanwhile would be in no history. So the goroutine that
-// holds the lock for work beside rounds lends it between two rounds (Lock), and who adopts an edit leaves index and
-// views to that goroutine (FlushFiles). Another process that needs the lock waits.
+// minute for hundreds of thousands of documents. A watcher that adopts an edited file needs the lock as well, and must
+// not wait that long: a content that is overwritten meanwhile would be in no history. So the background goroutine
+// lends the lock between two rounds (Lock), and an adoption leaves the index and the views to that goroutine
+// (FlushFiles). Another process that needs the lock waits.
 
 // loan is a request to use flush.lock, which the background goroutine holds.
 type loan struct {
@@ -64,8 +64,8 @@ func (fl *Flusher) inBackground() bool {
 	return !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline && !fl.engine.Env().ReadOnly
 }
 
-// FlushFiles is Flush for who cannot wait long: it leaves the index and the views to the background goroutine, which
-// writes them within a second, if there is one.
+// FlushFiles is like Flush, but leaves the index and the views to the background goroutine, if there is one, which
+// writes them within a second.
 func (fl *Flusher) FlushFiles(ctx context.Context, m Merge) error {
 	held, unlock, err := fl.Lock(ctx)
 	if err != nil {
