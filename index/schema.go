@@ -26,7 +26,14 @@ const (
 	BaseName   = "memory_index.json"
 	DeltaName  = "memory_index.delta.json"
 	BackupsDir = "backups"
+
+	OffsetsName      = "wal/offsets" // the offsets of the base: see package table
+	OffsetsDeltaName = OffsetsName + ".delta"
 )
+
+// offsetsFrom is the size in bytes of an index file from which it has offsets. In a smaller one a search reads few
+// lines, which are in the processor's cache.
+var offsetsFrom int64 = 1 << 20
 
 // The types of package table that are part of this package's interface.
 type (
@@ -51,15 +58,17 @@ func AddDocuments(name string) int {
 
 // Schema returns the list of sections of memory_index.json.
 func Schema() *table.Schema {
-	return &table.Schema{Name: "memory_index", Sections: append([]table.Section{
-		{Name: record.MemoryFolder, Count: "memory_count", Dead: IsTombstone, Valid: validLine},
-		{Name: record.AssemblyFolder, Count: "assembly_count", Dead: IsTombstone, Valid: validLine},
+	sections := append([]table.Section{
+		{Name: record.MemoryFolder, Count: "memory_count", Offsets: true, Dead: IsTombstone, Valid: validLine},
+		{Name: record.AssemblyFolder, Count: "assembly_count", Offsets: true, Dead: IsTombstone, Valid: validLine},
 		{Name: "by_session", Dead: isDeadPair, Valid: validPair},
 		{Name: "by_expiry", Dead: isDeadPair, Valid: validPair},
 		{Name: "members", Optional: true, Dead: isDeadPair, Valid: validPair},
 		{Name: "by_member", Optional: true, Dead: isDeadPair, Valid: validPair},
-		{Name: record.NoteFolder, Count: "note_count", Optional: true, Spare: true, Dead: IsTombstone, Valid: validLine},
-	}, added...)}
+		{Name: record.NoteFolder, Count: "note_count", Optional: true, Spare: true, Offsets: true, Dead: IsTombstone,
+			Valid: validLine},
+	}, added...)
+	return &table.Schema{Name: "memory_index", Sections: sections, Offsets: OffsetsName, OffsetsFrom: offsetsFrom}
 }
 
 // Load maps the index files of the store in dir; see table.Load. prev is the previously loaded set or nil.

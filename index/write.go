@@ -32,6 +32,8 @@ type Target struct {
 	Dimension    int
 	VectorsKnown bool
 
+	Offsets bool // also write the offsets of the new file (package table), if it is large enough
+
 	Model Model // embedding model of the store, as of LSN
 
 	// Ready is called before the new file is renamed into place: the files that the new one refers to must be
@@ -83,9 +85,15 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 	return w, nil
 }
 
+// WriteOffsets writes the offsets of those files of a set that have none that can be used, and uses them in s. damaged
+// is called as Want.Damaged is. It returns the names of the files that it wrote.
+func WriteOffsets(s *Set, to Target, damaged func(path string, err error)) (names []string, err error) {
+	return table.WriteOffsets(s, to.table(nil), damaged)
+}
+
 func (to *Target) table(keep func() error) table.Target {
 	return table.Target{
-		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep, Ready: to.Ready,
+		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep, Ready: to.Ready, Offsets: to.Offsets,
 		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now},
 	}
 }

@@ -28,7 +28,10 @@ func (t *Table) get(dst []byte, sec int, enc string) (_ []byte, ok bool, err err
 func (t *Table) lookup(dst []byte, sec int, enc string) (_ []byte, start int, err error) {
 	var buf [128]byte
 	k := append(buf[:0], enc...)
-	f, err := t.find(sec, k)
+	f, known, err := t.findByOffset(sec, k)
+	if err == nil && !known {
+		f, err = t.find(sec, k)
+	}
 	if err != nil || f.start == f.end {
 		return dst, -1, err
 	}

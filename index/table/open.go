@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
@@ -33,8 +34,12 @@ type Table struct {
 	seen     []atomic.Uint64 // bit set of the blocks that were verified
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // number of newlines before each block; see ordinal.go
-	end      [endWidth]byte
-	refs     refcount.Count
+	offsets  atomic.Pointer[offsets]  // nil: there are none, so look-ups search
+
+	replacing sync.Mutex
+	replaced  []*offsets // damaged offsets that look-ups may still read
+	end       [endWidth]byte
+	refs      refcount.Count
 }
 
 // edge has the first and the last key of a section, each without its opening quote.
@@ -178,10 +183,16 @@ func (t *Table) Retain() bool { return t.refs.Retain() }
 
 // Release releases a reference; the last one unmaps the file.
 func (t *Table) Release() error {
-	if t.refs.Release() {
-		return t.mapping.Close()
+	if !t.refs.Release() {
+		return nil
 	}
-	return nil
+	err := t.mapping.Close()
+	for _, o := range append(t.replaced, t.offsets.Load()) {
+		if o != nil {
+			err = errors.Join(err, o.mapping.Close())
+		}
+	}
+	return err
 }
 
 // Name returns the file's name relative to its store.

@@ -6,6 +6,11 @@ type Schema struct {
 	// memory_index.delta.json.
 	Name     string
 	Sections []Section
+	// Offsets is the name of the file with the offsets of the base, relative to the folder of the table; the file with
+	// those of the delta has ".delta" appended. "" means that look-ups always search. Tables of less than OffsetsFrom
+	// bytes have no offsets.
+	Offsets     string
+	OffsetsFrom int64
 }
 
 // Section describes one of the sorted lists of keys and values in a table.
@@ -18,6 +23,8 @@ type Section struct {
 	// Spare means that a file lacks the section while it is empty, unless a section after it is present. A
 	// Spare section is Optional, too.
 	Spare bool
+	// Offsets means that the section's keys are in the file with the offsets.
+	Offsets bool
 	// Dead reports whether a value in a delta means that the key of the base is deleted.
 	Dead func(value []byte) bool
 	// Valid returns an error if a value is invalid; Check calls it. If Valid is nil, values are not checked.

@@ -36,6 +36,9 @@ type Want struct {
 	Store   string // UUID of the store
 	Spilled uint64 // position up to which the log is released: base and delta must cover everything below it
 	Start   uint64 // position where the log begins; files need not exist if Spilled is not above it
+	// Damaged is called when the offsets of a table are found to be damaged, once for each file; the table is searched
+	// from then on. It may be nil, and may be called by any goroutine that looks up a key.
+	Damaged func(path string, err error)
 }
 
 // loadTries is the maximum number of attempts of Load. Files are renamed into place before the position
@@ -65,11 +68,11 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	if prev != nil {
 		had = [2]*Table{prev.base, prev.delta}
 	}
-	delta, err := openShared(fsys, dir, sch.Delta(), sch, want.Store, had[1])
+	delta, err := openShared(fsys, dir, sch.Delta(), sch, &want, had[1])
 	if err != nil {
 		return nil, err
 	}
-	base, err := openShared(fsys, dir, sch.Base(), sch, want.Store, had[0])
+	base, err := openShared(fsys, dir, sch.Base(), sch, &want, had[0])
 	if err != nil {
 		release(delta)
 		return nil, err
@@ -99,8 +102,9 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 
 // openShared opens a table. If the file still has the contents of the table had, it takes another reference to had
 // instead. For a missing file it returns nil without an error.
-func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
+func openShared(fsys vfs.FS, dir, name string, sch *Schema, want *Want, had *Table) (*Table, error) {
 	if had != nil && had.is(fsys, dir) && had.Retain() {
+		had.openOffsets(fsys, dir, want.Damaged)
 		return had, nil
 	}
 	t, err := Open(fsys, dir, name, sch)
@@ -110,11 +114,12 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	if err != nil {
 		return nil, err
 	}
-	if t.meta.Store != store {
+	if store := want.Store; t.meta.Store != store {
 		got := t.meta.Store
 		release(t)
 		return nil, fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", name, ErrForeign, got, store)
 	}
+	t.openOffsets(fsys, dir, want.Damaged)
 	return t, nil
 }
 

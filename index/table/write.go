@@ -12,11 +12,12 @@ import (
 
 // Target describes where and how a new table file is written.
 type Target struct {
-	FS   vfs.FS
-	Dir  string
-	Temp string      // path of a temporary file on the same file system that no other process uses
-	Perm fs.FileMode // permissions of the new file; 0 means 0600
-	Meta Meta        // metadata of the new file; the writer sets From
+	FS      vfs.FS
+	Dir     string
+	Temp    string      // path of a temporary file on the same file system that no other process uses
+	Perm    fs.FileMode // permissions of the new file; 0 means 0600
+	Meta    Meta        // metadata of the new file; the writer sets From
+	Offsets bool        // also write the offsets of the new file, if it is large enough
 	// Ready is called when the new file is written and durable, before it is renamed into place: the files that
 	// the new one refers to must be durable when Ready returns. It may be nil.
 	Ready func() error
@@ -32,6 +33,8 @@ type Result struct {
 	LSN   uint64
 	Lines []int64 // number of lines by section, in this file
 	Live  []int64 // number of live entries by section, in base and delta together
+	// OffsetsErr is the reason why the offsets could not be written. Look-ups search the table then.
+	OffsetsErr error
 }
 
 // ErrNoBase reports that a delta cannot be written because there is no base.
@@ -49,6 +52,9 @@ func WriteBase(s *Set, to Target, p Plan) (Result, error) {
 	err = to.FS.Remove(filepath.Join(to.Dir, s.sch.Delta()))
 	if missing(err) {
 		return r, nil
+	}
+	if err == nil && s.delta != nil && s.delta.OffsetsName() != "" {
+		err = ignoreMissing(to.FS.Remove(filepath.Join(to.Dir, filepath.FromSlash(s.delta.OffsetsName()))))
 	}
 	if err == nil {
 		err = to.FS.SyncDir(to.Dir)
@@ -81,6 +87,8 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	if err := fill(s, to, p, asDelta, &r); err != nil {
 		return r, fmt.Errorf("write %s: %w", name, err)
 	}
+	// Before the table is in place: a process that maps the table finds its offsets then.
+	r.OffsetsErr = offsetsOfNew(to, s.sch, name, r.Size)
 	if to.Ready != nil {
 		if err := to.Ready(); err != nil {
 			return r, err

@@ -29,7 +29,7 @@ var ErrDistrusted = errors.New("the index belongs to another log")
 // loadIndex maps the current index files of store id, which must cover the log up to spilled. fresh means that the log
 // begins at spilled, so that no index of it was written yet.
 func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
-	want := index.Want{Store: id.String(), Spilled: spilled}
+	want := index.Want{Store: id.String(), Spilled: spilled, Damaged: eng.OffsetsDamaged}
 	if fresh {
 		want.Start = spilled // nothing was spilled yet
 	}
@@ -159,8 +159,17 @@ func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
 		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
-		Ready: eng.inPlace,
+		Ready: eng.inPlace, Offsets: true,
 	}
+}
+
+// OffsetsDamaged reports that the offsets of an index file are damaged. Look-ups search the file from then on, and the
+// next flush writes the offsets again.
+func (eng *Engine) OffsetsDamaged(path string, err error) {
+	eng.env.Logger.Warn("the offsets of the index are damaged: look-ups search until the next flush writes them again",
+		"path", path, "err", err)
+	eng.env.Event(env.Event{Kind: env.EventCorruption, Path: path, Err: err,
+		Note: "look-ups search the index until the next flush writes these offsets again"})
 }
 
 // Tables identifies the files of an index: equal values mean the same files.

@@ -248,6 +248,9 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	if err == nil && m == MergeAlways {
 		err = fl.vectors.Merge(ctx, held)
 	}
+	if err == nil && fl.following == nil && !closing(m) {
+		fl.writeOffsets(held, m == MergeAlways)
+	}
 	if err == nil && m == MergeAlways && !spilled { // writing an index releases the log, which enforces the budget too
 		if berr := fl.engine.Log().Archive().KeepBudget(held); berr != nil {
 			fl.engine.Env().Logger.Warn("limiting the history to its maximum size", "err", berr)

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -186,9 +187,47 @@ func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 		return fmt.Errorf("writing the index: %w",
 			fl.engine.Env().IOError("writing", filepath.Join(fl.engine.Env().Dir, index.BaseName), err))
 	}
+	fl.noOffsets(w.OffsetsErr)
 	fl.engine.Env().Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(s.list),
 		Took: fl.engine.Env().Clock().Sub(began)})
 	return nil
+}
+
+// writeOffsets writes the offsets of the index files that lack them, because an older program wrote the files or
+// because the offsets are damaged. If verify is true, it reads all offsets before, to find damage. Nothing depends on
+// the offsets, so a failure does not fail the round.
+func (fl *Flusher) writeOffsets(held *wal.Held, verify bool) {
+	e := fl.engine.Env()
+	due := func(set *index.Set) bool {
+		if set == nil {
+			return false
+		}
+		defer set.Release()
+		if verify {
+			for err := range set.CheckOffsets(e.FS, e.Dir) {
+				path, _ := view.Place(err, index.OffsetsName)
+				fl.engine.OffsetsDamaged(path, err)
+			}
+		}
+		return set.OffsetsDue()
+	}
+	if !due(fl.engine.State().Set()) || fl.engine.KeepUp(held) != nil || fl.engine.Log().Folder().InPlace() != nil {
+		return
+	}
+	set := fl.engine.State().Set() // another one, if an index was written since
+	if set == nil {
+		return
+	}
+	defer set.Release()
+	_, err := index.WriteOffsets(set, fl.engine.Target(fl.engine.Log().UUID(), wal.Mark{}), fl.engine.OffsetsDamaged)
+	fl.noOffsets(err)
+}
+
+// noOffsets logs that the offsets of an index file could not be written.
+func (fl *Flusher) noOffsets(err error) {
+	if err != nil {
+		fl.engine.Env().Logger.Debug("the offsets of the index could not be written: look-ups search the index", "err", err)
+	}
 }
 
 // backupDue sets in the target that the old base is kept as a backup, if a backup is due.

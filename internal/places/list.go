@@ -73,6 +73,8 @@ var list = slices.Concat([]place{
 	{"wal/owner", named | machine},
 	{"wal/expiry", named},
 	{"wal/aged", named},
+	{index.OffsetsName, named},
+	{index.OffsetsDeltaName, named},
 	{"wal/features", named},
 	{"wal/ended", named},
 	{"wal/sent", named},

@@ -40,7 +40,7 @@ func (v *Run) index() error {
 			}
 		}
 		if len(faults) == 0 {
-			return set.Release()
+			return errors.Join(v.offsets(set), set.Release())
 		}
 		if v.sound != nil {
 			_ = v.sound.Release()
@@ -57,6 +57,22 @@ func (v *Run) index() error {
 			Kind: repair.IndexDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
 			Stake: "finding and listing memories; the memories themselves are in their files", Heals: repair.ByIndex,
 			Next: repair.NextRebuild,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offsets verifies the offsets of the index files, by which look-ups find a line without a search. The files
+// themselves have no fault.
+func (v *Run) offsets(set *index.Set) error {
+	for err := range set.CheckOffsets(v.Source.FS, v.Source.Dir) {
+		path, offset := view.Place(err, index.OffsetsName)
+		if err := v.report(repair.Finding{
+			Kind: repair.IndexDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
+			Stake: "fast look-ups; without the offsets the index is searched", Heals: repair.ByIndex,
+			Next: repair.NextFlush,
 		}); err != nil {
 			return err
 		}
