@@ -62,7 +62,7 @@ backup is too.`,
 					"the backup is not text, and standard output is a terminal: redirect it, or name a file")
 			case !out:
 				if above, err := a.Outside(args[0], "a backup"); err != nil && (above == "" || !isBackups(args[0], above)) {
-					return cli.WithFix(err, "name a folder outside of it, or in its backups/")
+					return cli.WithFix(err, "give a path outside the store's folder, or inside its folder backups/")
 				}
 			}
 			o := varve.BackupOptions{Packed: f.packed}
@@ -78,23 +78,27 @@ backup is too.`,
 		}),
 	}
 	c.Flags().BoolVar(&f.check, "check", false, "read a backup from end to end instead of making one")
-	c.Flags().BoolVar(&f.packed, "packed", false, "write one compressed file in place of a folder; - is standard output")
+	c.Flags().BoolVar(&f.packed, "packed", false,
+		"write one compressed file instead of a folder; - writes it to standard output")
 	c.Flags().StringArrayVar(&f.recipients, "recipient", nil,
-		"seal a packed backup for the owner of this public key of age (age1…); repeatable")
-	c.Flags().BoolVar(&f.single, "single-recipient", false, "accept one recipient: its identity is kept in two places")
-	c.Flags().StringVar(&f.identity, "identity", "", "with --check, a `file` with the identity that opens a sealed backup")
+		"encrypt (seal) a packed backup with age for the owner of this public key (age1…); may be repeated")
+	c.Flags().BoolVar(&f.single, "single-recipient", false,
+		"allow only one recipient; keep its identity (private key) in two places")
+	c.Flags().StringVar(&f.identity, "identity", "",
+		"with --check, the `file` with the age identity (private key) that opens a sealed backup")
 	return c
 }
 
-// validate returns an error for flags that do not go together. Asked for a seal, memctl never writes plain text.
+// validate returns an error if the flags contradict each other. If the user asks for a sealed backup, memctl must never
+// write an unencrypted one.
 func (f *backupFlags) validate(command string) error {
 	switch sealed := len(f.recipients) > 0; {
 	case f.check && (f.packed || sealed || f.single):
-		return cli.Usagef(command, "--check recognizes a packed or sealed backup: omit --packed and --recipient")
+		return cli.Usagef(command, "--check recognizes packed and sealed backups: omit --packed and --recipient")
 	case f.identity != "" && !f.check:
 		return cli.Usagef(command, "--identity opens a sealed backup: it needs --check")
 	case sealed && !f.packed:
-		return cli.Usagef(command, "only a packed backup is sealed: add --packed")
+		return cli.Usagef(command, "only a packed backup can be sealed (encrypted): add --packed")
 	}
 	if err := seal.Enough(f.recipients, f.single, "backup"); err != nil {
 		return cli.Usagef(command, "%w", err)
@@ -119,7 +123,8 @@ func checkBackup(ctx context.Context, a *cli.App, path, identity string) error {
 // stdout is the path that means standard output.
 const stdout = "-"
 
-// given returns the path of a backup that a user has named, or if that is a link to a file, where it leads.
+// given returns the path of a backup that the user has named. If the path leads to a file through symbolic links, given
+// returns the path of that file.
 func given(path string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -135,10 +140,10 @@ func isBackups(dir, store string) bool {
 	return err == nil && above != ""
 }
 
-// unsound prints each fault that was found in a backup, and returns the last one.
+// unsound prints every fault of a damaged backup except the last, and returns the last one with its remedy.
 func unsound(a *cli.App, err error) error {
-	const fix = "restore the sound part of it, or restore another backup; if the store still exists, make a new " +
-		"backup: memctl backup DIR"
+	const fix = "restore the undamaged part of the backup, or restore another backup; if the store still exists, " +
+		"make a new backup: memctl backup DIR"
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		faults := all.Unwrap()
 		err = faults[len(faults)-1]
@@ -177,7 +182,7 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string, o varv
 // be removed.
 func tellLeft(a *cli.App, left []string) {
 	for _, l := range left {
-		a.Note("note: left over from a killed memctl backup or restore: %s", l)
+		a.Note("note: %s is left over from a killed memctl backup or restore", l)
 	}
 }
 
@@ -231,7 +236,8 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	} else {
 		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
 		a.Say("restore it with: memctl restore %s NEW-DIR", cli.ShellPath(dir))
-		a.Say("--at takes any moment from %s to %s; with --log STORE also later ones", s.From.Format(time.RFC3339Nano),
+		a.Say("memctl restore --at takes any moment from %s to %s; with --log STORE also later moments",
+			s.From.Format(time.RFC3339Nano),
 			s.To.Format(time.RFC3339Nano))
 	}
 	notBackedUp(a, info)
@@ -241,6 +247,6 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 func notBackedUp(a *cli.App, info *varve.BackupInfo) {
 	for _, d := range info.Damaged {
 		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID),
-			varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
+			varve.ErrCorrupt, d.Why), "an older backup may contain this document; memctl verify describes the damage"))
 	}
 }

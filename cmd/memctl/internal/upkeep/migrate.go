@@ -39,7 +39,7 @@ wal/moved.json in the old one.`,
 		Args: cli.Exactly(0, "no arguments; the new folder is given with --to"),
 		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
+				return cli.Usagef(cmd.CommandPath(), "give the path of the new folder with --to")
 			}
 			if _, err := a.Outside(to, "a store"); err != nil {
 				return err
@@ -103,7 +103,8 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	}
 	info, ferr := vfs.OS().Stat(from)
 	if made, err := vfs.OS().Stat(to); ferr == nil && err == nil && !r.Removed && info.UID != made.UID {
-		a.Note("the store belongs to user %d, the copy to user %d: root makes a copy that belongs to the owner of the store",
+		a.Note("the store belongs to user %d, the copy to user %d: run memctl migrate as root to make a copy that "+
+			"belongs to the owner of the store",
 			info.UID, made.UID)
 	}
 	for _, d := range r.Damaged {

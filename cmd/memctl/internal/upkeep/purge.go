@@ -93,7 +93,8 @@ is purged if the store has no trace of one of them, since it may be mistyped (ex
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("version") {
 				if sel.given(cmd, args) || scopes || len(args) != 1 {
-					return cli.Usagef(cmd.CommandPath(), "--version names a version of one memory, or with --assembly of an assembly")
+					return cli.Usagef(cmd.CommandPath(),
+						"--version takes the id of exactly one memory, or with --assembly of exactly one assembly")
 				}
 				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 					if err := purgeVersion(cmd, a, st, groups, args[0], version, now, yes); err != nil {
@@ -195,7 +196,7 @@ func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error
 		var piece *varve.CorruptionError
 		if errors.As(left, &piece) && (strings.HasPrefix(piece.Path, "quarantine/") ||
 			strings.HasPrefix(piece.Path, "tmp/parked/")) {
-			fix := "inspect this file before you remove it: it may have the only copy of another memory"
+			fix := "inspect this file before you remove it: the file may contain the only copy of another memory"
 			if len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped == 0 {
 				fix = "no data was found that certainly belongs to " + cli.PrintableID(ids[0]) +
 					": check the id before you remove anything"
@@ -207,18 +208,18 @@ func tellResult(a *cli.App, ids []string, r *varve.PurgeReport, err error) error
 	return nil
 }
 
-// notWiped is an error about a file that was not overwritten; its text omits the remedy.
+// notWiped is an UnwipedError for a file that was not overwritten. Its text omits the remedy.
 type notWiped struct{ *vfs.UnwipedError }
 
 func (e notWiped) Error() string { return e.What() }
 
 var errUnconfirmed = errors.New("nothing was purged")
 
-// unknownShown is the maximum number of ids that an error names.
+// unknownShown is the maximum number of unknown ids that one error lists.
 const unknownShown = 10
 
-// allKnown returns an error if the store has no trace of one of several ids, which may then be mistyped. A
-// single id is always accepted: the purge searches everywhere for it.
+// allKnown returns an error if there are several ids and the store has no trace of one of them: that id may be
+// mistyped. A single id is always accepted, because its purge searches the whole store.
 func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([]string, error), ids []string) error {
 	if len(ids) < 2 {
 		return nil
@@ -236,7 +237,7 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 	}
 	return cli.WithFix(fmt.Errorf("%w: the store has no trace of %s%s: %w", varve.ErrNotFound,
 		strings.Join(unknown, ", "), more, errUnconfirmed),
-		"correct the ids; to search the whole store for one of them, purge it alone")
+		"correct the ids; to search the whole store for one of these ids, purge that id alone")
 }
 
 // confirmPurge asks the user to confirm that the memories with these ids are purged, unless yes is true.
@@ -253,7 +254,7 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 		fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
 }
 
-// Confirm asks the user on a terminal whether to continue. It returns refused if the answer is not yes.
+// Confirm asks the user on a terminal whether to continue. It returns nil if the answer is yes, and otherwise refused.
 func Confirm(ctx context.Context, a *cli.App, what string, refused error) error {
 	fmt.Fprintf(a.ErrOut, "%s Type yes to continue: ", what)
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
@@ -295,17 +296,18 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		case len(r.Unlinked) > 0:
 			rest = cli.Count(len(r.Unlinked), "file", "files") + " could not be overwritten"
 		case len(r.Backup) > 0:
-			rest = "the files named below were not searched"
+			rest = "the files named below were not purged"
 		}
 		a.Say("purged: %s in the archive, %s, %s set aside; %s",
 			cli.Count(int(r.Frames), "version or deletion", "versions and deletions"),
 			cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
 	}
 	for _, lost := range r.Lost {
-		a.Note("overwritten, since it could not be read: %v", lost)
+		a.Note("damaged data was overwritten, because it could not be read: %v", lost)
 	}
 	for _, id := range r.TakenOut {
-		a.Note("a purged memory that did not exist was removed from the members of assembly %s", cli.PrintableID(id))
+		a.Note("the id of a purged memory that was already missing was removed from the members of assembly %s",
+			cli.PrintableID(id))
 	}
 	for _, m := range r.Mentions {
 		if strings.HasPrefix(m.Path, "working/") {
@@ -313,12 +315,12 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 				"memctl purge --working", m.Path, m.How)
 			continue
 		}
-		a.Note("%s %s; it does not belong to what was purged and is kept: inspect the file, and remove it yourself if "+
-			"necessary", m.Path, m.How)
+		a.Note("%s %s; this file is not part of the purged memories and is kept: inspect the file, and remove it "+
+			"yourself if necessary", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {
-		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system "+
-			"cannot tell; its blocks are freed when that process reads the store again", name)
+		a.Note("the old file %s was removed, but not overwritten: another process has the file mapped, or the system "+
+			"cannot tell; the blocks of the file are freed when that process reads the store again", name)
 	}
 	for _, name := range r.Backup {
 		a.Note("%s contains old states of the store, and was not purged", name)
@@ -330,8 +332,8 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("%s", r.Device)
 	}
 	if complete {
-		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free " +
-			"blocks of the file system: memctl purge --help says what helps")
+		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in " +
+			"free blocks of the file system: memctl purge --help describes what you can do")
 	}
 	if len(r.Processes)+len(r.Elsewhere) > 0 {
 		a.Note("processes %s have the store open, and may have purged data in memory until they read the store again",

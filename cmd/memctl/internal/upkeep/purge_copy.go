@@ -22,7 +22,8 @@ type copyState struct {
 	To       *time.Time `json:"to,omitempty"`
 }
 
-// copyPurge is the part of a purge that concerns the copy of the store elsewhere; nil if the store sends to no copy.
+// copyPurge is the part of a purge that concerns the copy of the store elsewhere. It is nil if the store sends to no
+// copy.
 type copyPurge struct {
 	a  *cli.App
 	of varve.Offsite
@@ -44,9 +45,9 @@ func copyOf(ctx context.Context, a *cli.App, st *varve.Store) (*copyPurge, error
 // copyWait is the time for which a purge waits for the place of the copy before it asks for a confirmation.
 const copyWait = 20 * time.Second
 
-// aboutCopy prints which moments of the copy can no longer be cloned after memories or assemblies are purged. If no ids
-// are given, scopes of working memory are purged. It returns the part of the purge that concerns the copy; nil if the
-// store sends to no copy.
+// aboutCopy prints which moments of the copy can no longer be cloned after the purge of these memories and assemblies.
+// If both lists are empty, the purge concerns scopes of working memory. It returns the part of the purge that concerns
+// the copy, or nil if the store sends to no copy.
 func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assemblies []string) *copyPurge {
 	p, err := copyOf(ctx, a, st)
 	if p == nil {
@@ -63,12 +64,13 @@ func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assem
 	}
 	switch {
 	case err != nil:
-		a.Note("moments of the copy elsewhere may be lost by the purge; which ones is unknown: %v", err)
+		a.Note("after the purge, some moments of the copy elsewhere may no longer be available to clone; which "+
+			"moments is unknown: %v", err)
 	case loss.From.IsZero():
-		a.Note("every moment of the copy at %s can still be cloned, without what is purged", p.c.URL)
+		a.Note("after the purge, every moment of the copy at %s can still be cloned, without the purged data", p.c.URL)
 	default:
 		p.c.From, p.c.To = &loss.From, &loss.To
-		a.Note("the moments from %s to %s of the copy at %s cannot be cloned any more after the purge",
+		a.Note("after the purge, the moments from %s to %s of the copy at %s can no longer be cloned",
 			loss.From.Format(time.RFC3339), loss.To.Format(time.RFC3339), p.c.URL)
 	}
 	return p
@@ -99,27 +101,28 @@ func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	p.a.Document.Member("copy", p.c)
 	switch {
 	case p.c.Complete:
-		p.a.Note("the copy at %s has nothing of what was purged%s", p.c.URL, kept(p.c.URL))
+		p.a.Note("the copy at %s contains none of the purged data%s", p.c.URL, kept(p.c.URL))
 	case serr != nil:
-		p.a.Note("whether the copy at %s still has what was purged is unknown: %v", p.c.URL, serr)
+		p.a.Note("could not find out whether the copy at %s still contains purged data: %v", p.c.URL, serr)
 	case !now && p.c.Due != nil:
-		p.a.Note("the copy at %s still has what was purged, until the process that sends removes it, at %s at "+
-			"the latest; memctl purge --now removes it now", p.c.URL, p.c.Due.Format(time.RFC3339))
+		p.a.Note("the copy at %s still contains purged data; the process that sends to the copy removes the data at "+
+			"%s at the latest; memctl purge --now removes the data now", p.c.URL, p.c.Due.Format(time.RFC3339))
 	default:
-		p.a.Note("the copy at %s still has what was purged: memctl purge --now removes it", p.c.URL)
+		p.a.Note("the copy at %s still contains purged data: memctl purge --now removes the data", p.c.URL)
 	}
 	return err
 }
 
-// kept returns a remark about where the place of a copy may keep data that was removed from the copy.
+// kept returns the end of a message about a copy: which data outside the copy, such as snapshots of its disk, may still
+// contain what was removed from the copy.
 func kept(url string) string {
 	switch {
 	case strings.HasPrefix(url, "s3:"):
-		return "; if the bucket keeps versions of objects, remove the earlier ones yourself"
+		return "; if the bucket keeps old versions of objects, remove those versions yourself"
 	case strings.HasPrefix(url, "postgres"):
-		return "; backups of the database may have it"
+		return "; backups of the database may still contain the data"
 	}
-	return "; snapshots and backups of its disk may have it"
+	return "; snapshots and backups of its disk may still contain the data"
 }
 
 // endVersion is like end, for a version that was redacted.
@@ -128,12 +131,13 @@ func endVersion(ctx context.Context, a *cli.App, st *varve.Store, now bool) erro
 	return p.end(ctx, now, nil)
 }
 
-// purgeCopy removes from the copy what was purged earlier.
+// purgeCopy removes from the copy the data that earlier purges removed from the store.
 func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
 	p, err := copyOf(ctx, a, st)
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(fmt.Errorf("a copy elsewhere: %w", varve.ErrNotFound),
-			"memctl purge --now without ids purges a copy, and this store has none: memctl remote status")
+			"memctl purge --now without ids purges the copy elsewhere, but this store has no such copy: memctl "+
+				"remote status")
 	}
 	if err != nil {
 		return err

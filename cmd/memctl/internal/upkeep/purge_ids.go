@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// wholeIDs returns the ids that the arguments name. If the store has any trace of an argument, even as a deleted id,
-// the argument is that id. An ending of another id is accepted only if a user sees the whole id and confirms it: a
-// purge cannot be undone.
+// wholeIDs returns the whole ids that the arguments name. An argument of which the store has a trace as a whole id,
+// even of a deleted memory, is used unchanged. Any other argument may be the end of an id, but only if the user sees
+// the whole id and confirms the purge: a purge cannot be undone.
 func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes bool,
 	unknown func(context.Context, ...string) ([]string, error), args []string) ([]string, error) {
 	find := a.WholeMemory
@@ -32,9 +32,10 @@ func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes 
 		case len(none) == 0:
 			ids[i] = arg
 		case yes:
-			return nil, cli.WithFix(fmt.Errorf("%w: %s is the ending of an id, and with --yes purge takes whole ids: %w",
+			return nil, cli.WithFix(fmt.Errorf("%w: %s is only the end of an id, and with --yes purge needs whole "+
+				"ids: %w",
 				varve.ErrNotFound, cli.PrintableID(arg), errUnconfirmed),
-				"if it is the one: memctl purge --yes "+cli.ShellQuote(id))
+				"to purge the memory with the whole id: memctl purge --yes "+cli.ShellQuote(id))
 		}
 	}
 	return ids, nil

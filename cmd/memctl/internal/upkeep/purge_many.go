@@ -23,8 +23,9 @@ type selection struct {
 func (s *selection) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&s.session, "session", "", "purge the memories of this `session`, deleted ones too")
-	fl.StringVar(&s.by, "by", "", "purge the memories whose newest version is by the writer of this `name`, or number in "+
-		"memctl log, and deleted ones that the writer wrote")
+	fl.StringVar(&s.by, "by", "",
+		"purge the memories whose newest version was written by the writer with this `name`, or number in "+
+			"memctl log, and deleted ones that the writer wrote")
 	fl.StringArrayVar(&s.where, "where", nil,
 		"purge the memories whose metadata satisfies a condition, `name=value`, as in memctl list; may be repeated")
 }
@@ -33,13 +34,13 @@ func (s *selection) flags(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"session", "by", "where"}, cmd.Flags().Changed)
 }
 
-// given reports whether a command line has a selection instead of ids.
+// given reports whether the command line selects the memories with flags, or with ids from standard input (-).
 func (s *selection) given(cmd *cobra.Command, args []string) bool {
 	return s.flags(cmd) || len(args) == 1 && args[0] == "-"
 }
 
-// arguments returns a check that a command line has either ids or a selection.
-// With now there may be neither.
+// arguments returns a check that a command line has either ids or flags of a selection, not both. If *now is true, it
+// may have neither. The parameter what describes the ids in the error.
 func (s *selection) arguments(now *bool, what string) cobra.PositionalArgs {
 	ids := cli.AtLeastOne(what)
 	return func(cmd *cobra.Command, args []string) error {
@@ -49,7 +50,7 @@ func (s *selection) arguments(now *bool, what string) cobra.PositionalArgs {
 		case s.flags(cmd), *now && len(args) == 0 && !cmd.Flags().Changed("version"):
 			return nil
 		case len(args) > 1 && slices.Contains(args, "-"):
-			return cli.Usagef(cmd.CommandPath(), "- reads the ids from standard input, and takes no other ids")
+			return cli.Usagef(cmd.CommandPath(), "the argument - reads the ids from standard input: give no other ids")
 		}
 		return ids(cmd, args)
 	}
@@ -98,7 +99,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 			return err
 		}
 		for _, err := range plan.Unread {
-			a.Note("deleted memories of a part of the history are not found, since it cannot be read: %v", err)
+			a.Note("a part of the history cannot be read, so its deleted memories are not found: %v", err)
 		}
 	} else {
 		var err error
@@ -112,7 +113,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 	a.Document.Member("plan", planned{len(plan.IDs), plan.Deleted, plan.Bytes})
 	if len(plan.IDs) == 0 {
 		return cli.WithFix(fmt.Errorf("no memory is selected: %w", varve.ErrNotFound),
-			"memctl list takes the same conditions")
+			"memctl list shows the memories that match the same conditions")
 	}
 	what := cli.Count(len(plan.IDs), "memory", "memories")
 	if plan.Deleted > 0 {
@@ -123,7 +124,8 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 	}
 	if _, ok := cli.Terminal(a.In); !yes && (!ok || !sel.flags(cmd)) { // standard input has the ids
 		return cli.Usagef(cmd.CommandPath(),
-			"%s would be purged, and nothing was: a purge cannot be undone, and here it needs --yes", what)
+			"%s would be purged, but nothing was: a purge cannot be undone, and without a terminal, or with ids from "+
+				"standard input, it needs --yes", what)
 	}
 	mcpcmd.MarkGoes(ctx, a, st, plan.IDs)
 	elsewhere := aboutCopy(ctx, a, st, plan.IDs, nil)
@@ -139,7 +141,7 @@ func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selecti
 	return elsewhere.end(ctx, now, tellResult(a, plan.IDs, r, err))
 }
 
-// mostIDLine is the maximum number of bytes in a line of ids.
+// mostIDLine is the maximum length of a line with an id, in bytes.
 const mostIDLine = 64 << 10
 
 // idsFrom reads ids from standard input, one per line.

@@ -22,7 +22,7 @@ type redaction struct {
 	Overwritten bool     `json:"overwritten"`
 }
 
-// purgeVersion redacts one version of the memory that arg names, or with groups of the assembly.
+// purgeVersion redacts one version of the memory that arg names. If groups is true, arg names an assembly.
 func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, arg string, version uint64,
 	now, yes bool) error {
 	ctx := cmd.Context()
@@ -36,7 +36,7 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	}
 	if _, ok := cli.Terminal(a.In); !ok && !yes {
 		return cli.Usagef(cmd.CommandPath(),
-			"nothing was redacted: it cannot be undone, and without a terminal it needs --yes")
+			"nothing was redacted: a redaction cannot be undone, and without a terminal it needs --yes")
 	}
 	if !yes {
 		err := Confirm(ctx, a, fmt.Sprintf("The content of version %d of %s will be removed. This cannot be undone.", version,
@@ -47,7 +47,8 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	}
 	r, err := redact(ctx, id, version)
 	if errors.Is(err, varve.ErrConflict) {
-		err = cli.WithFix(err, "memctl put or memctl edit writes another version, memctl rm deletes the memory")
+		err = cli.WithFix(err, "to redact the current version, first write another version with memctl put or memctl "+
+			"edit; memctl rm deletes the memory")
 	}
 	if err != nil {
 		return err
@@ -84,14 +85,15 @@ func overwrite(ctx context.Context, a *cli.App, st *varve.Store) error {
 		return err
 	}
 	for _, lost := range r.Lost {
-		a.Note("overwritten, since it could not be read: %v", lost)
+		a.Note("damaged data was overwritten, because it could not be read: %v", lost)
 	}
 	for _, name := range r.Unlinked {
-		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system cannot tell",
+		a.Note("the old file %s was removed, but not overwritten: another process has the file mapped, or the system "+
+			"cannot tell",
 			name)
 	}
 	for _, name := range r.Backup {
-		a.Note("%s contains old states of the store, and was not redacted", name)
+		a.Note("%s contains old states of the store, and the version was not redacted in it", name)
 	}
 	if r.Device != "" {
 		a.Note("%s", r.Device)

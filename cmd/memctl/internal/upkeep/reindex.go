@@ -120,7 +120,8 @@ func reindexStore(ctx context.Context, a *cli.App, st *varve.Store, o varve.Reem
 		for _, f := range r.Refusals[:min(len(r.Refusals), 10)] {
 			a.Note("the embedding service refused the text of memory %s: %v", cli.PrintableID(f.ID), f.Err)
 		}
-		a.Note("%s left without an embedding: shorten the texts, and they are tried again; memctl verify names them",
+		a.Note("%s left without an embedding: shorten the texts, and memctl reindex tries again; memctl verify lists "+
+			"these memories",
 			cli.Count(int(r.Refused), "memory is", "memories are"))
 	}
 	if err != nil && r.Resumed+r.Computed > 0 {
@@ -161,7 +162,7 @@ func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
 	case a.Document != nil:
 		a.Document.Member("canceled", model)
 	case model == "":
-		a.Say("no reindex was running; removed the vectors that an earlier one had computed")
+		a.Say("no reindex was running; removed the vectors that an earlier reindex had computed")
 	default:
 		a.Say("canceled the re-embedding by %s", model)
 	}

@@ -106,8 +106,8 @@ func running(here, elsewhere []int) string {
 	return s
 }
 
-// mayBeDead returns a text about the processes that may have ended because this process cannot see them, "" if there
-// are none.
+// mayBeDead returns a text about processes that this process cannot see, and that may therefore have ended. It returns
+// "" if pids is empty.
 func mayBeDead(pids []int) string {
 	if len(pids) == 0 {
 		return ""

@@ -61,10 +61,11 @@ the purge does not know of it, so without --log such a backup restores what was 
 		}),
 	}
 	c.Flags().StringVar(&at, "at", "",
-		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or a version, "+
-			"which a number alone is")
+		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago) or the "+
+			"number of a version")
 	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
-	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed backup")
+	c.Flags().StringVar(&identity, "identity", "",
+		"the `file` with the age identity (private key) that opens a sealed backup")
 	c.Flags().BoolVar(&strict, "strict", false, "refuse a damaged backup (exit status 3)")
 	c.Flags().BoolVar(&withPurged, "with-purged", false, "also restore documents that were purged after the backup")
 	return c
@@ -103,20 +104,22 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	if errors.As(err, &moment) {
 		fix := "give a moment in this range, or use an older backup"
 		if o.Log == "" {
-			fix += ", or name the store that was backed up with --log"
+			fix += ", or use --log to give the path of the store that was backed up"
 		}
 		if spelled != "" {
-			fix = fmt.Sprintf("a number alone is a version; the time is --at %s; or ", spelled) + fix
+			fix = fmt.Sprintf("a number alone is a version; if you mean the time, use --at %s; or ", spelled) + fix
 		}
 		err = cli.WithFix(err, fix)
 	}
 	if errors.Is(err, varve.ErrCorrupt) {
 		err = cli.WithFix(err,
 			"memctl backup --check "+cli.ShellPath(backup)+
-				" reads all of the backup; restore an older one, or if the store still exists, make a new one: memctl backup DIR")
+				" reads all of the backup; restore an older backup, or if the store still exists, make a new one: "+
+				"memctl backup DIR")
 	}
 	if errors.Is(err, varve.ErrNoStore) {
-		err = cli.WithFix(err, "name a folder or file made by memctl backup, and a store with --log")
+		err = cli.WithFix(err,
+			"give the path of a folder or file made by memctl backup; with --log, give the path of a store")
 	}
 	if err != nil {
 		return err
@@ -129,7 +132,8 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 			continue
 		}
 		s.Damaged = append(s.Damaged, d.ID)
-		a.Note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), cli.PrintableID(d.ID), d.Why)
+		a.Note("%s %s was damaged when the backup was made, and is not in the backup: %s",
+			nounIn(d.In), cli.PrintableID(d.ID), d.Why)
 	}
 	left := 0
 	for _, d := range r.Damage {
@@ -141,7 +145,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	}
 	tellLeft(a, r.Left)
 	if r.Purged > 0 {
-		a.Note("omitted %s of the backup: purged in the store; --with-purged restores what was purged",
+		a.Note("omitted %s of the backup that the store has purged; --with-purged restores purged documents too",
 			cli.Count(int(r.Purged), "document", "documents"))
 	}
 	a.Document.Member("restored", s)
@@ -154,15 +158,17 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	if len(r.Damage) == 0 {
 		return nil
 	}
-	f := &cli.Failure{Kind: "damage", Message: fmt.Sprintf("%s of the backup damaged; everything in it was restored",
+	f := &cli.Failure{Kind: "damage", Message: fmt.Sprintf("%s damaged in the backup; the whole content of the "+
+		"backup was restored",
 		cli.Count(len(r.Damage), "file is", "files are")), Path: backup, Code: cli.CodeDamage,
 		Fix: "make a new backup: memctl backup DIR"}
 	if left > 0 {
-		f.Message = fmt.Sprintf("%s of the backup damaged; of %d not everything was restored",
+		f.Message = fmt.Sprintf("%s damaged in the backup; %d of them could not be restored completely",
 			cli.Count(len(r.Damage), "file is", "files are"), left)
-		f.Fix = "an older backup may have it; memctl --store " + cli.ShellQuote(dir) + " status looks at what was restored"
+		f.Fix = "an older backup may contain the missing data; memctl --store " + cli.ShellQuote(dir) + " status " +
+			"shows the restored store"
 		if o.Log == "" {
-			f.Fix = "name the store that was backed up, if it still exists, with --log, and a new folder; " + f.Fix
+			f.Fix = "if the store that was backed up still exists, restore into a new folder with --log STORE; " + f.Fix
 		}
 	}
 	a.Tell(f)

@@ -283,8 +283,8 @@ func showState(a *cli.App, s State) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	if s.Unknown {
-		line("settings", "unknown: until config.json is valid, no history is removed, "+
-			"nothing is evicted or deleted by age, and a missing file is no deletion")
+		line("settings", "unknown: until config.json is valid, no history is removed, nothing is evicted or deleted "+
+			"by age, and a missing file does not count as a deletion")
 	}
 	if s.ReadOnly != "" {
 		line("read-only", "%s", cli.Printable(s.ReadOnly))
@@ -315,8 +315,8 @@ func showState(a *cli.App, s State) {
 	}
 	line("history", "%s", history)
 	if s.Redacted > 0 {
-		line("redacted", "%s not overwritten yet: a process that has the store open does it within about a minute, and so "+
-			"does the next backup", cli.Count(s.Redacted, "version is", "versions are"))
+		line("redacted", "%s not overwritten yet: a process that has the store open overwrites the redacted data "+
+			"within about a minute, and so does the next backup", cli.Count(s.Redacted, "version is", "versions are"))
 	}
 	switch c := s.Copy; {
 	case c == nil:
@@ -325,7 +325,7 @@ func showState(a *cli.App, s State) {
 	case c.Error != "":
 		line("copy", "lacks %s of log; the last attempt failed: %s", cli.Size(c.Behind), cli.Printable(c.Error))
 	case c.Place != "" && !c.Sending:
-		line("copy", "lacks %s of log, last sent %s; no process sends: memctl remote follow does", cli.Size(c.Behind),
+		line("copy", "lacks %s of log, last sent %s; no process sends: start memctl remote follow", cli.Size(c.Behind),
 			ago(a, c.At))
 	default:
 		line("copy", "lacks %s of log, last sent %s", cli.Size(c.Behind), ago(a, c.At))
@@ -348,7 +348,8 @@ func showState(a *cli.App, s State) {
 	if s.Watcher == nil {
 		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
 		if len(s.Adopted) > 0 {
-			line("", "new files of adopted folders have no history until one does: memctl service install")
+			line("",
+				"new files of adopted folders have no history until a process watches them: memctl service install")
 		}
 	} else {
 		where := ""
@@ -369,7 +370,7 @@ func showState(a *cli.App, s State) {
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
-		line("last backup", "none in backups/; other places are not searched")
+		line("last backup", "none in backups/; backups in other places are not searched")
 	} else {
 		line("last backup", "%s", ago(a, s.LastBackup))
 	}

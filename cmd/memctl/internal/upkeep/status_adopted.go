@@ -66,7 +66,7 @@ func notesIn(ctx context.Context, st *varve.Store) (*notesState, error) {
 	return n, nil
 }
 
-// leftNames are the texts for the reasons in status: for one file, and for several.
+// leftNames has, for each reason why a file is not a note, the text that status shows: for one file, and for several.
 var leftNames = map[varve.LeftOutReason][2]string{
 	varve.LeftOutLink:    {"link", "links"},
 	varve.LeftOutSpecial: {"special file", "special files"},

@@ -19,7 +19,7 @@ const (
 	refusedShown = 3
 )
 
-// refused are edited files that cannot be adopted.
+// refused describes the edited files that the store cannot adopt, in the JSON output of status.
 type refused struct {
 	Count    int64         `json:"count"`
 	Complete bool          `json:"complete"` // false: there was no time to check all files
@@ -120,7 +120,8 @@ func (v *vectors) String() string {
 			" from the index: the next flush or search corrects this"
 	}
 	if v.Misfits != 0 {
-		s += "; " + cli.Count(int(v.Misfits), "embedding", "embeddings") + " of another dimension without a vector"
+		s += "; " + cli.Count(int(v.Misfits), "embedding", "embeddings") + " of another dimension, for which no " +
+			"vector is stored"
 	}
 	if v.Pending != 0 && v.Dimension != 0 {
 		s += "; " + cli.Count(int(v.Pending), "change", "changes") + " since"

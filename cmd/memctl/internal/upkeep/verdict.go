@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// verdict counts the findings of verify or repair for a summary. About the log the summary says only that the
-// newest versions are in the files; the plan of a repair counts the old versions that are lost.
+// verdict counts the findings of verify or repair for a summary. If a finding concerns the log, verify promises only
+// that no current version is lost. Which old versions are lost is known only from the plan of a repair (loses).
 type verdict struct {
 	lost, healable int
 	past           bool     // there is a finding about the log or its archive
@@ -40,7 +40,7 @@ func (v *verdict) String() string {
 	case len(v.loses) > 0:
 		return fmt.Sprintf("%d repairable; lost: %s", v.healable, strings.Join(v.loses, "; "))
 	case v.past:
-		return fmt.Sprintf("%d repairable, nothing that is current is lost", v.healable)
+		return fmt.Sprintf("%d repairable, no current version is lost", v.healable)
 	}
 	return fmt.Sprintf("%d repairable, nothing is lost", v.healable)
 }
