@@ -32,13 +32,14 @@ func (e *ConflictError) Error() string {
 		return fmt.Sprintf("%v: %s was written at %s, as version %d, after %s: %s", ErrConflict, id,
 			e.Written.UTC().Format(time.RFC3339Nano), e.Found, e.Since.UTC().Format(time.RFC3339Nano), remedy)
 	case e.Hash != "":
-		found := "there is none (deleted, or never written)"
+		found := "the document does not exist (deleted, or never written)"
 		if e.Found != 0 {
 			found = fmt.Sprintf("found %s (version %d)", e.FoundHash, e.Found)
 		}
 		return fmt.Sprintf("%v: %s: expected content with sha256 %s, %s: %s", ErrConflict, id, e.Hash, found, remedy)
 	case e.Found == 0:
-		return fmt.Sprintf("conflict: %s: expected version %d, but there is none (deleted, or never written): %s", id,
+		return fmt.Sprintf("conflict: %s: expected version %d, but the document does not exist (deleted, or never "+
+			"written): %s", id,
 			e.Expected, remedy)
 	case e.Expected == 0:
 		return fmt.Sprintf("conflict: %s exists as version %d, but was expected not to exist: %s", id, e.Found, remedy)

@@ -54,7 +54,8 @@ var (
 	ErrCopyBehind = errors.New("the copy of the store elsewhere is too far behind")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
-	// ErrPurged: the requested document or version, or a text that is put, was purged from this store. See PurgedError.
+	// ErrPurged: the requested document or version was purged from this store, or a write has a text that was purged.
+	// See PurgedError.
 	ErrPurged = errors.New("purged")
 	// ErrRedacted: the content of the version was removed on purpose. See RedactedError.
 	ErrRedacted = errors.New("redacted")
@@ -65,10 +66,9 @@ var (
 	// ErrMoved: the store was moved to another folder. See MovedError.
 	ErrMoved = errors.New("the store was moved")
 	// ErrReplaced: the folder of an open store was removed, renamed or replaced by another one. The store writes
-	// nothing more there; everything that was acknowledged before can be read until Close.
+	// nothing more to its folder; everything that was acknowledged before can be read until Close.
 	ErrReplaced = errors.New("the store's folder was replaced: open it again")
-	// ErrSkip, returned by the function of Update or Transact, ends the call without writing and
-	// without an error.
+	// ErrSkip ends a call of Update or Transact without a write and without an error, if the callback returns it.
 	ErrSkip = errors.New("skip")
 )
 
@@ -170,7 +170,8 @@ func (e *EmptiedError) Error() string {
 // Unwrap makes the error match ErrNoStore.
 func (e *EmptiedError) Unwrap() error { return ErrNoStore }
 
-// LockError reports which lock could not be taken and which process holds it. It matches ErrLocked, and Err.
+// LockError reports which lock could not be taken and which process holds it. It matches ErrLocked, and what Err
+// matches.
 type LockError struct {
 	Path   string // the lock file, or a file on which another process has a lease
 	Holder Holder // the process that has the lock or the lease
@@ -199,9 +200,9 @@ type SessionError struct {
 // Error returns the message, in one line.
 func (e *SessionError) Error() string {
 	if e.Session == "" {
-		return fmt.Sprintf("belongs to no session, not to %s", human.Quote(e.Wanted))
+		return fmt.Sprintf("belongs to no session, and not to session %s", human.Quote(e.Wanted))
 	}
-	return fmt.Sprintf("belongs to session %s, not to %s", human.Quote(e.Session), human.Quote(e.Wanted))
+	return fmt.Sprintf("belongs to session %s, not to session %s", human.Quote(e.Session), human.Quote(e.Wanted))
 }
 
 // Unwrap makes the error match ErrSession.
@@ -257,7 +258,8 @@ func (e *InflatedError) Error() string {
 func (e *InflatedError) Unwrap() error { return ErrLimit }
 
 // UnfiledError names documents that were only in a log whose files were removed, and that could not be written to files
-// before the store was closed. They are lost with the process that closed it. It matches what Err matches.
+// before the store was closed. The documents are lost when the process that closed the store ends. It matches what Err
+// matches.
 type UnfiledError struct {
 	Path      string   // folder of the store
 	Documents []string // the first UnfiledNamed documents: the kind and the id, or the version if the id is not known
@@ -265,7 +267,7 @@ type UnfiledError struct {
 	Err       error    // the reason why they could not be written
 }
 
-// UnfiledNamed is the maximum number of documents that the message of an UnfiledError names.
+// UnfiledNamed is the maximum length of UnfiledError.Documents.
 const UnfiledNamed = 1000
 
 // Error returns the message, in one line. It names the first ten documents.
@@ -348,8 +350,8 @@ type CopyBehindError struct {
 
 // Error returns the message, in one line.
 func (e *CopyBehindError) Error() string {
-	return fmt.Sprintf("%v: sent up to %d, and the log is kept from %d on → begin with a full copy, or raise "+
-		"unsent_bytes", ErrCopyBehind, e.Sent, e.Oldest)
+	return fmt.Sprintf("%v: the copy has the log up to position %d, but the log is kept only from position %d on → "+
+		"begin with a full copy, or raise unsent_bytes", ErrCopyBehind, e.Sent, e.Oldest)
 }
 
 // Unwrap makes the error match ErrCopyBehind.
@@ -387,8 +389,9 @@ type LinkedError struct {
 
 // Error returns the message, in one line.
 func (e *LinkedError) Error() string {
-	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and the log belongs to "+
-		"the folder that they were made from: to write, make a copy with files of its own and use that: cp -a %s NEW-FOLDER",
+	return fmt.Sprintf("%v: %s consists of hard links (%s has %d names), as cp -al makes them, and its log belongs "+
+		"to the folder from which the links were made: to write, make a copy with its own files and use the copy: cp "+
+		"-a %s NEW-FOLDER",
 		ErrReadOnly, e.Path, e.File, e.Links, e.Path)
 }
 
@@ -408,7 +411,7 @@ func (e *NewerError) Error() string {
 	if e.Path != "" {
 		where = e.Path + ": "
 	}
-	return fmt.Sprintf("%sformat %d, this program reads up to %d: %v", where, e.Format, e.Reads, ErrNewerFormat)
+	return fmt.Sprintf("%sformat %d, this program reads formats up to %d: %v", where, e.Format, e.Reads, ErrNewerFormat)
 }
 
 // Unwrap makes the error match ErrNewerFormat.

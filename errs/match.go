@@ -29,7 +29,8 @@ func (e *MatchError) Error() string {
 		}
 		lines = append(lines, fmt.Sprint(n))
 	}
-	return fmt.Sprintf("%v: the text %s occurs %d times (lines %s), and must occur once: add what is before or behind it",
+	return fmt.Sprintf("%v: the text %s occurs %d times (lines %s), but must occur exactly once: include more of "+
+		"the note's text before or after it",
 		ErrInvalid, human.Quote(e.Text), e.Count, strings.Join(lines, ", "))
 }
 

@@ -46,8 +46,8 @@ func (e *ModelError) Error() string {
 	}
 	switch {
 	case e.Next != "":
-		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors are used once all are computed (memctl "+
-			"reindex continues it, memctl reindex --cancel cancels it)", human.Quote(e.Next))
+		s += fmt.Sprintf(": a re-embedding with the model %s is in progress; its vectors are used once all are "+
+			"computed (memctl reindex continues it, memctl reindex --cancel cancels it)", human.Quote(e.Next))
 	case e.Since != 0:
 		s += ": the model was changed, and the last documents are being rewritten (memctl reindex continues)"
 	case e.Dimension == 0:

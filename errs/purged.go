@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// PurgedError reports that a document has a text that was purged. It matches ErrPurged.
+// PurgedError reports that the text of a document was purged from the store. It matches ErrPurged.
 type PurgedError struct {
 	Kind string // "memory", "assembly"
 	ID   string

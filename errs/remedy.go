@@ -47,8 +47,8 @@ func (e *DiskFullError) Error() string {
 // Unwrap returns ErrDiskFull, and the cause if there is one.
 func (e *DiskFullError) Unwrap() []error { return appendErr([]error{ErrDiskFull}, e.Err) }
 
-// PermissionError reports which file the operating system does not let which user access, why, and a remedy. It matches
-// ErrPermission.
+// PermissionError reports that the operating system does not let this process access a file, with the reason and a
+// remedy. It matches ErrPermission.
 type PermissionError struct {
 	Path  string      // the file that refuses access, or a folder above it
 	Why   string      // the reason

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/memorytool"
 )
 
-// memory is a memorytool.Tool as a tool of the SDK's runner.
+// memory makes a memorytool.Tool a tool of the SDK's runner.
 type memory struct{ tool *memorytool.Tool }
 
 func (m memory) Name() string        { return memorytool.Name }
@@ -19,7 +19,8 @@ func (m memory) InputSchema() anthropic.BetaToolInputSchemaParam {
 	return anthropic.BetaToolInputSchemaParam{}
 }
 
-// Execute answers a call. The runner makes an error a result with is_error, and writes "Error: " before its text.
+// Execute answers a call. If it returns an error, the runner sends a result with is_error, whose text begins with
+// "Error: ".
 func (m memory) Execute(ctx context.Context, input json.RawMessage) (
 	[]anthropic.BetaToolResultBlockParamContentUnion, error) {
 	r := m.tool.Call(ctx, input)

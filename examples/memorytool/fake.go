@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// fakeAPI plays a model: to each request it answers with the next of its turns. It is an http.Handler.
+// fakeAPI is an http.Handler that plays the model: it answers each request with the next of its turns.
 type fakeAPI struct {
 	mu       sync.Mutex
 	turns    []turn
 	requests []request
 }
 
-// turn is what the model does: calls of the tool, or with none of them, its last words.
+// turn is one answer of the model: calls of the tool, or if there are no calls, the final text.
 type turn struct {
 	calls []call
 	text  string
@@ -25,7 +25,7 @@ type call map[string]any
 
 func newFakeAPI(turns ...turn) *fakeAPI { return &fakeAPI{turns: turns} }
 
-// remembering are the turns of a model that looks into its memory, and writes down what it was told.
+// remembering returns the turns of a model that views its memory, writes the prompt to a file, and views that file.
 func remembering(prompt string) []turn {
 	return []turn{
 		{calls: []call{{"command": "view", "path": "/memories"}}},
@@ -35,7 +35,7 @@ func remembering(prompt string) []turn {
 	}
 }
 
-// request is what a test wants to know of a request.
+// request has the parts of a request that the tests check.
 type request struct {
 	Tools []struct{ Type, Name string }
 	// The results of the calls of the last turn.

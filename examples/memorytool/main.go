@@ -20,7 +20,7 @@ func main() {
 	dir := flag.String("store", "storage", "the folder of the store")
 	folder := flag.String("folder", "", "the folder of notes that is the model's memory; all notes by default")
 	model := flag.String("model", "claude-sonnet-4-5", "the model")
-	demo := flag.Bool("demo", false, "talk to a model that the program plays itself")
+	demo := flag.Bool("demo", false, "run without the API: the program itself plays the model")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -27,8 +27,8 @@ func (w *scopeApp) taskCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "task",
 		Short: "Show or change the state of the task",
-		Long: `Show the state of the task. Flags change the members that they name, and create the state if there
-is none. Progress is limited to 0 to 100.`,
+		Long: `Show the state of the task. Flags change the members that they name; if the scope has no state, they
+create it. Progress is limited to the range 0 to 100.`,
 		Example: `  memctl working task --scope session:s1
   memctl working task --description "port the parser" --steps 5 --scope session:s1
   memctl working task --step 2 --progress 40 --set branch='"main"' --scope session:s1`,

@@ -125,9 +125,10 @@ does not begin with "_". A new scope is created.`,
 		}),
 	}
 	c.Flags().BoolVar(&text, "text", false, "store the value as a text, even if it is JSON")
-	c.Flags().BoolVar(&absent, "if-absent", false, "only if the key has no value; otherwise exit status 5")
+	c.Flags().BoolVar(&absent, "if-absent", false,
+		"set the value only if the key has no value; otherwise exit with status 5")
 	c.Flags().Var(span.Flag(&ttl), "ttl",
-		"`duration` after which the value expires, 0 at once; by default it does not expire")
+		"`duration` after which the value expires (0: at once); by default it does not expire")
 	return c
 }
 

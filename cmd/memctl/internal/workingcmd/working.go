@@ -75,7 +75,7 @@ func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Con
 	})
 }
 
-// open opens the working memory of a scope, in such a way that numbers are shown as they were written.
+// open opens the working memory of a scope. The values keep their numbers as they were written.
 func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.Memory, error) {
 	return st.Working().Open(ctx, scope, &working.Options{AsWritten: true})
 }

@@ -32,13 +32,12 @@ func Text(s string, width, indent int) string {
 	return b.String()
 }
 
-// mostHelp is the width of the help on a wide screen, in columns: longer lines are hard to read.
+// mostHelp is the maximum width of the help, in columns, even on a wider screen: longer lines are hard to read.
 const mostHelp = 100
 
-// Help lays a help text out for a width. Lines that begin at the margin form one paragraph up to
-// the next line that is indented or empty. An indented line of several columns, with two spaces
-// between them, is continued below its last column; an indented line without such spaces is a
-// command and is not broken.
+// Help lays out a help text for a screen that is width columns wide. Lines that begin at the margin form one paragraph
+// up to the next line that is indented or empty. An indented line of several columns, with two spaces between them, is
+// continued below its last column; an indented line without such spaces is a command and is not broken.
 func Help(text string, width int) string {
 	width = min(width, mostHelp)
 	var b strings.Builder
