@@ -40,8 +40,8 @@ func (f *folder) listGroups() error {
 	return err
 }
 
-// assemblies yields the assemblies, after the last memory. Each has the data about it from the merge log and
-// the file of stats.
+// assemblies yields the assemblies, after the last memory. It adds to each assembly the information about it from the
+// merge log and the stats file.
 func (f *folder) assemblies() error {
 	slices.Sort(f.groups)
 	f.groups = slices.Compact(f.groups)
@@ -67,9 +67,11 @@ func (f *folder) assemblies() error {
 		if doc == nil {
 			continue // the file was removed meanwhile
 		}
-		g := group{id: f.ix.groupAt[name], note: "the id is that of the index", history: &f.history}
+		g := group{id: f.ix.groupAt[name], note: "the file has no id; the id from the index was used",
+			history: &f.history}
 		if g.id == "" {
-			g.id, g.note = strings.TrimSuffix(path.Base(name), ".json"), "the id is that of the file name"
+			g.id, g.note = strings.TrimSuffix(path.Base(name), ".json"), "the file has no id; the id from the file "+
+				"name was used"
 		}
 		if err := f.group(name, doc, raw, mends, g); err != nil {
 			return err
@@ -102,7 +104,7 @@ func (f *folder) hasGroupFile(id string) bool {
 	return f.files[groupFolder+"/"+nameOf(id)+".json"] || f.files[nameOf(id)+".json"]
 }
 
-// knownGroup reports whether an assembly exists. id is in the form of a mapping: asm: and the assembly's id.
+// knownGroup reports whether an assembly exists. id has the form that the mappings use: asm: and the assembly's id.
 func (f *folder) knownGroup(id string) bool {
 	bare := strings.TrimPrefix(id, "asm:")
 	for _, id := range [...]string{id, bare, "asm:" + bare} {
@@ -116,14 +118,14 @@ func (f *folder) knownGroup(id string) bool {
 	return false
 }
 
-// group has information about an assembly that is in other files of the source than the assembly's own.
+// group has the information about an assembly that is not in the assembly's own file: the id from the index or the file
+// name, and the history.
 type group struct {
 	id, note string   // used if the document has no id
 	history  *lineage // merge log and stats; nil: none
 }
 
-// group yields an assembly; raw is the text of doc, and g has what other files of the source say about the
-// assembly.
+// group yields an assembly. raw is the text of the file, and g has the information about the assembly from other files.
 func (r *run) group(name string, doc *object, raw []byte, mends []string, g group) error {
 	it := Item{ID: doc.group, Assembly: true, JSON: doc.text, Path: name, names: doc.names}
 	switch {
@@ -131,7 +133,7 @@ func (r *run) group(name string, doc *object, raw []byte, mends []string, g grou
 	case doc.idText:
 		it.ID = doc.id
 	case doc.id != "":
-		it.ID, it.Note = doc.id, "the id was a number"
+		it.ID, it.Note = doc.id, "the id was a number, and is now a string"
 	default:
 		it.ID, it.Note = g.id, g.note
 	}
@@ -163,7 +165,7 @@ func noLimits() assembly.Limits {
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }
 
-// lack is an assembly some of whose members had not been yielded when the assembly was.
+// lack is an assembly with members that had not been yielded before the assembly.
 type lack struct {
 	path, id string
 	members  int
@@ -174,7 +176,7 @@ func (r *run) unseen(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.seen[id]; return ok })
 }
 
-// lacks reports, for each lack, the members that the source did not yield later either.
+// lacks reports the members of assemblies that the source has not yielded at all. It is called after the last item.
 func (r *run) lacks() error {
 	for _, l := range r.lacking {
 		ids := r.unseen(l.ids)
@@ -186,7 +188,8 @@ func (r *run) lacks() error {
 			first += ", …"
 		}
 		err := r.problem(Problem{Path: l.path, ID: l.id, Kind: KindMember, Taken: true,
-			Reason: fmt.Sprintf("not memories of the source: %d of its %d members; their ids stay in the assembly: %s", len(ids),
+			Reason: fmt.Sprintf("%d of its %d members are not memories of the source; their ids stay in the "+
+				"assembly: %s", len(ids),
 				l.members, first)})
 		if err != nil {
 			return err
@@ -195,9 +198,9 @@ func (r *run) lacks() error {
 	return nil
 }
 
-// copies examines the copies of whole memories that version 1.8 stores inside an assembly. They are stale (FAILURES
-// 43), and it skips them, except a copy of a memory that exists nowhere else: it treats that copy as a memory that was
-// set aside.
+// copies examines the copies of whole memories that version 1.8 stores inside an assembly. The copies are stale
+// (FAILURES 43), so copies skips them. If a memory exists nowhere else, its copy is treated like a file that was set
+// aside.
 func (r *run) copies(name string, doc *object) error {
 	if !slices.Contains(doc.names, "memories") {
 		return nil
@@ -222,7 +225,7 @@ func (r *run) copies(name string, doc *object) error {
 		p := Problem{Path: at, ID: copied.id, Kind: KindSetAside, Taken: r.opts.SetAside,
 			Reason: "a copy, inside an assembly, of a memory that exists nowhere else"}
 		if !p.Taken {
-			p.Reason += "; to import it, import files that were set aside too"
+			p.Reason += "; to import it: memctl import --set-aside"
 		} else if _, err := r.item(Item{ID: copied.id, JSON: copied.text, Path: at, Note: "a copy inside an assembly",
 			names: copied.names}, copied.text); err != nil {
 			return err

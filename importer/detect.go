@@ -125,7 +125,7 @@ func formatOf(raw []byte) Format {
 // one.
 func formOf(raw []byte) Format { return formWithin(raw, 0) }
 
-// formWithin is like formOf, for a value at a nesting depth of lists.
+// formWithin is like formOf, for a value inside depth nested lists.
 func formWithin(raw []byte, depth int) Format {
 	if depth > nestMost {
 		return ""

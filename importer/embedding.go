@@ -56,16 +56,17 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 		return problem(KindStale, " differs from the embedding of the document, which takes precedence"), nil
 	case bad != nil:
 		f.Useless++
-		return problem(KindStale, " cannot be its embedding: "+bad.Error()), nil
+		return problem(KindStale, " cannot be the embedding of the document: "+bad.Error()), nil
 	case vector.Norm(row) == 0:
 		f.Useless++
 		return problem(KindStale, " is all zero: the document gets no embedding"), nil
 	}
 	f.Taken++
 	it.JSON, it.Vector = withValue(it.JSON, name, listOf(row)), true
-	reason := " becomes its embedding: the document had none"
+	reason := " becomes the embedding of the document, which had none"
 	if it.Assembly {
-		reason += "; if its members have embeddings, the store computes the composite from those"
+		reason += "; if the members of the assembly have embeddings, the store computes the composite embedding " +
+			"from them"
 	}
 	return problem(KindVector, reason), nil
 }
@@ -88,8 +89,8 @@ func embeddingOf(it *Item) (v []float32, name string, err error) {
 	return m.Embedding, "embedding", nil
 }
 
-// nearEnough is the maximum difference between a row and an embedding, relative to the length of the embedding. The
-// systems that wrote the rows scaled vectors to length 1 in float32.
+// nearEnough is the maximum difference between a row and an embedding that are alike, relative to the length of the
+// embedding. The systems that wrote the rows scaled vectors to length 1 in float32.
 const nearEnough = 1e-4
 
 // alike reports whether a row equals the embedding, either unchanged or scaled to length 1.

@@ -36,7 +36,7 @@ const (
 	Chat       Format = "chat"
 )
 
-// reading has the parts of a memory into which a record of another system was converted.
+// reading is a record of another system, converted to the parts of a memory.
 type reading struct {
 	form    Format
 	id      string
@@ -82,7 +82,8 @@ func (f fields) text(name string) string {
 	return ""
 }
 
-// without returns the members except those named and except null values; "" names none.
+// without returns the members whose names are not in names and whose values are not null. An empty string in names
+// excludes no member.
 func (f fields) without(names ...string) []named {
 	var rest []named
 	for _, m := range f.list {
@@ -132,8 +133,8 @@ func recognise(o *object) *reading {
 	return nil
 }
 
-// meta adds the members of an object to the metadata; a value that is not an object is kept under
-// its own name.
+// meta adds the members of the object f.by[name] to the metadata. A value that is not an object is added as a member
+// with this name.
 func (r *reading) meta(f fields, name string) {
 	switch v := f.by[name]; f.kind(name) {
 	case '{':
@@ -151,8 +152,8 @@ func (r *reading) say(name, value string) {
 	}
 }
 
-// when sets the timestamp to the first of the named members that can be a time, and returns the member's name; "" if
-// none can.
+// when sets the timestamp to the first of the named members that is a string or a number, and returns the name of that
+// member, or "" if there is no such member.
 func (r *reading) when(f fields, names ...string) string {
 	for _, name := range names {
 		if v := f.by[name]; f.kind(name) == '"' || f.kind(name) == '0' {
@@ -418,7 +419,7 @@ func (r *run) foreign(at where, rec *reading, raw []byte, mends []string) error 
 		rec.say("session_id", at.session)
 		id = messageID(at.session, at.nth, rec.content)
 	case id == "":
-		id, note = contentID(raw), "had no id; this one was made from the content"
+		id, note = contentID(raw), "the record had no id; the id was made from the content"
 	}
 	r.census.forms[rec.form]++
 	taken, err := r.item(Item{ID: id, JSON: rec.document(id), Path: at.path, Note: note, renamed: rec.renamed}, raw)

@@ -83,7 +83,7 @@ const (
 	KindMerge     Kind = "merge"          // a contradiction between a merge log and the assemblies
 	KindNumber    Kind = "vector number"  // two vectors have the same number
 	KindVector    Kind = "vector taken"   // a document without an embedding got the vector of the vector file
-	// the vector file has a different vector than the document, whose embedding is used
+	// the vector in the vector file differs from the embedding of the document, which is used, or cannot be an embedding
 	KindStale     Kind = "stale vector"
 	KindVectors   Kind = "vector file" // a vector file that cannot be read or used
 	KindIndex     Kind = "index"       // index, mapping, merge log or stats cannot be read completely
@@ -128,15 +128,14 @@ type Source struct {
 	report Report    // the report of the last run
 }
 
-// Open opens a folder, or a single file of Vizor's or of lines. If format is empty, Open detects
-// the format.
+// Open opens a folder, or a single file in a format other than Synthians. If format is empty, Open detects the format.
 func Open(path string, format Format, opts Options) (*Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the source: %w", err)
 	}
 	if !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("opening the source: %w; name a file or a folder",
+		return nil, fmt.Errorf("opening the source: %w; give the path of a file or a folder",
 			&vfs.NotRegularError{Path: path, Mode: info.Mode()})
 	}
 	if format == "" {
@@ -151,7 +150,8 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 	dir := path
 	if !info.IsDir() {
 		if format == Synthians {
-			return nil, fmt.Errorf("%w: %s is a file; name the folder with memory_index.json and the memories", errs.ErrInvalid,
+			return nil, fmt.Errorf("%w: %s is a file; give the path of the folder with memory_index.json and the "+
+				"memories", errs.ErrInvalid,
 				path)
 		}
 		dir, s.only = filepath.Split(path)

@@ -47,7 +47,8 @@ func (r *run) readIndex() (*index, error) {
 	}
 	if err != nil {
 		return ix, r.problem(Problem{Path: indexName, Kind: KindIndex,
-			Reason: fmt.Sprintf("%v; read up to there: %s; every memory file is imported, whether the index names it or not",
+			Reason: fmt.Sprintf("%v; read before the fault: %s; every memory file is imported, whether the index "+
+				"lists the file or not",
 				clip(err), human.Count(len(ix.files), "entry", "entries"))})
 	}
 	ix.complete = true

@@ -37,7 +37,7 @@ func newLineage() lineage {
 	return lineage{into: map[string][]string{}, status: map[string]string{}, activations: map[string]int64{}}
 }
 
-// beside reads the merge logs in logs/ or the statistics in stats/, whichever dir is.
+// beside reads the merge logs if dir is logs, or the statistics if dir is stats.
 func (f *folder) beside(dir string) error {
 	names, err := f.tree(dir)
 	for _, name := range names {
@@ -104,7 +104,7 @@ func (f *folder) readMerges(name string) error {
 	return f.ctx.Err()
 }
 
-// event adds the event in a line of the merge log, and reports whether the line has one.
+// event adds the merge event in a line of the merge log. It returns false if the line has no merge event.
 func (l *lineage) event(line []byte) bool {
 	var kind, event, of, target, status string
 	var sources []string
@@ -167,8 +167,8 @@ func (f *folder) readStats(name string) error {
 	return nil
 }
 
-// enrich adds the information in merge log and stats to an assembly. It appends sources in the log to those that the
-// assembly has, and uses the larger count.
+// enrich adds the information in the merge log and the stats to an assembly. It appends the sources in the log to
+// merged_from, and replaces activation_count if the stats have a larger count.
 func (l *lineage) enrich(it *Item) error {
 	sources := l.sourcesOf(it.ID)
 	count, counted := l.activations[it.ID]
@@ -209,8 +209,7 @@ func (l *lineage) enrich(it *Item) error {
 	return nil
 }
 
-// listed parses a list of ids; an absent or null list is empty. The bool is false if raw is
-// something else.
+// listed parses a list of ids. An absent or null list is empty. listed returns false if raw is something else.
 func listed(raw []byte) ([]string, bool) {
 	if raw == nil {
 		return nil, true
@@ -245,13 +244,14 @@ func (l *lineage) sourcesOf(id string) []string {
 	return out
 }
 
-// unknownHistory reports merges whose result differs from the folder, and counts of assemblies that
-// do not exist.
+// unknownHistory reports merges in the log whose assemblies do not exist or were not cleaned up, and activation counts
+// of assemblies that do not exist.
 func (f *folder) unknownHistory() error {
 	for _, m := range f.history.merges {
 		_, there := f.run.groups[m.target]
 		if !there {
-			reason := fmt.Sprintf("merged from %s according to the log, but the assembly has no file and no entry in the index",
+			reason := fmt.Sprintf("according to the merge log, this assembly was merged from %s, but the assembly "+
+				"has no file and no entry in the index",
 				strings.Join(m.sources, ", "))
 			if err := f.problem(Problem{Path: f.history.mergeLog, ID: m.target, Kind: KindGhost, Reason: reason}); err != nil {
 				return err
@@ -261,8 +261,8 @@ func (f *folder) unknownHistory() error {
 			// FAILURES 42: a crash between a merge and its clean-up. Whether the merge was repeated
 			// since is unknown, so nothing is dropped.
 			if o, ok := f.run.groups[s]; ok && there && s != m.target && f.run.groups[m.target] != o {
-				reason := fmt.Sprintf("merged into %s according to the log (clean-up: %s), but it still exists; both were "+
-					"imported, merge them again to finish",
+				reason := fmt.Sprintf("according to the merge log, this assembly was merged into %s (clean-up: %s), "+
+					"but still exists; both were imported: merge the two again to complete the merge",
 					m.target, cleanup(f.history.status[m.event]))
 				if err := f.problem(Problem{Path: o.path, ID: s, Kind: KindMerge, Reason: reason, Taken: true}); err != nil {
 					return err
@@ -272,7 +272,8 @@ func (f *folder) unknownHistory() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.history.activations)) {
 		if _, ok := f.run.groups[id]; !ok {
-			reason := fmt.Sprintf("the stats count it as activated %s, but the assembly has no file and no entry in the index",
+			reason := fmt.Sprintf("according to the stats, this assembly was activated %s, but the assembly has no "+
+				"file and no entry in the index",
 				human.Count(int(f.history.activations[id]), "time", "times"))
 			if err := f.problem(Problem{Path: f.history.stats, ID: id, Kind: KindGhost, Reason: reason}); err != nil {
 				return err

@@ -136,7 +136,7 @@ func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 			return err
 		}
 		return r.group(at, doc, line, mends, group{id: contentID(doc.text),
-			note: "had no id; this one was made from the content"})
+			note: "the record had no id; the id was made from the content"})
 	case !doc.content && !(doc.idText && doc.embedding):
 		kind, why := whatIsThis(doc)
 		return r.problem(Problem{Path: at, ID: doc.id, Kind: kind, Reason: why, LeftOut: true})
@@ -146,7 +146,7 @@ func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 	}
 	id, note := doc.id, ""
 	if id == "" {
-		id, note = contentID(doc.text), "had no id; this one was made from the content"
+		id, note = contentID(doc.text), "the record had no id; the id was made from the content"
 	}
 	r.census.forms[JSONL]++
 	taken, err := r.item(Item{ID: id, JSON: doc.withID(id), Path: at, Note: note, names: doc.names}, line)

@@ -16,12 +16,12 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// ordinalMapping is the name of the mapping from ids to rows of the vector file; the other mappings have the numbers
-// of the vectors in the file.
+// ordinalMapping is the name of the mapping that maps ids to rows of the vector file. The other mappings map ids to the
+// numbers that the vectors have in the file.
 const ordinalMapping = "id_to_index_mapping.json"
 
-// mappingNames has the files that map an id to its vector. The first one with an id is used. The last two are those of
-// a Varve store, the newer one first.
+// mappingNames are the names of the files that map ids to vectors. If several of them have an id, the first one counts.
+// The last two are those of a Varve store, the newer one first.
 var mappingNames = []string{"faiss_index.bin.mapping.json", ordinalMapping, "id_to_index.json", deltaMapping,
 	baseMapping}
 
@@ -39,7 +39,7 @@ type key struct {
 	id   string
 }
 
-// String returns the key in the form in which those systems wrote it.
+// String returns the key in the form that the mappings of other systems use.
 func (k key) String() string {
 	if k.kind == vector.Assemblies {
 		return assemblyPrefix + k.id
@@ -83,7 +83,7 @@ type pair struct {
 }
 
 // readMappings reads the mappings, and determines the number and the row of the vector of each id. Faults of a mapping
-// are reported later, when the existing ids are known.
+// are reported later (see ghosts), when the existing ids are known.
 func (r *run) readMappings(top []string) error {
 	if err := r.openVectors(top); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (r *run) readMapping(m *mapping) error {
 	})
 }
 
-// number collects the numbers of the vectors, so that vectors can keep them. If two vectors have the same number
-// (FAILURES 34), neither keeps it: its owner is unknown.
+// number collects the numbers of the vectors, so that the imported vectors keep their numbers. If two vectors have the
+// same number (FAILURES 34), neither keeps the number, because its owner is unknown.
 func (r *run) number() error {
 	r.numbers = map[key]int64{}
 	owner := map[int64]key{}
@@ -129,7 +129,8 @@ func (r *run) number() error {
 			if other, ok := owner[p.number]; ok {
 				contested[p.number] = true
 				err := r.problem(Problem{Path: m.name, ID: p.String(), Kind: KindNumber, Taken: true,
-					Reason: fmt.Sprintf("vector %d is also mapped to %q; both get new numbers", p.number, other)})
+					Reason: fmt.Sprintf("vector number %d is also mapped to %q; both vectors get new numbers",
+						p.number, other)})
 				if err != nil {
 					return err
 				}
@@ -186,7 +187,8 @@ func (r *run) ghosts(known func(id string) bool) error {
 		}
 		if m.err != nil {
 			err := r.problem(Problem{Path: m.name, Kind: KindIndex,
-				Reason: fmt.Sprintf("%v; read up to there: %s; the embeddings in the documents are not affected", clip(m.err),
+				Reason: fmt.Sprintf("%v; read before the fault: %s; the embeddings in the documents are not affected",
+					clip(m.err),
 					human.Count(len(m.pairs), "member", "members"))})
 			if err != nil {
 				return err

@@ -38,7 +38,7 @@ type named struct {
 func (r *run) readRecord(category string, val jsontext.Value) (*record, error) {
 	rec := &record{}
 	if val.Kind() != '{' {
-		rec.content, rec.odd = asContent(val), "the record is a bare value"
+		rec.content, rec.odd = asContent(val), "the record is a bare value, not an object"
 		return rec, nil
 	}
 	err := members(val, func(name string, v jsontext.Value) error {
@@ -80,8 +80,9 @@ func asContent(val jsontext.Value) []byte {
 	return quote(string(val))
 }
 
-// body returns the memory without its id. It moves members of the record's own metadata whose names are already used
-// into an object "metadata", and so a member "metadata".
+// body returns the memory without its id. If the record's own metadata has a member whose name is already used, body
+// puts that member into an object "metadata" in the metadata. If such an object exists, a member "metadata" is put
+// there too.
 func (rec *record) body(session, category, key string) []byte {
 	out := member([]byte{'{'}, "content", rec.content)
 	if rec.timestamp != nil {

@@ -47,7 +47,7 @@ func (f *folder) setAside(dir string) error {
 		id, note := doc.id, ""
 		if !doc.idText {
 			id, note = stamp.ReplaceAllString(strings.TrimSuffix(path.Base(name), ".json"), ""),
-				"the id is that of the file name"
+				"the file has no id; the id from the file name was used"
 		}
 		if _, ok := f.seen[id]; ok || told[id] {
 			known++
@@ -58,7 +58,7 @@ func (f *folder) setAside(dir string) error {
 		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that exists nowhere else",
 			Taken: f.opts.SetAside}
 		if !f.opts.SetAside {
-			p.Reason += "; import files that were set aside to get it"
+			p.Reason += "; to import it: memctl import --set-aside"
 		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names},
 			raw); err != nil {
 			return err

@@ -56,7 +56,7 @@ func (r *run) synthians() error {
 		case ext == ".bak":
 			copies = append(copies, name)
 		case !derived(name):
-			err = f.left(name, "neither a memory file nor a part of the format")
+			err = f.left(name, "neither a memory file nor another file of the Synthians format")
 		default:
 			f.spare(name)
 		}
@@ -120,8 +120,8 @@ func (f *folder) left(name, why string) error {
 	return f.problem(Problem{Path: name, Kind: KindNotMemory, Reason: why})
 }
 
-// namedElsewhere returns the files that the index has outside of the root and memories/. os.Root
-// prevents paths that lead out of the folder.
+// namedElsewhere returns the existing .json files that the index lists outside of the root, memories/ and assemblies/.
+// os.Root prevents paths that lead out of the folder.
 func (f *folder) namedElsewhere() []string {
 	var extra []string
 	for _, name := range slices.Sorted(maps.Keys(f.ix.byPath)) {
@@ -139,7 +139,8 @@ func (f *folder) namedElsewhere() []string {
 	return extra
 }
 
-// file reads a .json file whose turn it is in the order of the names, or postpones it.
+// file yields the memory in a .json file. It postpones files of assemblies, files whose name does not match the id, and
+// if there are vector files, memories without an embedding.
 func (f *folder) file(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -167,7 +168,7 @@ func (f *folder) file(name string) error {
 	return err
 }
 
-// again reads a file with a matching name that was postponed because it has no embedding.
+// again yields the memory in a file that file postponed because the memory has no embedding.
 func (f *folder) again(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -189,12 +190,12 @@ func (f *folder) idOf(name string, doc *object) (id, note string) {
 	case doc.idText:
 		return doc.id, ""
 	case doc.id != "":
-		return doc.id, "the id was a number"
+		return doc.id, "the id was a number, and is now a string"
 	case f.ix.byPath[name] != "":
-		return f.ix.byPath[name], "the id is that of the index"
+		return f.ix.byPath[name], "the file has no id; the id from the index was used"
 	}
 	stem, _, _ := strings.Cut(path.Base(name), ".json")
-	return stem, "the id is that of the file name"
+	return stem, "the file has no id; the id from the file name was used"
 }
 
 // place returns the file of the memory with an id: the file in the index, whose path may be written in several ways,
@@ -212,8 +213,8 @@ func (f *folder) place(id string) (string, bool) {
 	return "", false
 }
 
-// late reads a file that was postponed because its name does not match an id. reason, if not "", says that the
-// file takes the place of the one with the matching name.
+// late yields the memory in a file that was postponed because its name does not match the id. If reason is not empty,
+// the file is a copy that is imported in place of the file with the matching name, and reason tells why.
 func (f *folder) late(name, reason string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
@@ -231,9 +232,9 @@ func (f *folder) late(name, reason string) error {
 	if reason != "" {
 		return f.problem(Problem{Path: name, ID: id, Kind: KindCopy, Reason: reason, Taken: true})
 	}
-	reason = "the name of the file does not match the id in the file; the id in the file is used"
+	reason = "the name of the file does not match the id in the file; the id in the file was used"
 	if says := f.ix.byPath[name]; says != "" && says != id {
-		reason = fmt.Sprintf("the index names the id %q; the id in the file is used", says)
+		reason = fmt.Sprintf("the index lists this file under the id %q; the id in the file was used", says)
 	}
 	return f.problem(Problem{Path: name, ID: id, Kind: KindWrongID, Reason: reason, Taken: true})
 }
@@ -254,16 +255,16 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 	return true, err
 }
 
-// bak reads a copy X.bak or X.json.bak, and imports it only if X.json could not be read.
+// bak imports the memory in a copy X.bak or X.json.bak, but only if X.json is missing or cannot be read.
 func (f *folder) bak(name string) error {
 	of := strings.TrimSuffix(strings.TrimSuffix(name, ".bak"), ".json") + ".json"
 	switch {
 	case derived(of):
-		return f.left(name, "a copy of a file that can be rebuilt")
+		return f.left(name, "not imported: a copy of a file that can be rebuilt")
 	case !f.files[of]:
-		return f.late(name, of+" is missing, so this copy was taken")
+		return f.late(name, of+" is missing, so this copy was imported")
 	case f.barren[of]:
-		return f.late(name, of+" cannot be read, so this copy was taken")
+		return f.late(name, of+" cannot be read, so this copy was imported")
 	}
 	reason := "differs from " + of + ", which was imported"
 	if same, err := f.same(name, of); err != nil {
@@ -300,7 +301,7 @@ func (f *folder) folder(name string) error {
 	if strings.HasPrefix(name, ".") {
 		return nil
 	}
-	return f.left(name, "not a folder of the format: only files that the index names were read in it")
+	return f.left(name, "not a folder of the Synthians format: only the files in it that the index lists were read")
 }
 
 func (f *folder) vectorFolder(dir string) error {
@@ -312,7 +313,7 @@ func (f *folder) vectorFolder(dir string) error {
 		if derived(name) {
 			f.spare(name)
 		} else {
-			err = f.left(name, "not a known part of the format")
+			err = f.left(name, "not a known file of the Synthians format")
 		}
 	}
 	return err
@@ -335,7 +336,7 @@ func (f *folder) missing() error {
 	return nil
 }
 
-// known reports whether a file or an entry of the index has an id, whether the file is readable or not.
+// known reports whether a file or an entry of the index has this id, even if the file cannot be read.
 func (f *folder) known(id string) bool {
 	if _, ok := f.seen[id]; ok {
 		return true

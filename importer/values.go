@@ -25,7 +25,7 @@ var otherFiles = map[string]string{
 	"default__vector_store.json": "vectors: not imported; memctl reindex computes embeddings",
 	"image__vector_store.json":   "vectors of images: not imported",
 	"vector_store.json":          "vectors: not imported; memctl reindex computes embeddings",
-	"index_store.json":           "which nodes the indexes have: not imported",
+	"index_store.json":           "the node lists of the indexes: not imported",
 	"graph_store.json":           "a graph of llama_index: not imported",
 	"property_graph_store.json":  "a graph of llama_index: not imported",
 }
@@ -97,10 +97,11 @@ func (r *run) longestDocument() int { return 4 * r.opts.MaxBytes }
 // headBytes is the maximum number of bytes that shape examines.
 const headBytes = 256 << 10
 
-// shape examines the beginning of a file: array reports whether it is one array, lines whether it
-// is lines of JSON. A value that ends on the first line, with more lines after it, is a line;
-// otherwise the file is lines if another line is an object. shape waits for no more than the first
-// line if that is sufficient: a stream may be slow.
+// shape examines the beginning of a file: array reports whether the file is one array, lines whether it consists of
+// lines of JSON. It consists of lines if its first line is a complete object, or a complete array followed by more
+// lines. Any other file that begins with [ is an array. A file that begins with { consists of lines if one of the
+// examined lines is a complete object. shape reads only the first line if that is sufficient, because a stream may be
+// slow.
 func shape(in *bufio.Reader, ext string) (array, lines bool) {
 	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(ext)) {
 		return false, true
@@ -126,8 +127,8 @@ func shape(in *bufio.Reader, ext string) (array, lines bool) {
 	return false, false
 }
 
-// firstLine returns the first line that is not empty, without white space around it, and whether
-// its end was read.
+// firstLine returns the first line that is not empty, without white space around it. more reports whether the line
+// break at its end was read.
 func firstLine(in *bufio.Reader) (line []byte, more bool) {
 	for n := 512; ; n = min(2*n, headBytes) {
 		head, err := in.Peek(n)
@@ -369,7 +370,7 @@ func allRows(f fields) bool {
 	return true
 }
 
-// one yields a record, or reports why it is not one.
+// one yields the memory or assembly in a record, or reports why the record has neither.
 func (r *run) one(at where, doc *object, raw []byte, mends []string) error {
 	if rec := recognise(doc); rec != nil {
 		return r.foreign(at, rec, raw, mends)

@@ -38,7 +38,7 @@ type place struct {
 
 func (v *vectors) any() bool { return len(v.files) > 0 }
 
-// looked reports whether a vector file was or will be reported.
+// looked reports whether openVectors has opened this file, or has reported that the file cannot be read.
 func (v *vectors) looked(name string) bool { return v.tried[name] }
 
 // isVectors reports whether base is the name of a vector file.
@@ -104,8 +104,9 @@ func (r *run) closeVectors() {
 		f.file.Close()
 		r.census.vectors = append(r.census.vectors, f.Vectors)
 		r.census.file(f.Path,
-			fmt.Sprintf("%s of dimension %d, %s: %d as the documents have them, %d given to documents that had none, %d "+
-				"stale, %d of another dimension, %d unusable, %d without an owner", human.Count(int(f.Rows), "vector", "vectors"),
+			fmt.Sprintf("%s of dimension %d, %s: %d equal to the embedding of the document, %d given to documents "+
+				"without an embedding, %d stale, %d of another dimension, %d unusable, %d without an "+
+				"owner", human.Count(int(f.Rows), "vector", "vectors"),
 				f.Dimension,
 				f.Index, f.Same, f.Taken, f.Stale, f.Unfit, f.Useless, f.Unclaimed))
 	}
@@ -113,11 +114,11 @@ func (r *run) closeVectors() {
 
 // placeRows determines the owner of each row.
 //
-// A row whose number is the md5 of an id belongs to that id, whatever a mapping has. The numbers in
-// a mapping are the numbers of the vectors; but if no vector has any of them, they are rows in an
-// ordinal mapping, and in id_to_index.json, which exists in both forms; if they could be either,
-// that mapping is not used. The first mapping with an id is used, even if the file has no such row.
-// A row that two ids claim belongs to neither.
+// A row whose number is the md5 number of an id belongs to that id, regardless of the mappings. The numbers in a
+// mapping are the numbers of vectors. Only in an ordinal mapping, and in id_to_index.json, which exists in both forms,
+// they may be rows: they are rows if no vector has any of these numbers, and if they could be either, the mapping is
+// not used. If several mappings have an id, the first of them counts, even if the file has no such row. If two ids
+// claim a row, the row belongs to neither.
 func (r *run) placeRows() error {
 	v := &r.vectors
 	if !v.any() {
@@ -189,9 +190,9 @@ const (
 	either
 )
 
-// numbering determines the meaning of a mapping's numbers. If all could be rows and some, but not
-// all, are numbers of vectors, the result is either: with rows counted from 0 and numbers from 1, a
-// wrong guess would give each id the vector of its neighbor.
+// numbering determines the meaning of a mapping's numbers. If all of them could be rows, and some, but not all, are
+// numbers of vectors, the result is either: rows count from 0 and numbers from 1, so a wrong guess would give each id
+// the vector of its neighbor.
 func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	if base := path.Base(m.name); base != ordinalMapping && base != "id_to_index.json" {
 		return ids
@@ -218,7 +219,7 @@ func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	return ids
 }
 
-// find returns the row of the vector with a number, in the files of some folders.
+// find returns the row of the vector with this number, in the vector files of the folders dirs.
 func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -230,8 +231,8 @@ func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	return place{}, false
 }
 
-// row returns a row of the only file in a folder; false if there are several files, since the
-// mapping does not tell which one.
+// row returns a row of the vector file in the folders dirs. It returns false if the file has no such row, or if there
+// are several files, because the mapping does not tell which of them it means.
 func (v *vectors) row(dirs []string, row int64) (at place, ok bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -289,8 +290,8 @@ func (r *run) unclaimed() error {
 			}
 		}
 		if n := f.Unfit; n > 0 {
-			reason := fmt.Sprintf("the vectors have dimension %d, but the embeddings of %s another: the documents take "+
-				"precedence", f.Dimension, human.Count(n-f.bare, "document", "documents"))
+			reason := fmt.Sprintf("the vectors have dimension %d, but the embeddings of %s have another dimension: "+
+				"the documents take precedence", f.Dimension, human.Count(n-f.bare, "document", "documents"))
 			if f.bare > 0 {
 				reason += fmt.Sprintf("; %s without an embedding got no vector, because no document has an embedding of "+
 					"dimension %d", human.Count(f.bare, "document", "documents"), f.Dimension)

@@ -94,8 +94,8 @@ func isSyntax(err error) bool {
 	return errors.As(err, &bad) || errors.Is(err, errNoObject) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// eachOf calls f for each member at the top level of a session file, and counts the NaN and
-// infinite numbers in it.
+// eachOf calls f for each member at the top level of a session file. bare is the number of NaN and infinite numbers in
+// the whole file.
 func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) error) (bare int, err error) {
 	file, err := r.open(name)
 	if err != nil {
@@ -156,7 +156,8 @@ func (r *run) record(name, session, category, key, note string, val jsontext.Val
 	if was, ok := r.seen[id]; ok && was.sum != sum(body) {
 		// Two files of one session have different values: both are kept.
 		at.Kind, at.Taken = KindDuplicate, true
-		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; imported under its own id", category, key,
+		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; this record was imported under its "+
+			"own id", category, key,
 			was.path)
 		id = vizorID(session, category, key, string(body))
 		if _, ok := r.seen[id]; !ok {
