@@ -73,7 +73,7 @@ func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 		return nil, err
 	}
 	if m := t.Meta(); m.Store != store || m.LSN != b.LSN {
-		err := fmt.Errorf("%s %w: the file belongs to store %s and covers the log up to %d, this is store %s",
+		err := fmt.Errorf("%s %w: the file belongs to store %s and covers the log up to %d, but this is store %s",
 			b.Name, table.ErrForeign, m.Store,
 			m.LSN, store)
 		return nil, errors.Join(err, t.Release())

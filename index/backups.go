@@ -15,7 +15,8 @@ func OpenBase(fsys vfs.FS, dir, store string) (*Set, error) {
 		return nil, err
 	}
 	if m := t.Meta(); m.Store != store {
-		err := fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", BaseName, table.ErrForeign, m.Store, store)
+		err := fmt.Errorf("%s %w: the file belongs to store %s, but this is store %s",
+			BaseName, table.ErrForeign, m.Store, store)
 		return nil, errors.Join(err, t.Release())
 	}
 	return table.Of(t), nil

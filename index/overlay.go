@@ -100,8 +100,8 @@ func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
 	return p & posMask, p&flagDeleted != 0, true
 }
 
-// DropBelow removes the versions below spilled, which are in the index files now. The caller must swap in the
-// new set of files first, because readers continue meanwhile.
+// DropBelow removes the versions at positions below spilled, because the index files have them now. Before the call,
+// the caller must make the new set of files current: a reader that misses a version in the overlay looks in the files.
 func (o *Overlay) DropBelow(spilled uint64) {
 	for o.dropSome(spilled) {
 	}

@@ -2,7 +2,8 @@ package index
 
 // slotTable is a hash table of sequence numbers with open addressing and linear probing. Its keys are the first hashes
 // of the entries; the second hash distinguishes two keys that share the first. A tag, eight more bits of the first
-// hash, lets the search for a missing key, as every new key is, skip slots without reading entries.
+// hash, lets a search skip most slots of other keys without reading their entries. This is important for keys that are
+// not in the table, such as every new key.
 type slotTable struct {
 	slots []uint32 // a power of two, or empty; 0 is a free slot
 	tags  []uint8

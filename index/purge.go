@@ -137,11 +137,11 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups of the index that have lines of the given documents, memories also as
-// members. section is the index section of the documents' kind. It is used when there is no room to rewrite
-// the backups: the index does not need them. unlinked are the names of removed backups that were not
-// overwritten, because a process has them mapped, or this is unknown: the newest backup was the base until
-// just before.
+// DropBackups removes the backups of the index that have lines of the given documents, memories also as members.
+// section is the index section of the documents' kind. DropBackups is for a disk that has no room to rewrite the
+// backups: the index does not need them. unlinked are the names of removed backups that were not overwritten, because a
+// process has them mapped, or because it is unknown whether a process has: until just before, the newest backup was the
+// base.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {

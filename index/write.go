@@ -46,8 +46,8 @@ type Target struct {
 	Backups int
 }
 
-// Written describes the index file that was written. If the old base could not be backed up, writing does not
-// fail.
+// Written describes the index file that was written. If the old base could not be backed up, BackupErr is set, and the
+// file is written nevertheless.
 type Written struct {
 	Result
 	Backup    string // name of the backup of the old base in backups/, "" if none was made
@@ -267,8 +267,8 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	return nil
 }
 
-// samePairs reports whether two index lines end with the same session and expiry, if this package wrote them.
-// If it returns false, they may still be the same.
+// samePairs reports whether two index lines end with the same session and expiry, if this package wrote them. If
+// samePairs returns false, the session and expiry may still be the same.
 func samePairs(a, b []byte) bool {
 	endA, okA := behindStamp(a)
 	endB, okB := behindStamp(b)

@@ -107,7 +107,8 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	l := &level{t: t}
 	l.refs.Start()
 	if got := t.Meta().Store; got != store {
-		return nil, errors.Join(fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", t.Name(), ErrForeign, got,
+		return nil, errors.Join(fmt.Errorf("%s %w: the file belongs to store %s, but this is store %s",
+			t.Name(), ErrForeign, got,
 			store), l.release())
 	}
 	return l, nil

@@ -44,8 +44,8 @@ func (c *cursor) load() (ok bool, err error) {
 	return err == nil, err
 }
 
-// seek moves forward to the first line whose encoded key is not below k. It loads the line and returns true only if its
-// key equals k.
+// seek moves forward to the first line whose encoded key is not below k. If the key of that line equals k, seek loads
+// the line and returns true.
 func (c *cursor) seek(k []byte) (ok bool, err error) {
 	if c.next >= c.hi {
 		c.at = c.next

@@ -2,9 +2,9 @@ package table
 
 import "bytes"
 
-// Edits iterates over the changes of one section in the order of their encoded keys, each key once. value is
-// the new value, or one for which the section's Dead is true: that deletes the key. ok is false after the last
-// change. key and value are valid until the next call.
+// Edits iterates over the changes of one section in the order of their encoded keys, each key once. value is the new
+// value; if the section's Dead is true for value, the change deletes the key. ok is false after the last change. key
+// and value are valid until the next call.
 type Edits interface {
 	Next() (key, value []byte, ok bool, err error)
 }

@@ -204,7 +204,7 @@ func (t *Table) Meta() Meta { return t.meta }
 // Size returns the length of the file in bytes.
 func (t *Table) Size() int64 { return int64(len(t.data)) }
 
-// Lines returns the number of lines in a section of this file. In a delta that differs from Live.
+// Lines returns the number of lines in a section of this file. In a delta, this number differs from Live.
 func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
 
 // Has reports whether the file has a section; optional sections may be missing.

@@ -15,8 +15,8 @@ import (
 var (
 	// ErrForeign means that a table file belongs to another store.
 	ErrForeign = errors.New("belongs to another store")
-	// ErrBehind means that the table files cover less of the log than was released from it.
-	ErrBehind = errors.New("the files cover less of the log than was released from it")
+	// ErrBehind means that the table files do not cover all that was already removed from the log.
+	ErrBehind = errors.New("the files do not cover all that was already removed from the log")
 
 	errReleased = errors.New("the set was released by its last user")
 )
@@ -117,7 +117,8 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, want *Want, had *Tab
 	if store := want.Store; t.meta.Store != store {
 		got := t.meta.Store
 		release(t)
-		return nil, fmt.Errorf("%s %w: the file belongs to store %s, this is store %s", name, ErrForeign, got, store)
+		return nil, fmt.Errorf("%s %w: the file belongs to store %s, but this is store %s",
+			name, ErrForeign, got, store)
 	}
 	t.openOffsets(fsys, dir, want.Damaged)
 	return t, nil

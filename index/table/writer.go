@@ -41,7 +41,8 @@ func NewWriter(f io.WriterAt, sch *Schema) *Writer {
 	}
 }
 
-// Skip omits the next section, which is Spare and empty, from the file.
+// Skip omits the next section from the file. The section must be Spare and must have no entries. If Section is called
+// afterwards, the omitted section is written nevertheless, as an empty one.
 func (w *Writer) Skip() { w.skipped++ }
 
 // Section begins the next section.
