@@ -43,8 +43,7 @@ func (r *Record) row(key string) *row {
 	return r.keys[key]
 }
 
-// at returns the index of a state among those that the key may have now, or may have had since the index since;
-// the first if there are several, -1 if there is none.
+// at returns the smallest index not below since at which the key has the given state, or -1 if there is no such index.
 func (w *row) at(state string, since int) int {
 	if i := slices.Index(w.states[since:], state); i >= 0 {
 		return since + i
@@ -52,7 +51,7 @@ func (w *row) at(state string, since int) int {
 	return -1
 }
 
-// Line processes a line of output of a child.
+// Line processes one line of the output of a child process. child is the name of that process.
 func (r *Record) Line(child, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,7 +71,8 @@ func (r *Record) Line(child, text string) {
 		}
 		i := w.at(f[2], w.settled)
 		if i < 0 {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s, but it may only be one of %q", child, text, w.states[w.settled:]))
+			r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s, but the only possible states are %q",
+				child, text, w.states[w.settled:]))
 			return
 		}
 		// Later states that were begun and have no answer may still become durable, with the next sync
@@ -117,7 +117,7 @@ func (r *Record) Settled() map[string]int {
 	return m
 }
 
-// Check compares with the record a store to which no process is writing. get returns the state of a key in the
+// Check compares a store with the record. No process may be writing to the store. get returns the state of a key in the
 // store.
 func (r *Record) Check(get func(key string) string) {
 	r.mu.Lock()
@@ -126,21 +126,22 @@ func (r *Record) Check(get func(key string) string) {
 		state := get(key)
 		i := w.at(state, w.settled)
 		if i < 0 {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("%s is %q, but it may only be one of %q", key, state, w.states[w.settled:]))
+			r.Wrong = append(r.Wrong, fmt.Sprintf("%s is %q, but the only possible states are %q",
+				key, state, w.states[w.settled:]))
 			continue
 		}
 		w.states, w.settled = append(w.states, state), len(w.states) // the processes that had begun an operation are dead
 	}
 }
 
-// CheckSince compares with the record a copy of a store. since is the result of Settled before the copy was
-// begun.
+// CheckSince compares a copy of a store with the record. since is the result of Settled before the copy was begun.
 func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, w := range r.keys {
 		if state := get(key); w.at(state, since[key]) < 0 {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("copy: %s is %q, but it was one of %q since", key, state,
+			r.Wrong = append(r.Wrong, fmt.Sprintf("copy: %s is %q, but its states since the copy was begun are %q",
+				key, state,
 				w.states[since[key]:]))
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// Adopter judges the files that were changed from outside the store.
+// Adopter decides about files that were changed from outside the store: whether to adopt the change as a new version,
+// to restore the file, or to report it.
 type Adopter struct {
 	engine  *engine.Engine
 	vectors *vectors.Vectors

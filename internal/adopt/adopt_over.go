@@ -8,16 +8,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptOver adopts the content doc of a file as a new version of a document, in place of its newest version.
-// was is the position of that version, 0 if the id has no document.
+// AdoptOver adopts the content doc of a file as a new version of a document, in place of its newest version. newest is
+// the position of that version, or 0 if the id has no document.
 func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind, id string, doc []byte,
-	mtime time.Time, was wal.LSN) (engine.Version, error) {
+	mtime time.Time, newest wal.LSN) (engine.Version, error) {
 	p, err := k.Parse(doc, id)
 	if err != nil {
 		return engine.Version{}, err
 	}
-	old := engine.Version{LSN: was}
-	if was != 0 {
+	old := engine.Version{LSN: newest}
+	if newest != 0 {
 		place, err := ed.engine.State().Find(k.Letter, p.ID)
 		if err != nil {
 			return engine.Version{}, err
@@ -27,7 +27,7 @@ func (ed *Adopter) AdoptOver(ctx context.Context, held *wal.Held, k *engine.Kind
 				return engine.Version{}, err
 			}
 		}
-		old.LSN = was
+		old.LSN = newest
 	}
 	return ed.Adopt(ctx, held, k, &p, doc, mtime, old)
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// AdoptAside adopts files that a round has moved to quarantine although they are based on the newest version. That
-// happens if a user saves twice, and the second save comes after the first was adopted and before that version was
-// written to its file. The files also stay in quarantine. If no process watches the files, AdoptAside does nothing:
-// then no process adopted a first save just before.
+// AdoptAside adopts files that a round of the flusher has moved to quarantine although they are based on the newest
+// version. That happens if a user saves twice, and the second save comes after the first was adopted and before that
+// version was written to its file. The files also stay in quarantine. If no process watches the files, AdoptAside does
+// nothing: then no process adopted a first save just before.
 func (ed *Adopter) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.engine.Log().Processes().Leader() == 0 {
 		return

@@ -2,12 +2,12 @@ package adopt
 
 import "context"
 
-// belowMost is the number of files that LookBelow checks together: they share a commit and a round of writing
-// files.
+// belowMost is the number of files that LookBelow checks together. The versions that it adopts from them share a
+// commit, and one round of the flusher writes their files.
 const belowMost = 1024
 
 // LookBelow does what Look does, for the files of a folder that are new or were edited and whose paths begin with a
-// prefix. It returns the number of versions that this process adopted meanwhile.
+// prefix. It returns the number of versions that this process adopted during the call.
 func (f *Files) LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error) {
 	before := f.ed.engine.Health().Adoptions()
 	var names []string

@@ -99,8 +99,8 @@ func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 }
 
 // repairDrift handles the cheap cases, if config.json allows it: a missing file that the log still has is treated as
-// deleted by hand, or restored. Repair handles what needs the archive, and whether a file without a document is new or
-// was deleted.
+// deleted by hand, or restored. memctl repair handles the cases that need the archive, and decides whether a file
+// without a document is new or belongs to a deleted document.
 func (ed *Adopter) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	if ed.engine.Env().ReadOnly || len(d.Missing) == 0 {
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Files gives a Watcher access to the document files of a store. The Watcher decides which files to check, and
-// when. What is adopted, and what is not, is decided here, as for a file that is edited while no process
-// watches; see the package comment.
+// Files gives a Watcher access to the document files of a store. The Watcher decides which files to check, and when.
+// Files decides which changes are adopted, by the same rules as for a file that is edited while no process watches; see the
+// package comment.
 type Files struct{ ed *Adopter }
 
 // NewFiles returns the Files of a store.
@@ -39,8 +39,8 @@ func (ed *Adopter) present() []*engine.Kind {
 // Path returns the path of a folder in the file system.
 func (f *Files) Path(folder string) string { return filepath.Join(f.ed.engine.Env().Dir, folder) }
 
-// Lead blocks until this process is the one that watches the store: until no other process watches it, because the
-// watching process has closed the store or has ended. release ends the watch.
+// Lead blocks until this process becomes the one that watches the store. If another process watches the store, Lead
+// waits until that process has closed the store or has ended. release ends the watch.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	lead, err := f.ed.engine.Log().Processes().Lead(ctx)
 	if err != nil {

@@ -80,8 +80,8 @@ const (
 	leastEmptied = 2
 )
 
-// accident reports whether the loss of gone files at once, in a folder that had all files, is treated as an accident
-// and not as their deletion.
+// accident reports whether the loss of files counts as an accident, and not as their deletion. all is the number of
+// files that the folder had, and gone is the number of those that are missing at once.
 func accident(gone, all int64) bool {
 	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
 }
@@ -132,8 +132,8 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 	ed.engine.Settings().Reread()
 	if ed.engine.Settings().Gone() {
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
-			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored until it is " +
-				"back"})
+			Note: "config.json is gone too, as in a git branch without the store: nothing is deleted or restored " +
+				"until config.json is back"})
 		return nil
 	}
 	if ed.engine.Settings().Unknown() {
@@ -157,7 +157,8 @@ func (f *Files) settle(ctx context.Context, folder string, ids []string, unseen 
 			return err
 		}
 		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
-			Note: fmt.Sprintf("%d of %d files are missing at once, which is not treated as their deletion: memctl rm deletes",
+			Note: fmt.Sprintf("%d of %d files are missing at once, which does not count as their deletion; to delete "+
+				"memories: memctl rm",
 				len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)

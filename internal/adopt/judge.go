@@ -19,8 +19,8 @@ import (
 // JudgeEdit decides about a file that differs from what the index names. It first checks again whether the file
 // differs. Under flush.lock no process of the store changes files, so a difference is an edit by hand, or damage.
 //
-// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays
-// where it is, and the error names the reason; while the log still has the version, that is served instead.
+// A valid edit is adopted: it goes through the log like every change. A file that cannot be adopted stays where it is,
+// and the error names the reason; as long as the log has the previous version, readers get that version.
 func (ed *Adopter) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if err := ed.engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
@@ -91,7 +91,7 @@ func (ed *Adopter) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Ki
 	return v.Version, v.Err
 }
 
-// Verdict is the decision about a file that differs from what the index names: see carryOut.
+// Verdict is the decision about a file that differs from its entry in the index. See carryOut.
 type Verdict struct {
 	ID       string
 	name     string         // name of the file in the folder, for callers that judge several files
@@ -139,8 +139,9 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		is.Version, err = ed.kept(ctx, k, id, old.LSN)
 		return err
 	case k.FileWins && engine.NotOurs(rerr): // a link, or a large file: it is the user's, and stays
-		return ed.keepServing(ctx, k, is, old, rerr, "it stays as it is", &errs.CorruptionError{Path: k.File(id), Offset: -1,
-			LSN: old.LSN, Err: fmt.Errorf("the log no longer has the version before: run memctl verify: %w", rerr)})
+		return ed.keepServing(ctx, k, is, old, rerr, "the file stays as it is",
+			&errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
+				Err: fmt.Errorf("the log no longer has the previous version: run memctl verify: %w", rerr)})
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), engine.NotOurs(rerr):
 		return ed.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
@@ -211,7 +212,7 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && !p.Updated.Before(*stood.Updated) {
 		return engine.Version{}, false
 	}
-	why := fmt.Errorf("the edit is based on the version of %s, but the newest version is that of %s",
+	why := fmt.Errorf("the edit is based on the version of %s, but the newest version was written at %s",
 		p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
 	ed.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
@@ -219,8 +220,8 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 
 const deletedByHand = "the file was deleted by hand; the log has its content"
 
-// restore restores a missing or damaged file from the version in the log. The round that writes it sets the
-// existing file aside, because the store did not write it.
+// restore restores a missing or damaged file from the version in the log. The store did not write the existing file, so
+// the round of the flusher that writes the restored one moves the existing file to quarantine.
 func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
 	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {

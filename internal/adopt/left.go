@@ -25,7 +25,7 @@ const (
 	LeftName    = "name"    // its path has a control character, or something else that no path of a document has
 )
 
-// Left is a file in the folder of a kind that is not touched, because it is not a document.
+// Left is a file that the store does not touch, although it is in the folder of a kind, because it is not a document.
 type Left struct {
 	Path string // relative to the store
 	Why  string
@@ -56,14 +56,14 @@ func left(k *engine.Kind, info vfs.Info) string {
 	return ""
 }
 
-// isLeft reports whether a file that the index does not list is not touched, because it cannot be a document. It
-// returns false for kinds whose files do not win.
+// isLeft reports whether the store does not touch a file that the index does not list, because the file cannot be a
+// document. It returns false for kinds whose files do not win.
 func (ed *Adopter) isLeft(k *engine.Kind, name string) bool {
 	return k.FileWins && (!k.IsDocument(name) || ed.Ignores(k, name) || ed.unfit(k, name) != "")
 }
 
-// leftFor returns the reason why a file in the folder of a kind whose files win is not touched; "" if it is a
-// document or may become one.
+// leftFor returns the reason why the store does not touch a file in the folder of a kind whose files win. It returns ""
+// if the file is a document or may become one.
 func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (string, error) {
 	if !k.IsDocument(name) {
 		for segment := range strings.SplitSeq(name, "/") {
@@ -94,8 +94,8 @@ func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (st
 	}
 }
 
-// LeftOut yields the files in the folders of kinds whose files win that are not touched, because they are not
-// documents and nothing is wrong with them. An error ends the sequence.
+// LeftOut yields the files that the store does not touch, although they are in the folders of kinds whose files win,
+// because they are not documents and nothing is wrong with them. An error ends the sequence.
 func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
 	return engine.Reading(ctx, ed.engine, func(yield func(Left, error) bool) {
 		for _, k := range ed.present() {

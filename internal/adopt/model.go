@@ -46,8 +46,8 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	return doc, stood, err == nil, err
 }
 
-// hadBefore reports whether a version of the document had the vector in p. It searches back from the version at,
-// through at most olderLook versions, and compares only versions below since.
+// hadBefore reports whether an older version of the document had the vector in p. It searches back from the version at
+// position at, through at most olderLook versions, and compares only versions at positions below since.
 func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
 		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)
@@ -66,7 +66,8 @@ func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Pars
 	return false
 }
 
-// previous returns the version of a document that another one replaced; 0 if there was none, or it is unknown.
+// previous returns the position of the version that the version at position at replaced. It returns 0 if there was no
+// such version, or if its position is unknown.
 func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
 	if _, view, err := ed.engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous

@@ -235,22 +235,22 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 	return nil
 }
 
-// alike reports whether at least half of the text was, by bytes of its lines, is also in the text is: then a file
-// was renamed and edited. The inode alone proves nothing, because a file system may give a free inode to another
-// file at once.
-func alike(was, is []byte) bool {
+// alike reports whether at least half of the text before, measured in bytes of its lines, is also in the text after. If
+// so, a file was renamed and edited. The inode alone proves nothing, because a file system may give a free inode to
+// another file at once.
+func alike(before, after []byte) bool {
 	has := map[string]int{}
-	for line := range bytes.Lines(is) {
+	for line := range bytes.Lines(after) {
 		has[string(line)]++
 	}
 	same := 0
-	for line := range bytes.Lines(was) {
+	for line := range bytes.Lines(before) {
 		if has[string(line)] > 0 {
 			has[string(line)]--
 			same += len(line)
 		}
 	}
-	return len(was) > 0 && 2*same >= len(was)
+	return len(before) > 0 && 2*same >= len(before)
 }
 
 // tick is longer than one step of the clock from which a kernel takes the times of files.

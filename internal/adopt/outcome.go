@@ -51,8 +51,8 @@ func (ed *Adopter) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, 
 	return err
 }
 
-// putAllBack writes versions back into their files. The store did not write the existing files; the round sets
-// them aside and returns them as edits.
+// putAllBack writes versions back into their files. The store did not write the existing files, so the round of the
+// flusher moves them to quarantine and returns them as edits.
 func (ed *Adopter) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))

@@ -128,8 +128,8 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 	for i, f := range lost {
 		if counts[i] > 0 && f.name != "" {
 			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, Path: f.path(k), Count: counts[i],
-				Note: "the adopted folder was missing, which is not treated as the deletion of its files; they are restored: " +
-					"memctl note release moves an adopted folder out of the store"})
+				Note: "the adopted folder was missing, which does not count as the deletion of its files: they are " +
+					"restored; to move an adopted folder out of the store: memctl note release"})
 		}
 	}
 	return in, nil
@@ -228,8 +228,8 @@ func (ed *Adopter) record(ctx context.Context, k *engine.Kind) error {
 	return ed.remake(ctx, k)
 }
 
-// resumeAll restores the files of folders that have vanished, if this process or one that was killed has begun that and
-// not finished it, or if a document was written into such a folder before its loss was noticed.
+// resumeAll restores the files of folders that have vanished, if this process or a killed process has begun but not
+// finished restoring them, or if a document was written into such a folder before its loss was noticed.
 func (ed *Adopter) resumeAll(ctx context.Context) {
 	if ed.engine.Env().ReadOnly {
 		return
@@ -323,8 +323,9 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 		switch {
 		case n == 0:
 		case f.there != "":
-			problems = append(problems, fmt.Errorf("%s, an adopted folder, is missing, with %s: %s is in its place; nothing is "+
-				"deleted: move that away, and the next read, opening or repair restores what log and archive have", f.path(k),
+			problems = append(problems, fmt.Errorf("%s, an adopted folder, is missing, with %s: %s is in its place; "+
+				"nothing is deleted: clear that place, and the next read, opening or repair restores what log and "+
+				"archive have", f.path(k),
 				human.Count(n, "file", "files"), f.there))
 		case f.marked:
 			problems = append(problems, fmt.Errorf("%s was missing, and %s not restored yet: nothing is deleted, and the "+

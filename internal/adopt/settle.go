@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// settling deletes the documents whose files were deleted by hand, or restores these files. It also restores
-// documents that are in a file with another name. Its errors concern all documents, not a single one.
+// settling is one step of Settle. It deletes the documents whose files were deleted by hand, or restores these files.
+// It also restores documents that are in a file with another name. Its errors concern all documents, not a single one.
 type settling struct {
 	ed      *Adopter
 	ctx     context.Context
@@ -92,7 +92,7 @@ func (s *settling) all(ids []string) error {
 }
 
 // findLast records the documents in deleted of which no copy is left. They cannot be recovered; the event of their
-// deletion says so.
+// deletion reports this.
 func (s *settling) findLast() {
 	if len(s.deleted) == 0 {
 		return
@@ -241,7 +241,8 @@ func (s *settling) restored(is *Verdict) {
 	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
 		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
 	if strays := s.strays[is.ID]; len(strays) > 0 {
-		e.Note = strays[0].path() + " has its id, so the document was not deleted: memctl rm deletes it"
+		e.Note = strays[0].path() + " contains the id of the document, so the document was not deleted; to delete " +
+			"the document: memctl rm"
 	} else if s.unseen {
 		e.Note = deletedByHand
 	}

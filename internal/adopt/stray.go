@@ -101,7 +101,8 @@ func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 			continue
 		}
 		if p.Updated.Before(was.Line.UpdatedAt.Truncate(time.Microsecond)) {
-			lost = fmt.Errorf("%w; %s is an older version, or an edit of one; memctl repair adopts it", err, s.path())
+			lost = fmt.Errorf("%w; %s is an older version, or an edit of one; memctl repair adopts that file",
+				err, s.path())
 			continue
 		}
 		if edit == nil || p.Updated.After(*edit.Updated) {
