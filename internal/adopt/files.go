@@ -12,8 +12,8 @@ import (
 )
 
 // Files gives a Watcher access to the document files of a store. The Watcher decides which files to check, and when.
-// Files decides which changes are adopted, by the same rules as for a file that is edited while no process watches; see the
-// package comment.
+// Files decides which changes are adopted, by the same rules as for a file that is edited while no process watches; see
+// the package comment.
 type Files struct{ ed *Adopter }
 
 // NewFiles returns the Files of a store.

@@ -37,8 +37,8 @@ func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w; the batch also rewrites %d assemblies (%s is in some of them): remove the memories from some "+
-		"of them first", err, len(a.entries), human.Quote(a.of))
+	return fmt.Errorf("%w; the batch also rewrites %d assemblies (%s is in some of them): first remove the memories "+
+		"from some of these assemblies", err, len(a.entries), human.Quote(a.of))
 }
 
 // Joint prepares the assemblies that a commit writes: the ones that its operations name, and the ones whose members the
@@ -166,7 +166,7 @@ func (j *Joint) Modelled() wal.Precondition {
 // allMembers is a key in the log's preconditions whose version is 0 as long as there is no assembly.
 const allMembers = string(rune(state.Members))
 
-// changes records which assemblies change if a memory changes as c.
+// changes records the assemblies that change if a memory changes as described by c.
 func (j *Joint) changes(id string, c MemoryChange) error {
 	cm := j.st
 	hint := cm.engine.State().MembersHint()
@@ -340,9 +340,9 @@ func (j *Joint) deletedAfter(i int) []string {
 }
 
 // check adds preconditions for the new members of an assembly a: that they still exist as they were read, or, if
-// missing members are allowed, that they still do not exist. Members that was, the previous version, already has need
-// no precondition: a commit that deletes one of them also writes this assembly. If members are missing and that is not
-// allowed, the error is a *errs.MissingMembersError.
+// missing members are allowed, that they still do not exist. Members of was, the previous version of the assembly, need
+// no precondition: a commit that deletes such a member also writes this assembly. If members are missing and missing
+// members are not allowed, the error is a *errs.MissingMembersError.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err

@@ -339,8 +339,8 @@ type prepared struct {
 	err          error
 }
 
-// prepareMany is the number of operations from which on a second goroutine prepares some of them, and the
-// cache is not filled: an import would displace what is being read.
+// prepareMany is the number of operations from which on a second goroutine prepares some of them. From this number on,
+// the operations are not put into the cache either, because an import would displace the documents that are being read.
 const prepareMany = 64
 
 func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {

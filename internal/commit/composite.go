@@ -15,9 +15,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite embedding of an assembly a from the embeddings of its members. was is a's previous
-// version, or nil. If the list of members and all members are unchanged, the composite stays. As long as no member has
-// ever had a vector, Compose keeps the composite that the caller has set, because an import may have no other source.
+// Compose sets the composite embedding of an assembly a from the embeddings of its members. The argument was is the
+// previous version of a, or nil. If the list of members and all members are unchanged, the composite stays. As long as
+// no member has ever had a vector, Compose keeps the composite that the caller has set, because an import may have no
+// other source.
 func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding

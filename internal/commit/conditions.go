@@ -49,8 +49,8 @@ func (c *Conditions) inherit(before *Conditions) {
 	}
 }
 
-// Holds returns nil if the conditions hold for the newest version of a document, and an error otherwise. v is
-// that version, 0 if there is none or it has expired, and updated is its time.
+// Holds returns nil if the conditions hold for the newest version of a document, and an error otherwise. v is that
+// version, or 0 if there is no version or the version has expired; updated is the time of the version.
 func (c *Conditions) Holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.Absent && v != 0:

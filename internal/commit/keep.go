@@ -140,8 +140,8 @@ func (cm *Committer) keepOne(p predecessor) (wal.Entry, bool, error) {
 		return wal.Entry{}, false, unreadable(k, id, p.at, err)
 	}
 	if err != nil {
-		cm.engine.Env().Logger.Warn("the version that is replaced is in neither log nor archive, and cannot be read: "+
-			"the history will lack it", "kind", k.Noun, "id", id, "version", p.at, "err", err)
+		cm.engine.Env().Logger.Warn("the version that is replaced is in neither log nor archive, and its file cannot "+
+			"be read: the history will lack this version", "kind", k.Noun, "id", id, "version", p.at, "err", err)
 		return wal.Entry{}, false, nil
 	}
 	value, inflated := cm.engine.Codec().Encode(nil,
@@ -156,9 +156,10 @@ func unread(err error) bool {
 }
 
 func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
-	remedy := "retry when it can be read; if the disk cannot read it any more, move the file out of the store"
+	remedy := "retry when the file can be read; if the disk cannot read the file any more, move the file out of the " +
+		"store"
 	if vfs.IsPermission(err) {
-		remedy = "retry when it can be read, or remove it without a copy: memctl purge ID"
+		remedy = "retry when the file can be read, or remove the document without a copy: memctl purge ID"
 	}
 	return fmt.Errorf("%s %s: the only copy of version %d is its file, which cannot be read now, so the version is "+
 		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
@@ -167,8 +168,8 @@ func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
 // oversized returns the error for a version whose file is too large to be copied in a commit of this log. Such
 // a file was not put into this log: it was restored, or adopted.
 func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
-	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and a copy would exceed the %d bytes "+
-		"that a commit may have in this log (half a segment); remove it without a copy: memctl purge %s",
+	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and a copy would exceed the %d bytes that "+
+		"a commit may have in this log (half a segment); remove the document without a copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
 }
 
@@ -191,8 +192,8 @@ func (cm *Committer) raise(ctx context.Context, held *wal.Held, f wal.Features) 
 	ok, err := log.RaiseFlushing(held, f)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: cm.engine.Env().Dir,
-			Err: errors.New("a program of an older version has the store open, or others are opening it now: retry, or end " +
-				"the older one")}
+			Err: errors.New("a program of an older version has the store open, or programs are opening the store " +
+				"now: retry, or end the program of the older version")}
 	}
 	return err
 }
@@ -204,5 +205,5 @@ func unkept(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; the only copy of the version that is replaced or deleted is its file, and the log has no "+
-		"room for another: make room, or remove it without a copy: memctl purge ID", err)
+		"room for another copy: make room, or remove the document without a copy: memctl purge ID", err)
 }

@@ -150,9 +150,9 @@ func (cm *Committer) inTurn(ctx context.Context, w *work, list []*counts.Demand,
 	}
 }
 
-// evict adds to the batch in w deletions of memories that make room for the demand d: at least need in total. looked is
-// the position up to which the log was applied when the sums were read. The error is a *busyError if other commits
-// evict too, so that the sums may be outdated.
+// evict adds to the batch in w deletions of memories that make room for the demand d: memories that have, together, at
+// least the number and the size need. looked is the position up to which the log was applied when the sums were read.
+// The error is a *busyError if other commits evict too, so that the sums may be outdated.
 func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum,
 	looked wal.LSN) ([]Op, error) {
 	if d.Never() {
@@ -220,6 +220,6 @@ type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }
 
-// mostEvict is the maximum number of evictions in one commit: if a limit was lowered by more, each commit brings the
-// store closer to it.
+// mostEvict is the maximum number of evictions in one commit. If a limit was lowered by more memories, each commit
+// brings the store closer to the limit.
 const mostEvict = 1000

@@ -15,8 +15,8 @@ func (cm *Committer) purged(o *Op, k *engine.Kind, id, text string) error {
 	return cm.engine.CheckText(context.Background(), k, id, text)
 }
 
-// lift removes texts that the operations have stored on purpose from the record of purged texts. It continues
-// after an error: the texts are stored already.
+// lift removes from the record of purged texts the texts that the operations have stored again on purpose. An error
+// about one text does not end lift, because the texts are stored already.
 func (cm *Committer) lift(ctx context.Context, ops []Op) {
 	for i := range ops {
 		o := &ops[i]

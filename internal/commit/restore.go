@@ -68,7 +68,7 @@ type Restoration struct {
 // "" is for memories without a session.
 type Effects map[string]counts.Sum
 
-// Change adds the sum by, which may be negative, to the effects on a session.
+// Change adds the sum by, in which numbers may be negative, to the effects on a session.
 func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
 
 // demands adds the effects in more to those in e. It returns the sums that grow, as demands to be compared with the
@@ -335,7 +335,8 @@ func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Bat
 type RestsError struct{ Assembly string }
 
 func (e *RestsError) Error() string {
-	return fmt.Sprintf("assembly %s contains the memory, and would change along with it", human.Quote(e.Assembly))
+	return fmt.Sprintf("assembly %s contains the memory, and would change along with the memory",
+		human.Quote(e.Assembly))
 }
 
 // members returns an error unless all members of the i-th document, an assembly, exist and are as they were when the

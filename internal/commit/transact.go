@@ -219,8 +219,8 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits returns an error unless the store's embedding model is the embedder's. It makes the commit fail if the store's
-// model has changed by then. by is the name that the store would give to the embedder's model.
+// Suits returns an error unless the store's embedding model is the embedder's. If the store's model changes after this
+// call, the commit fails. The argument by is the name that the store would give to the embedder's model.
 func (tx *Tx) Suits(by string) error {
 	model := tx.cm.vectors.Model()
 	if err := tx.cm.suits(&model, by); err != nil {

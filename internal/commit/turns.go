@@ -93,7 +93,7 @@ func (ts *turns) busy(key string) bool {
 	return ts.of[key] != nil
 }
 
-// pass waits while other writers have the turn of a document, or wait for it, and does not keep the turn.
+// pass waits while other writers have the turn of a document, or wait for it. It then gives its own turn up at once.
 func (t *turn) pass(ctx context.Context, key string) error {
 	if !t.all.busy(key) {
 		return nil

@@ -64,8 +64,8 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	return nil
 }
 
-// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by
-// another model or were made with another template. by is the name that the store would give to the embedder's
+// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by another
+// model or were made with another template. The argument by is the name that the store would give to the embedder's
 // model.
 func (cm *Committer) suits(model *index.Model, by string) error {
 	if err := cm.host.Suits(model); err != nil {

@@ -64,8 +64,8 @@ func ConfirmExpired(c Clock, id string, version wal.LSN, expires time.Time) erro
 	if now, _ := c.Now(); !now.Before(expires) {
 		return nil
 	}
-	return &errs.ConflictError{ID: id, Found: version, Remedy: fmt.Sprintf("it expires at %s, and the clock was set "+
-		"ahead while the machine was running: correct the clock", expires.UTC().Format(time.RFC3339))}
+	return &errs.ConflictError{ID: id, Found: version, Remedy: fmt.Sprintf("the document expires at %s, and the "+
+		"clock was set ahead while the machine was running: correct the clock", expires.UTC().Format(time.RFC3339))}
 }
 
 // Pace is the flusher's interface for writers: it slows them down and is woken by them.
