@@ -135,7 +135,7 @@ func (a *ahead[K, V]) finish() error {
 	return nil
 }
 
-// close ends the workers and drops the values that no worker has begun. The caller calls it after an error too.
+// close ends the workers and drops the values that no worker has begun. The caller must call close even after an error.
 func (a *ahead[K, V]) close() {
 	if a.jobs == nil {
 		return

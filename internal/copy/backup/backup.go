@@ -31,7 +31,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Source is an open store, whose files were just flushed, as a backup uses it.
+// Source is the open store that is backed up. Its files must have been flushed just before.
 type Source struct {
 	FS         vfs.FS
 	Dir        string
@@ -94,7 +94,8 @@ const HeldEvery = 16
 // Documents that are damaged and have no other copy do not prevent the backup of the rest: info.Damaged names them.
 func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
 	if dir != "" && places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
-		return info, fmt.Errorf("%s is inside the store: %w → name a folder elsewhere, or in %s", dir, errs.ErrInvalid,
+		return info, fmt.Errorf("%s is inside the store: %w → give the path of a folder outside the store, or in %s",
+			dir, errs.ErrInvalid,
 			filepath.Join(s.Dir, "backups"))
 	}
 	hold, err := s.Log.Archive().Hold(ctx)

@@ -58,7 +58,8 @@ type newFolder struct {
 const (
 	partSuffix = ".partial"
 	lockSuffix = ".lock"
-	// baseMost is the maximum number of bytes of dir's name in the temporary name: file systems allow 255 for all of it
+	// baseMost is the maximum number of bytes of dir's name in the temporary name: file systems allow 255 bytes for a
+	// name.
 	baseMost = 200
 )
 
@@ -143,7 +144,8 @@ func (t *target) free() error {
 	case err != nil:
 		return fmt.Errorf("examining %s: %w", t.dir, err)
 	case len(names) > 0:
-		return fmt.Errorf("%s is not empty (it holds %s): %w → name a new folder", t.dir, human.Quote(slices.Min(names)),
+		return fmt.Errorf("%s is not empty (it contains %s): %w → give the path of a new folder",
+			t.dir, human.Quote(slices.Min(names)),
 			errs.ErrInvalid)
 	}
 	info, err := fsys.Stat(t.dir + "/.")
@@ -397,8 +399,8 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 	return nil
 }
 
-// lastOf are the names that make a folder a store or a backup, in the order in which they are moved
-// up.
+// lastOf are the names of the files and folders that make a folder a store or a backup, in the order in which they are
+// moved up.
 var lastOf = []string{"wal", "checkpoint", "config.json", repair.BackupName}
 
 // moveUp moves the content of the unfinished folder up into the mount point that contains it, and syncs. Until the

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// BackupFormat is the highest version of a backup that this package writes and reads.
+	// BackupFormat is the highest version of the format of backups that this package writes and reads.
 	BackupFormat = 3 // the format version of a backup with features
 	withModels   = 2
 	modelless    = 1 // the format version for a store that never had a model
@@ -30,12 +30,12 @@ const (
 	backupWAL    = "wal"
 )
 
-// olderMark precedes the name of a file in the list whose vector is by the previous model. For
-// sha256sum it marks a binary file, which makes no difference.
+// olderMark is the character before the name of a file in files.sha256 if the vector in that file was made by the
+// previous embedding model. For sha256sum the character marks a binary file, which makes no difference.
 const olderMark = '*'
 
-// backupFile returns the path of the document with a key, in a backup and in a store; false if it
-// is not the key of a document.
+// backupFile returns the path of the document with a key, in a backup and in a store. It returns false if the key is
+// not that of a document.
 func backupFile(key string) (string, bool) {
 	k := kind.Of(key)
 	if k == nil {
@@ -107,8 +107,9 @@ func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 		return nil, err
 	}
 	if b = append(b, '\n'); len(b) > places.BackupMost {
-		return nil, fmt.Errorf("writing %s: %w: it has %d bytes, at most %d can be read back; it names %d damaged "+
-			"files → repair the store first", repair.BackupName, errs.ErrTooLarge, len(b), places.BackupMost, len(i.Damaged))
+		return nil, fmt.Errorf("writing %s: %w: the file has %d bytes, but at most %d can be read back; it names %d "+
+			"damaged files → repair the store first", repair.BackupName, errs.ErrTooLarge, len(b), places.BackupMost,
+			len(i.Damaged))
 	}
 	return b, nil
 }

@@ -180,7 +180,7 @@ func (r *restore) newerFile(name string) bool {
 	return r.fresh[name] && r.s.LSN == 0 && r.s.Time.IsZero()
 }
 
-// piece replaces n bytes of a file from the offset at on: the new content is b, followed by zeros.
+// piece replaces n bytes of a file, from the offset at. The new content is b, followed by zeros up to n bytes.
 type piece struct {
 	at, n int64
 	b     []byte
@@ -260,8 +260,8 @@ func pieceOf(f vfs.File, n int, off int64) []byte {
 	return b
 }
 
-// mend corrects one wrong bit of the frame, or of the start of the segment, at the position at. It changes only what m
-// returns, never the file. mend reports whether it corrected a bit.
+// mend corrects one wrong bit of the frame, or of the start of the segment, that begins at position at. It changes only
+// what m returns, never the file. mend reports whether it corrected a bit.
 func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
 	geo := past.Geometry
 	offset := geo.Offset(at)
@@ -349,6 +349,7 @@ func (r *restore) readInfo(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w; without this file the content of the backup is unknown; its documents are plain files, which "+
-		"memctl repair --apply adopts in a new store: memctl init, then copy memories and assemblies into its folder", cause)
+	return fmt.Errorf("%w; without this file the content of the backup is unknown; to save the documents, which are "+
+		"plain files: make a new store with memctl init, copy the folders memories and assemblies into the new "+
+		"store, and run memctl repair --apply", cause)
 }

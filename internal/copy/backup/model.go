@@ -109,8 +109,8 @@ const (
 	recordMost = 16 << 20
 )
 
-// wholeRecords returns the offset at which the complete records in a file end, judging by their lengths. Anything
-// after that offset is torn, is being overwritten, or is not a record: a sparse file may have terabytes of zeros.
+// wholeRecords returns the offset at which the complete records in a file end, judging by their lengths. Any bytes
+// after that offset are torn, is being overwritten, or is not a record: a sparse file may have terabytes of zeros.
 func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -177,9 +177,9 @@ func (b *backup) models(ctx context.Context) error {
 // copyPiece is the number of bytes of a large file that are copied at a time.
 const copyPiece = 1 << 20
 
-// copy copies the beginning of the file in to a file of the backup, and replaces an existing one. The parameter whole
-// is the number of bytes to copy, and name the name in the backup. copy calls the function before ahead of each piece;
-// an error of that function ends the copying. It returns the size and the sha256 of the copy.
+// copy copies the file in to the file name of the backup, and replaces an existing file. The parameter whole is the
+// number of bytes to copy. Before each piece, copy calls the function before; an error of that function ends the
+// copying. copy returns the size and the sha256 of the copy.
 func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string,
 	before func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)
@@ -196,7 +196,7 @@ func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name str
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, out.Close())
 }
 
-// copyPieces copies up to whole bytes of a file, less if the file was truncated meanwhile.
+// copyPieces copies the first whole bytes of a file, or fewer if the file was truncated meanwhile.
 func copyPieces(ctx context.Context, in vfs.File, whole int64, out io.Writer, before func() error) (size int64,
 	err error) {
 	buf := make([]byte, min(copyPiece, whole))
@@ -346,7 +346,7 @@ func (r *restore) computed(ctx context.Context) error {
 	case r.s.Strict:
 		return damagedBackup(places.Computed, err)
 	}
-	r.noteDamage(places.Computed, reason(err), "the sound part was restored, the rest is computed again")
+	r.noteDamage(places.Computed, reason(err), "the undamaged part was restored, the rest is computed again")
 	r.report.Damaged = append(r.report.Damaged,
 		repair.DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
 	return nil

@@ -74,7 +74,7 @@ func (r *restore) readPurges() error {
 	r.gone = new(purgefile.Table)
 	c, err := purgesIn(r.from, r.s.Backup, &r.info)
 	if r.tolerated(err) {
-		r.noteDamage(backupPurges, reason(err), "texts whose purge only the damaged part records are restored")
+		r.noteDamage(backupPurges, reason(err), "texts were restored whose purge is recorded only in the damaged part")
 		err = nil
 	}
 	if err != nil {

@@ -31,8 +31,7 @@ import (
 // hash proves that its bytes are those that were backed up: the hash in files.sha256, or in an
 // entry of the log.
 
-// missing begins the description (Damage.Done) of content that could not be restored from any
-// source.
+// missing is the beginning of the description (Damage.Done) of content that could not be restored from any source.
 const missing = "missing"
 
 // lost is a file of a backup that is damaged, or for which no hash is known that would verify it.
@@ -92,7 +91,8 @@ func (r *restore) list(ctx context.Context) (func(yield func(listedFile, error) 
 			why := err
 			files, err := r.relist(ctx)
 			if err == nil {
-				r.noteDamage(backupList, reason(why), "the files were verified with its readable lines, and with the log")
+				r.noteDamage(backupList, reason(why),
+					"the files were verified with the readable lines of the list, and with the log")
 			}
 			return func(yield func(listedFile, error) bool) {
 				for _, f := range files {

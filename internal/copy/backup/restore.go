@@ -23,7 +23,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// RestoreSource has the parameters of Restore: what is restored, and where.
+// RestoreSource has the parameters of Restore.
 type RestoreSource struct {
 	FS         vfs.FS
 	Backup     string        // folder of the backup, or the packed file
@@ -84,7 +84,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 		if s.Strict {
 			return report, err
 		}
-		r.noteDamage(damagedLog(err), reason(err), "all files in the rest of the list were read")
+		r.noteDamage(damagedLog(err), reason(err), "all files in the readable part of the list were read")
 	}
 	if err := r.readInfo(ctx); err != nil {
 		return report, err
@@ -253,13 +253,14 @@ func (r *restore) choose(ctx context.Context) error {
 	case err != nil:
 		return err
 	case r.s.Living == nil && r.s.Time.After(r.info.Until): // a later commit may have this time
-		return r.impossible("the moment is after the end of the backup; the log of the store may have it")
+		return r.impossible("the moment is after the end of the backup; the log of the store may reach this moment")
 	case done:
 		return nil
 	case r.s.Living != nil && r.s.LSN == 0:
 		return nil // nothing is written yet after the log's end
 	case r.s.LSN > last:
-		return r.impossible("the log that was read ends before this position; the log of the store may have it by now")
+		return r.impossible("the log that was read ends before this position; the log of the store may reach the " +
+			"position by now")
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Uns
 	switch head = head[:n]; {
 	case !isSealed(head):
 	case unseal == nil:
-		return nil, fmt.Errorf("%s is sealed: %w → name the file with the identity that opens it", at, errs.ErrInvalid)
+		return nil, fmt.Errorf("%s is sealed: %w → give the file with the identity (private key) that opens the backup",
+			at, errs.ErrInvalid)
 	default:
 		r, size, err = unseal(failing{f}, size)
 		if failed := (*readError)(nil); errors.As(err, &failed) {
@@ -87,7 +88,7 @@ func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Uns
 		r = &unsealed{r, filepath.Base(at)}
 	}
 	if !isSealed(head) && !pack.Is(head) && !pack.Ends(f, size) {
-		return nil, fmt.Errorf("%s: %w: it is neither a folder made by a backup nor a packed backup", at, errs.ErrNoStore)
+		return nil, fmt.Errorf("%s: %w: neither a folder made by a backup nor a packed backup", at, errs.ErrNoStore)
 	}
 	p, err := openPacked(fsys, r, size, at)
 	if err != nil {
@@ -138,8 +139,8 @@ func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
 
 func isSealed(head []byte) bool { return strings.HasPrefix(string(head), sealedMagic) }
 
-// PackedTime returns the time of a file that begins and ends as a packed backup does, or begins as a sealed one; the
-// zero time for anything else, such as half a packed backup.
+// PackedTime returns the time of a file that begins and ends as a packed backup does, or begins as a sealed one. For
+// anything else, such as half a packed backup, it returns the zero time.
 func PackedTime(fsys vfs.FS, at string) time.Time {
 	info, err := fsys.Stat(at)
 	if err != nil || !info.Mode.IsRegular() {
@@ -299,7 +300,8 @@ func (f *packedFile) Map() (vfs.Mapping, error)          { return nil, errors.Er
 func (f *packedFile) Name() string                       { return f.name }
 func (f *packedFile) Close() error                       { return nil }
 
-// packedList is files.sha256 of a packed backup. It is generated from the list of package pack while it is read.
+// packedList reads as the file files.sha256 of a packed backup. Its text is generated during the read, from the list of
+// files that package pack keeps in the packed backup.
 type packedList struct {
 	packedFile
 	p    *pack.Reader
