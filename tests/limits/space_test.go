@@ -186,7 +186,7 @@ func TestMigrateToAFullDisk(t *testing.T) {
 		_, err = varve.Migrate(ctx, from, d.Dir, &varve.MigrateOptions{Options: &o, Switch: true})
 		var missing *varve.DiskFullError
 		if !errors.As(err, &missing) || missing.Path != d.Dir ||
-			!strings.Contains(err.Error(), "the same command continues") {
+			!strings.Contains(err.Error(), "run the same command again to continue") {
 			t.Fatalf("%v", err)
 		}
 		if _, err := varve.Open(ctx, d.Dir, &o); !errors.Is(err, varve.ErrNoStore) {

@@ -60,8 +60,8 @@ func (m *migrate) memories(ctx context.Context) error {
 	return err
 }
 
-// folder creates a folder in the new place. It returns an error if a link is in its place: removing surplus files
-// would remove files from the link's target.
+// folder creates a folder in the new place. It returns an error if the folder's place has a link: removing surplus
+// files would remove files from the link's target.
 func (m *migrate) folder(name string) error {
 	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
 		return err

@@ -28,8 +28,8 @@ type movedListHead struct {
 	ID     uuid.UUID `json:"id"`
 }
 
-// fileSum returns a digest for a file. It already includes the file's name and a NUL byte; the caller adds the file's
-// bytes.
+// fileSum returns the digest with which the sum of a file is computed. It already includes the file's name and a NUL
+// byte; the caller adds the file's bytes.
 func fileSum(name string) *xxhash.Digest {
 	d := xxhash.New()
 	_, _ = d.WriteString(filepath.ToSlash(name) + "\x00")
@@ -55,7 +55,7 @@ func (m *migrate) writeList() error {
 	return err
 }
 
-// readList returns the list of files that the migration with this id copied; nil if there is none.
+// readList returns the list of files that the migration with this id copied; or nil if that migration has left no list.
 func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 	b, err := vfs.ReadFile(m.fs, m.from(movedList), places.ListMost)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -99,7 +99,8 @@ func (m *migrate) progress(step string, done, total int64) {
 // through links.
 func (m *migrate) apart() error {
 	refuse := func(how string) error {
-		return fmt.Errorf("%s %s %s: %w → name a folder outside of it", m.s.To, how, m.s.From, errs.ErrInvalid)
+		return fmt.Errorf("%s %s %s: %w → give the path of a folder outside the store",
+			m.s.To, how, m.s.From, errs.ErrInvalid)
 	}
 	source, err := m.fs.Stat(m.s.From + string(filepath.Separator) + ".")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +116,7 @@ func (m *migrate) apart() error {
 	case places.Within(m.s.To, m.s.From):
 		return refuse("is inside the store")
 	case places.Within(m.s.From, m.s.To):
-		return refuse("holds the store")
+		return refuse("contains the store")
 	}
 	at := m.s.To
 	for terr != nil {
@@ -135,7 +136,7 @@ func (m *migrate) apart() error {
 	}
 	in, err := m.under(m.s.From, target)
 	if err == nil && in {
-		err = refuse("holds the store")
+		err = refuse("contains the store")
 	}
 	return err
 }
@@ -216,7 +217,8 @@ func (m *migrate) begin(ctx context.Context) error {
 	}
 	if note, was, err := readMoved(m.fs, m.s.To); err != nil || was && note.Store != m.report.Store {
 		if err == nil {
-			err = fmt.Errorf("%s has the note of another store, which was moved from there to %s: %w → name a new folder",
+			err = fmt.Errorf("%s has the file moved.json of another store, which was moved from there to %s: %w → "+
+				"give the path of a new folder",
 				m.s.To,
 				note.To, errs.ErrInvalid)
 		}
@@ -273,7 +275,7 @@ func (m *migrate) take() (err error) {
 	ok, err := m.lock.TryLock(vfs.ModeExclusive)
 	if err == nil && !ok {
 		err = &errs.LockError{Path: m.to(migrationLock),
-			Err: errors.New("another migration to this folder is under way → wait for it or end it")}
+			Err: errors.New("another migration to this folder is in progress → wait until it has ended, or stop it")}
 	}
 	return err
 }
@@ -292,7 +294,8 @@ func (m *migrate) empty(names []string) error {
 		case name == migrationLock, name == places.MigrationName+".new", name == places.MovedName:
 		case was && places.IsTopFolder(name) && m.bare(name, 3):
 		default:
-			return fmt.Errorf("%s is not empty (it holds %s) and not an unfinished migration: %w → name a new folder", m.s.To,
+			return fmt.Errorf("%s is not empty (it contains %s) and not an unfinished migration: %w → give the path "+
+				"of a new folder", m.s.To,
 				human.Quote(name), errs.ErrInvalid)
 		}
 	}
@@ -335,7 +338,8 @@ func (m *migrate) own() error {
 		return nil
 	}
 	if state.Store != m.report.Store {
-		return fmt.Errorf("%s is the unfinished copy of another store, which is in %s: %w → name a new folder", m.s.To,
+		return fmt.Errorf("%s is the unfinished copy of another store, which is in %s: %w → give the path of a new "+
+			"folder", m.s.To,
 			state.From, errs.ErrInvalid)
 	}
 	// If the state is ready and the note in the old place has its id, this folder is the store,
@@ -407,7 +411,8 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is unchanged; the same command continues", err,
+	full := vfs.Full(m.fs, m.s.To, fmt.Errorf("%w; the store in %s is unchanged; after making room, run the same "+
+		"command again to continue", err,
 		m.s.From))
 	full.Need = m.missing
 	return full

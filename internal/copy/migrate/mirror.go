@@ -57,7 +57,8 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		case places.IsTopFile(name), places.IsTopFolder(name), temporary(name), name == places.MigrationName+".new":
 			err = m.removeCopy(filepath.ToSlash(name))
 		default:
-			err = fmt.Errorf("%s does not belong to the store that is moved: %w → move it away", m.to(name), errs.ErrInvalid)
+			err = fmt.Errorf("%s does not belong to the store that is moved: %w → move this file or folder away",
+				m.to(name), errs.ErrInvalid)
 		}
 		if err != nil {
 			return err
@@ -203,8 +204,8 @@ func (c *mirror) replaceable(name string) error {
 		return nil
 	}
 	return &errs.CorruptionError{Path: m.from(name), Offset: -1, Err: fmt.Errorf(
-		"the file or its copy %s has changed on the disk: size and time are equal, the content is not; both are kept → run "+
-			"the same command again, which finds the damaged one", m.to(name))}
+		"the file or its copy %s has changed on the disk: size and time are equal, but the content differs; both are "+
+			"kept → run the same command again, which finds the damaged one", m.to(name))}
 }
 
 // wholeCopy reports whether the copy of an archived segment passes its checksums.
@@ -225,7 +226,8 @@ func (m *migrate) copyFile(name string, info vfs.Info) error {
 	if info.Size >= asksRoom {
 		if v, err := m.fs.Volume(m.s.To); err == nil && v.Free < info.Size {
 			return &errs.DiskFullError{Path: m.s.To, Need: info.Size, Free: v.Free,
-				Err: fmt.Errorf("%s has %d bytes; move it away if it is not the store's", m.from(name), info.Size)}
+				Err: fmt.Errorf("%s has %d bytes; if the file does not belong to the store, move the file away",
+					m.from(name), info.Size)}
 		}
 	}
 	from, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)

@@ -36,7 +36,7 @@ type migration struct {
 	Lost   bool      `json:"lost,omitempty"`
 }
 
-// moved is the content of moved.json, the note in the old place that names the new one.
+// moved is the content of moved.json, the note in the old place with the path of the new place.
 type moved struct {
 	Format int       `json:"varve_moved"`
 	ID     uuid.UUID `json:"id"`
@@ -56,7 +56,8 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 		if err = json.Unmarshal(b, v); err != nil {
 			// The content is not known from anywhere else, so repair cannot restore the file.
 			err = &errs.CorruptionError{Path: name, Offset: -1,
-				Err: fmt.Errorf("%w; the file records %s; remove it if no store was ever moved here", err, tells(name))}
+				Err: fmt.Errorf("%w; the file records %s; if no store was ever moved here, remove the file",
+					err, tells(name))}
 		}
 	}
 	if err != nil {
@@ -68,9 +69,9 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 // tells returns a description of what a file with this name records, for a message.
 func tells(name string) string {
 	if name == places.MigrationName {
-		return "of which store this is an unfinished copy (memctl migrate, begun again, writes it again)"
+		return "of which store this folder is an unfinished copy (a new run of memctl migrate writes the file again)"
 	}
-	return "where memctl migrate has moved the store"
+	return "to which folder memctl migrate has moved the store"
 }
 
 func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {
@@ -95,12 +96,14 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format),
 			Reads: movedFormat}
 	case m.To == "" || m.ID == uuid.Nil:
-		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the note does not name the store's folder")}
+		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the file does not contain the path of " +
+			"the store's new folder")}
 	}
 	return m, ok, err
 }
 
-// noteTwice writes each of the two notes that is missing. It writes no second note if the folder has no wal/.
+// noteTwice writes the note to its two files, unless they exist. It does not write the second one if the folder has no
+// wal/.
 func noteTwice(fsys vfs.FS, dir string, note *moved, mode fs.FileMode) error {
 	for _, name := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
 		_, err := fsys.Stat(filepath.Join(dir, name))
@@ -156,12 +159,13 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		if _, ok := errors.AsType[*errs.CorruptionError](err); ok {
 			// migrate.json may name any folder: give advice only about migrate.json.
 			err = &errs.CorruptionError{Path: places.MigrationName, Offset: -1,
-				Err: fmt.Errorf("the file names a folder in which %s is not a note of memctl migrate; remove %s if nothing was "+
-					"migrated to here", places.MovedName, filepath.Join(dir, places.MigrationName))}
+				Err: fmt.Errorf("the file names a folder in which %s was not written by memctl migrate; remove %s if "+
+					"no store was migrated to this folder", places.MovedName, filepath.Join(dir, places.MigrationName))}
 		}
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s is the copy of a store that is being moved; see %s for whether it is complete: %w",
+			return nil, fmt.Errorf("%s is the copy of a store that is being moved; whether the move is complete "+
+				"could not be read from %s: %w",
 				dir, m.From, err)
 		case ok && note.ID == m.ID:
 			return func() error { return settle(fsys, m.From, dir) }, nil

@@ -15,8 +15,8 @@ import (
 // Opener opens the remote at a URL.
 type Opener func(ctx context.Context, url string) (remote.Remote, error)
 
-// Host runs the sender of an open store while the machine remembers a place for its copy, in one process of the
-// machine.
+// Host runs the sender of an open store as long as a place for the store's copy is recorded on this machine. Of all
+// processes of the machine, only one sends.
 type Host struct {
 	c HostConfig
 
@@ -46,7 +46,8 @@ func NewHost(c HostConfig) *Host {
 	return &Host{c: c}
 }
 
-// Err returns the reason why this process does not send; nil if it sends, or another process may.
+// Err returns the reason why this process does not send; nil if this process sends, or if another process may be
+// sending.
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,8 +114,8 @@ func (h *Host) Run(ctx context.Context) {
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
 // waitForChange waits after an error: if sending has stopped, until the place changes; otherwise until the place
-// changes or the pause has passed. A *sender.LostError is not treated as the end of sending: the place has another copy
-// or none, and may have its own again, because another disk may be mounted there for a while.
+// changes or the pause has passed. A *sender.LostError is not treated as the end of sending: another disk may be
+// mounted at the place for a while, and the copy may come back.
 func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause time.Duration) {
 	lost := (*sender.LostError)(nil)
 	stopped := errors.Is(why, sender.ErrStopped) && !errors.As(why, &lost)
@@ -211,11 +212,11 @@ func (h *Host) stays(ctx context.Context, place Place, recipients string) bool {
 	return err == nil && to == recipients
 }
 
-// recordEvery is the interval at which a status is recorded of which only the times have changed.
+// recordEvery is the interval at which record writes a status in which only the times have changed.
 const recordEvery = time.Minute
 
 // record records the status of the sender for other processes, if more than the times has changed since the last
-// record, or if that is older than recordEvery.
+// record, or if the last record is older than recordEvery.
 func (h *Host) record(s *sender.Sender, sending bool) {
 	st, _ := s.Status()
 	if !errors.Is(st.Err, context.Canceled) && !(st.Success.IsZero() && st.Failure.IsZero()) {

@@ -20,8 +20,8 @@ import (
 	"github.com/varve-db/varve/remote/sealed"
 )
 
-// Keys are what a machine keeps about a sealed copy, in a file beside the place that only its user can read. They can
-// add to the copy, and cannot open what was sent.
+// Keys are the keys of a sealed copy that a machine keeps, in a file beside the place that only the user can read. With
+// these keys a program can add to the copy, but cannot open what was sent.
 type Keys struct {
 	Format     int      `json:"format"`
 	Recipients []string `json:"recipients"` // public keys

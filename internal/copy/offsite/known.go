@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Proven returns a *sealed.OlderError unless a piece or a snapshot of the copy ends at the position known or after it.
-// If the copy is sealed, only signed pieces and snapshots count. The newest entry that the place claims to have proves
-// nothing.
+// Proven returns a *sealed.OlderError unless a piece or a snapshot of the copy ends at the position in known, or at a
+// later one. If the copy is sealed, only signed pieces and snapshots count. The newest entry that the place claims to
+// have proves nothing.
 func Proven(ctx context.Context, r remote.Remote, known sealed.Known) error {
 	epochs, err := r.Epochs(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {

@@ -76,7 +76,8 @@ func (e *MomentError) Error() string {
 		return fmt.Sprintf("%s: %s cannot be restored: the copy has no snapshot yet -> let the store's process run until "+
 			"memctl remote snapshots lists one", e.Place, at)
 	}
-	return fmt.Sprintf("%s: %s cannot be restored: no snapshot is that old; the first moment is %s -> name a later one",
+	return fmt.Sprintf("%s: %s cannot be restored: no snapshot is that old; the first moment is %s -> give a later "+
+		"moment",
 		e.Place, at, e.First.UTC().Format(time.RFC3339Nano))
 }
 
@@ -97,7 +98,7 @@ func (e *DamagedError) Error() string {
 	if !e.At.IsZero() {
 		at = "the moment " + e.At.UTC().Format(time.RFC3339Nano)
 	}
-	fix := "memctl remote verify --read-data, in the store, names what is damaged"
+	fix := "memctl remote verify --read-data, run in the store, lists the damage"
 	if !e.Last.IsZero() {
 		fix = "memctl clone --at " + e.Last.UTC().Format(time.RFC3339Nano) + " restores the last moment before the damage"
 	}
@@ -119,10 +120,11 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	mark, left := vfs.Unfinished(t.FS, t.Dir)
 	switch {
 	case err == nil && left && mark.Kind == Kind:
-		return m, nil, fmt.Errorf("%s: %w: a clone that was killed has left this folder, or one is filling it -> remove it, "+
-			"or name a new folder", t.Dir, errs.ErrInvalid)
+		return m, nil, fmt.Errorf("%s: %w: a killed memctl clone has left this folder, or a clone is filling it now "+
+			"-> remove the folder if no clone is running, or give the path of a new folder", t.Dir, errs.ErrInvalid)
 	case err == nil && len(names) > 0:
-		return m, nil, fmt.Errorf("%s: %w: the folder is not empty (%s) -> name a new or an empty folder", t.Dir,
+		return m, nil, fmt.Errorf("%s: %w: the folder is not empty (%s) -> give the path of a new or an empty folder",
+			t.Dir,
 			errs.ErrInvalid, names[0])
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return m, nil, fmt.Errorf("reading %s: %w", t.Dir, err)
@@ -224,8 +226,8 @@ func first(list []choice) (at time.Time) {
 	return at
 }
 
-// choices returns the epochs from which a moment may be restored, newest first. damage reports descriptions of
-// snapshots that are damaged.
+// choices returns the epochs from which a moment may be restored, newest first. damage has an error if descriptions of
+// snapshots are damaged.
 func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, damage []error, err error) {
 	epochs, err := r.Epochs(ctx)
 	if err != nil {
@@ -465,7 +467,7 @@ func (f *filling) needs(e *past.Entry) {
 }
 
 // log writes the pieces from the snapshot's Begin on as segments. The snapshot's files need the log only from the
-// segment of the position need on; the log before that segment is history. If a piece of the history is damaged or
+// segment that contains position need; the log before that segment is history. If a piece of the history is damaged or
 // missing, the log in the folder begins after that piece, and the error is added to f.damage.
 func (f *filling) log(ctx context.Context, need segment.LSN) (err error) {
 	f.begin, f.end = f.snapshot.Begin, f.snapshot.Begin
@@ -538,7 +540,7 @@ func (f *filling) fits(p *remote.Piece) error {
 	return nil
 }
 
-// write writes a piece, whose bytes begin at the position at, into its segment.
+// write writes a piece, whose bytes begin at position at, into its segment.
 func (f *filling) write(p *remote.Piece, at segment.LSN) (err error) {
 	geo := f.epoch.Geometry
 	if n := geo.Number(at); f.out == nil || n != f.number {

@@ -114,7 +114,7 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 		return Place{}, &errs.NewerError{Path: name, Format: uint64(pl.Format), Reads: placeFormat}
 	}
 	if pl.Store != p.Store || pl.Folder != p.real() {
-		return Place{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("names another store")}
+		return Place{}, &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("the file names another store")}
 	}
 	ino, err := p.inode()
 	if err != nil {
@@ -157,8 +157,8 @@ func (p *Places) Save(pl Place) (err error) {
 	return p.removeMoved(pl)
 }
 
-// MovedStoreError reports that the store was sent to a copy from another folder, which it is no longer in: nothing is
-// sent from the folder that it is in now. It matches errs.ErrInvalid.
+// MovedStoreError reports that a place is recorded for the folder from which the store was moved. Nothing is sent from
+// the folder in which the store is now. It matches errs.ErrInvalid.
 type MovedStoreError struct {
 	Folder string // folder of the store now
 	Place  Place  // the place that was recorded for the folder before
@@ -258,7 +258,7 @@ func (p *Places) Copy() (*Copied, error) {
 	return c, nil
 }
 
-// Restore puts the files back.
+// Restore writes the files back as they were when Copy was called.
 func (c *Copied) Restore() (err error) {
 	for _, what := range files {
 		if b := c.bytes[what]; b != nil {

@@ -55,8 +55,8 @@ func (s *Source) Base(ctx context.Context) (past.Mark, error) {
 	return s.base(ctx, &o.checkpoint)
 }
 
-// Erased returns a position of the store's log before which the log had none of the data that purges have erased since
-// the log ended at the position after; 0 if that is unknown.
+// Erased returns a position of the store's log: all data that purges have erased since the log ended at position after
+// was at the returned position or later. It returns 0 if the position is unknown.
 func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, error) {
 	if err := s.s.CatchUp(ctx); err != nil {
 		return 0, err

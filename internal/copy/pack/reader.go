@@ -160,8 +160,8 @@ func (p *Reader) read(at int64, n int) ([]byte, error) {
 	return b[:k], nil
 }
 
-// block reads and decompresses the block at an offset into dst, and returns the offset behind it. Damage is a
-// *errs.CorruptionError.
+// block reads and decompresses the block at an offset into dst, and returns the offset of the byte after that block.
+// Damage is a *errs.CorruptionError.
 func (p *Reader) block(at int64, kind string, dst []byte) (raw, plain []byte, next int64, err error) {
 	head, err := p.read(at, blockHead)
 	if err != nil {
@@ -257,7 +257,7 @@ func (p *Reader) byTable(t *trailer) error {
 	return nil
 }
 
-// runs counts the full blocks from each block on.
+// runs computes p.full: for each block, the number of consecutive full blocks from that block on.
 func (p *Reader) runs() {
 	p.full = make([]int, len(p.plain)+1)
 	for i := len(p.plain) - 1; i >= 0; i-- {

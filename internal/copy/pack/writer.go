@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Writer writes a packed copy from its beginning to its end. Blocks are compressed beside the caller; the methods,
-// which must not be called at the same time, write them in order.
+// Writer writes a packed copy from its beginning to its end. Other goroutines compress the blocks; the methods write
+// the compressed blocks in order. The methods must not be called concurrently.
 type Writer struct {
 	w       io.Writer
 	out     int64 // number of bytes written
@@ -128,7 +128,7 @@ func (w *Writer) contains(name string) (bool, error) {
 	return contains(w.list, name), nil
 }
 
-// contains reports whether a block of the list has an entry of a name.
+// contains reports whether a block of the list has an entry with this name.
 func contains(list []byte, name string) bool {
 	for at := 0; at < len(list); {
 		var f File
@@ -180,9 +180,9 @@ func (w *Writer) flush() {
 	w.drain(w.workers)
 }
 
-// drain writes the oldest blocks until most are left.
-func (w *Writer) drain(most int) {
-	for len(w.pending) > most && w.err == nil {
+// drain writes the oldest pending blocks until at most limit of them are left.
+func (w *Writer) drain(limit int) {
+	for len(w.pending) > limit && w.err == nil {
 		b := w.pending[0]
 		w.pending = w.pending[1:]
 		<-b.done
@@ -344,8 +344,9 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// wholePairs returns the length of the first pairs of numbers that have at most a number of bytes.
-func wholePairs(b []byte, most int) int {
+// wholePairs returns the length of the longest beginning of a list of pairs of numbers that consists of whole pairs and
+// has at most limit bytes.
+func wholePairs(b []byte, limit int) int {
 	at := 0
 	for at < len(b) {
 		n := 0
@@ -353,7 +354,7 @@ func wholePairs(b []byte, most int) int {
 			_, k := binary.Uvarint(b[at+n:])
 			n += k
 		}
-		if at+n > most {
+		if at+n > limit {
 			break
 		}
 		at += n
@@ -361,7 +362,7 @@ func wholePairs(b []byte, most int) int {
 	return at
 }
 
-// Abort ends a copy that is given up: it waits for the goroutines that compress.
+// Abort abandons the copy. It waits for the goroutines that compress.
 func (w *Writer) Abort() {
 	if w.err == nil {
 		w.err = errors.New("writing the packed copy was abandoned")

@@ -56,7 +56,7 @@ wal/moved.json in the old one.`,
 	c.Flags().BoolVar(&o.Switch, "switch", false,
 		"make the new folder the store; no other process may have the store open")
 	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false,
-		"after the switch, empty the old folder, except for the note")
+		"after the switch, remove the files of the store from the old folder; only moved.json stays")
 	return c
 }
 
@@ -130,10 +130,10 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		a.Say("%s is a copy; the store is still %s", to, from)
 		a.Say("next: %s --switch", again)
 	case !r.Removed:
-		a.Say("%s is the store now; a note in %s says so", to, from)
+		a.Say("%s is the store now; the file moved.json in %s records this", to, from)
 		a.Say("next: memctl --store %s status; to remove the old files: %s --remove-source", cli.ShellQuote(to), again)
 	default:
-		a.Say("%s is the store now; %s contains only the note%s", to, from,
+		a.Say("%s is the store now; %s contains only moved.json%s", to, from,
 			map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
