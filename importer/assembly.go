@@ -13,7 +13,8 @@ import (
 
 const groupFolder = "assemblies"
 
-// isGroup reports whether a file is an assembly: by its members, by the index, or by its folder.
+// isGroup reports whether a file is an assembly. It decides by the JSON members of the file, by the index, or by the
+// folder.
 func (f *folder) isGroup(name string, doc *object) bool {
 	if doc.isAssembly() || f.ix.groupAt[name] != "" || path.Dir(name) == groupFolder {
 		return true

@@ -71,7 +71,7 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 	return problem(KindVector, reason), nil
 }
 
-// embeddingOf returns the embedding of an item's document, and the name of the member.
+// embeddingOf returns the embedding of an item's document, and the name of the JSON member for the embedding.
 func embeddingOf(it *Item) (v []float32, name string, err error) {
 	if it.Assembly {
 		a, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: noLimits()})

@@ -18,7 +18,7 @@ type finiteReader struct {
 	found    int
 }
 
-// newFiniteReader returns a reader that also skips a byte order mark.
+// newFiniteReader returns a finiteReader for src. It skips a byte order mark at the beginning of src.
 func newFiniteReader(src io.Reader) *finiteReader {
 	in := bufio.NewReaderSize(src, 32<<10)
 	if head, _ := in.Peek(len(bom)); string(head) == string(bom) {
@@ -47,8 +47,8 @@ func (f *finiteReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// sift moves processed bytes from in to out. Bytes that may be the beginning of a word stay in in
-// until the rest is read.
+// sift moves processed bytes from in to out. Bytes that may be the beginning of a word stay in the buffer in until the
+// rest is read.
 func (f *finiteReader) sift() {
 	f.out = f.out[:0]
 	i := 0

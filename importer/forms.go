@@ -187,8 +187,8 @@ func idOf(v jsontext.Value) string {
 	return ""
 }
 
-// readConstructor converts a record written by dumpd; the last part of its id is the name of the
-// class.
+// readConstructor converts a record written by dumpd, a function of LangChain. The last part of the record's id is the
+// name of the class.
 func readConstructor(f fields) *reading {
 	kwargs := fieldsOf(f.by["kwargs"])
 	if kwargs.kind("page_content") == '"' {

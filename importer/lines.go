@@ -156,8 +156,8 @@ func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 	return r.problem(Problem{Path: at, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
-// graphLine yields an entity or a relation as the memory that represents it. It has no time: the
-// order of storing is the order of creation.
+// graphLine yields an entity or a relation as the memory that represents it. The memory has no time: the order in which
+// memories are stored is the order of their creation.
 func (r *run) graphLine(at string, l *graph.Line, line []byte, mends []string) error {
 	m := l.Memory(time.Time{})
 	doc, err := m.Encode(memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1})

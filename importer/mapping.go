@@ -47,8 +47,8 @@ func (k key) String() string {
 	return k.id
 }
 
-// keysOf returns the keys that an item may have in a mapping: not every system put the prefix
-// before assemblies, and some ids begin with it.
+// keysOf returns the keys that an item may have in a mapping: not every system put the prefix before assemblies, and
+// some ids begin with the prefix.
 func keysOf(id string, group bool) []key {
 	bare := strings.TrimPrefix(id, assemblyPrefix)
 	switch {
@@ -198,7 +198,7 @@ func (r *run) ghosts(known func(id string) bool) error {
 	return nil
 }
 
-// mappings returns the paths of the existing mappings; top are the files of the root.
+// mappings returns the paths of the existing mappings; top has the names of the files in the root folder.
 func (r *run) mappings(top []string) []string {
 	var all []string
 	for _, dir := range vectorFolders {

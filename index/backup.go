@@ -112,7 +112,7 @@ func backUp(to Target, base *table.Table) (string, error) {
 	return BackupsDir + "/" + name, nil
 }
 
-// prune removes the oldest backups of the index and leaves the newest keep ones.
+// prune removes the oldest backups of the index, so that at most keep backups are left.
 func prune(fsys vfs.FS, dir string, keep int) error {
 	list, err := Backups(fsys, dir)
 	if err != nil || len(list) <= keep {

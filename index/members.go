@@ -22,11 +22,11 @@ func MemberPrefix(id string) string { return SessionPrefix(id) }
 // exchanged arguments, the key of the pair in by_member.
 func MemberKey(first, second string) string { return MemberPrefix(first) + second }
 
-// SplitMemberKey is the inverse of MemberKey: it returns the arguments for which MemberKey returned key. ok is
-// false if MemberKey returns key for no arguments.
+// SplitMemberKey is the inverse of MemberKey: it returns the arguments for which MemberKey returned key. ok is false if
+// key is not a key that MemberKey can return.
 func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
 
-// Pairs returns the ids that the index pairs with first: the members of an assembly (sec is Members) or the
+// Pairs returns the ids that the index pairs with the id first: the members of an assembly (sec is Members) or the
 // assemblies of a memory (sec is ByMember).
 func Pairs(s *Set, sec int, first string) ([]string, error) {
 	if s.Count(sec) == 0 {

@@ -24,8 +24,8 @@ func SessionPrefix(session string) string {
 // SessionKey returns the key of a memory in the index section by_session.
 func SessionKey(session, id string) string { return SessionPrefix(session) + id }
 
-// SplitSessionKey is the inverse of SessionKey: it returns the arguments for which SessionKey returned key. ok is
-// false if SessionKey returns key for no arguments.
+// SplitSessionKey is the inverse of SessionKey: it returns the arguments for which SessionKey returned key. ok is false
+// if key is not a key that SessionKey can return.
 func SplitSessionKey(key string) (session, id string, ok bool) {
 	session, id, ok = strings.Cut(key, "\x00")
 	if !ok || strings.IndexByte(session, 1) < 0 {

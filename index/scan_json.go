@@ -221,7 +221,7 @@ func (s *scanner) float() float64 {
 	return f
 }
 
-// maxDepth is the maximum nesting of a JSON value that is skipped.
+// maxDepth is the maximum nesting depth of a JSON value that skip accepts.
 const maxDepth = 100
 
 // skip consumes a JSON value of any type.

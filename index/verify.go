@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads all index files of a set and yields every error in them. If there is none, it verifies that the
-// sections agree: the counts, a pair for each session, expiry and member, and no pair without its memory or
-// assembly. A member need not exist: see verifier.assembly.
+// Verify reads all index files of a set and yields every error in them. If there is no error, it verifies that the
+// sections agree: the counts, a pair for each session, expiry and member, and no pair without its memory or assembly. A
+// member need not exist: see verifier.assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {

@@ -187,8 +187,8 @@ const (
 	deltaShare = 8         // a delta larger than 1/deltaShare of the base is merged into the base
 )
 
-// MergeDue reports whether the next flush should write a new base of the index: there is no base, the base is
-// small, or the delta has grown to an eighth of the base.
+// MergeDue reports whether the next flush should write a new base of the index. That is the case if there is no base,
+// the base is small, or the delta has grown to an eighth of the base.
 func MergeDue(s *Set) bool {
 	if s.Base() == nil || s.Base().Size() < smallBase {
 		return true
@@ -281,8 +281,9 @@ var (
 	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
 )
 
-// behindStamp returns the rest of an index line after size, mtime and version, as Finish orders them, and
-// after the optional members of the writer and the vector. None of these names can occur inside a string.
+// behindStamp returns the rest of an index line after size, mtime and version, as Finish orders them, and after the
+// optional members by, dimension and vector_id. None of these names can occur inside a string, because each quote in a
+// string has a backslash before it.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {

@@ -39,8 +39,8 @@ func (t *Table) verifyBlock(b int) error {
 	return nil
 }
 
-// line returns the bounds of the line that contains byte at: lo ≤ at < hi. lo and hi are bounds of whole lines.
-// All blocks of the line have been verified.
+// line returns the bounds of the line that contains byte at: start ≤ at < end. lo and hi must be bounds of whole lines
+// around at. All blocks of the line have been verified.
 func (t *Table) line(at, lo, hi int) (start, end int, err error) {
 	b := at / blockSize
 	if err = t.touch(b); err != nil {

@@ -74,7 +74,7 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	return t, nil
 }
 
-// readEnd reads the last line of the file and the metadata to which that points.
+// readEnd reads the last line of the file, and the metadata whose position the last line has.
 func (t *Table) readEnd() error {
 	size := len(t.data)
 	if size < endWidth {

@@ -41,8 +41,8 @@ type Want struct {
 	Damaged func(path string, err error)
 }
 
-// loadTries is the maximum number of attempts of Load. Files are renamed into place before the position
-// spilled moves, so one more attempt for each flush that ends meanwhile suffices.
+// loadTries is the maximum number of attempts of Load. Files are renamed into place before the position up to which the
+// log is released advances, so one more attempt for each flush that ends meanwhile suffices.
 const loadTries = 8
 
 // Load maps the base and delta of a folder. It opens the delta first: a merge puts the new base in place before

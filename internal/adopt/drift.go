@@ -69,7 +69,7 @@ func (ed *Adopter) Reconcile(ctx context.Context) {
 }
 
 // sweep adopts the changes to files of a kind whose files win, including new files, that were made while no process had
-// the store open. Another process may be watching: it does the same.
+// the store open. If another process watches the files, sweep does nothing, because that process adopts the changes.
 func (ed *Adopter) sweep(ctx context.Context, k *engine.Kind) {
 	if ed.engine.Env().ReadOnly || ed.engine.Log().Processes().Leader() != 0 || ed.engine.Settings().Gone() {
 		return

@@ -104,7 +104,7 @@ func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
 			}
 			names, err := k.Names()
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				yield(Left{}, fmt.Errorf("listing the files that are no notes: %w", err))
+				yield(Left{}, fmt.Errorf("listing the files that are not notes: %w", err))
 				return
 			}
 			for _, name := range names {

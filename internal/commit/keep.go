@@ -23,9 +23,9 @@ import (
 // repair of the log, and if it is older than everything in the archive. An entry that replaces or deletes it would
 // destroy the last copy. So a copy goes into the log first, see package record.
 
-// keptTogether is the maximum number of bytes of copies of replaced versions that go into the same batch as
-// the entries that replace them, if it has room. More copies go into batches before it: copies change nothing,
-// and the batch must not become too large.
+// keptTogether is the maximum number of bytes of copies of replaced versions that go into the same batch as the entries
+// that replace them, if the batch has room. More copies go into batches before it: copies change nothing, and the batch
+// must not become too large.
 const keptTogether = 1 << 20
 
 // predecessor is a version that an entry replaces or deletes.

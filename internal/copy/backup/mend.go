@@ -108,7 +108,8 @@ func (r *restore) passed(err error) bool {
 	}
 	r.cause = nil
 	r.noteDamage(damagedLog(err), reason(err),
-		missing+": its versions; a document last written there gets the content of its file in the backup")
+		missing+": the versions in this part of the log; a document whose newest version was there is restored from "+
+			"its file in the backup")
 	return true
 }
 

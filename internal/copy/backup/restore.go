@@ -181,7 +181,7 @@ func (r *restore) included(e *wal.Entry) bool {
 	return true
 }
 
-// last sets until to the version of the last commit in the logs whose time is not after the requested time.
+// last sets r.until to the version of the last commit in the logs whose time is not after the requested time.
 func (r *restore) last(ctx context.Context) error {
 	for _, part := range r.past {
 		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)

@@ -159,7 +159,7 @@ func PackedTime(fsys vfs.FS, at string) time.Time {
 	return info.Mtime
 }
 
-// openPacked opens a packed backup as a file system in which at is a folder with the files of the backup.
+// openPacked opens a packed backup as a file system in which the path at is a folder with the files of the backup.
 func openPacked(fsys vfs.FS, r io.ReaderAt, size int64, at string) (*packedFS, error) {
 	p, err := pack.Open(r, size, filepath.Base(at), validName)
 	if err != nil {

@@ -71,7 +71,7 @@ func (p *Places) ofStore(name string) bool {
 	return strings.HasPrefix(name, p.Store.String()+"-") && strings.HasSuffix(name, ".place.json")
 }
 
-// Keeper returns the keeper of the sender's binding.
+// Keeper returns the keeper of the file in which the sender of this machine records its binding to the copy.
 func (p *Places) Keeper() sender.Keeper { return &sender.File{FS: p.FS, Path: p.path("binding")} }
 
 // followed reports whether the store has a record of how far a copy has its log (package wal/past).
@@ -103,8 +103,8 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 	if pl.Sealed {
 		_, err := p.Keys()
 		if errors.Is(err, errs.ErrNotFound) {
-			err = &errs.CorruptionError{Path: p.path("keys"), Offset: -1, Err: fmt.Errorf("the keys of the sealed copy at "+
-				"%s are missing -> memctl remote remove, then add an empty place", pl.URL)}
+			err = &errs.CorruptionError{Path: p.path("keys"), Offset: -1, Err: fmt.Errorf("the keys of the sealed "+
+				"copy at %s are missing -> memctl remote remove, then memctl remote add for an empty place", pl.URL)}
 		}
 		if err != nil {
 			return Place{}, err
@@ -122,7 +122,8 @@ func (p *Places) Load(context.Context) (pl Place, err error) {
 	}
 	if pl.Log != ino {
 		return Place{}, fmt.Errorf("%s: %w: the folder is not the one whose log was sent to %s (it was copied or "+
-			"restored) -> memctl remote remove, then add an empty place", p.Dir, errs.ErrInvalid, pl.URL)
+			"restored) -> memctl remote remove, then memctl remote add for an empty place",
+			p.Dir, errs.ErrInvalid, pl.URL)
 	}
 	return pl, nil
 }

@@ -175,7 +175,7 @@ func parseHead(b []byte, kind string, at int64) (packed, plain int, err error) {
 		return 0, 0, damaged(at, errors.New("a block has an impossible size"))
 	}
 	if kind != bodyBlock && plain > listRatio*packed+listFree {
-		return 0, 0, damaged(at, errors.New("a list would be larger, decompressed, than any list can be"))
+		return 0, 0, damaged(at, errors.New("a decompressed list would be larger than a list can be"))
 	}
 	return packed, plain, nil
 }
@@ -203,7 +203,7 @@ func unpack(dec *zstd.Decoder, head, packed, dst []byte, at int64) ([]byte, erro
 	return b, nil
 }
 
-// newEncoder returns an encoder of frames that name their size, whatever it is.
+// newEncoder returns an encoder whose frames always contain the size of the decompressed data.
 func newEncoder(workers int) (*zstd.Encoder, error) {
 	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithEncoderCRC(false),
 		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(BlockSize), zstd.WithSingleSegment(true))
@@ -229,7 +229,8 @@ func appendEntry(b []byte, f *File) []byte {
 	return append(b, f.Sum[:]...)
 }
 
-// parseEntry parses the first entry of a block of the list, and returns its length; 0 if it is not an entry.
+// parseEntry parses the first entry of a block of the list, and returns its length; 0 if the block does not begin with
+// an entry.
 func parseEntry(b []byte, f *File) int {
 	at := 0
 	number := func(most uint64) uint64 { // behind the end, if there is none

@@ -56,10 +56,12 @@ backup is too.`,
 			case out && !f.packed:
 				return cli.Usagef(cmd.CommandPath(), "a folder cannot be written to standard output: add --packed")
 			case out && a.Document != nil:
-				return cli.Usagef(cmd.CommandPath(), "standard output gets the backup: name a file, or omit --json")
+				return cli.Usagef(cmd.CommandPath(),
+					"the backup goes to standard output: give the path of a file, or omit --json")
 			case out && a.Out.Screen:
 				return cli.Usagef(cmd.CommandPath(),
-					"the backup is not text, and standard output is a terminal: redirect it, or name a file")
+					"the backup is not text, and standard output is a terminal: redirect standard output, or give "+
+						"the path of a file")
 			case !out:
 				if above, err := a.Outside(args[0], "a backup"); err != nil && (above == "" || !isBackups(args[0], above)) {
 					return cli.WithFix(err, "give a path outside the store's folder, or inside its folder backups/")
@@ -96,7 +98,7 @@ func (f *backupFlags) validate(command string) error {
 	case f.check && (f.packed || sealed || f.single):
 		return cli.Usagef(command, "--check recognizes packed and sealed backups: omit --packed and --recipient")
 	case f.identity != "" && !f.check:
-		return cli.Usagef(command, "--identity opens a sealed backup: it needs --check")
+		return cli.Usagef(command, "--identity opens a sealed backup that is checked: add --check")
 	case sealed && !f.packed:
 		return cli.Usagef(command, "only a packed backup can be sealed (encrypted): add --packed")
 	}

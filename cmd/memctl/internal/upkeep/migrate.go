@@ -122,7 +122,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		return nil
 	}
 	if r.Compared > 0 || !r.Switched {
-		a.Say("%s, %s: %d copied now (%d of them changed meanwhile), %d compared",
+		a.Say("%s, %s: %d copied in this run (%d of them changed during the run), %d compared",
 			cli.Count(int(r.Memories), "memory", "memories"), cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
 	}
 	switch {
@@ -142,7 +142,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	return nil
 }
 
-// flags returns the options of a migration as flags, to be part of a command line that continues it.
+// flags returns the options of a migration as flags, for a command line that continues the migration.
 func flags(o *varve.MigrateOptions) string {
 	s := ""
 	if o.Switch {

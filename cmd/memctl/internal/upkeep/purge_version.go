@@ -62,13 +62,15 @@ func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, 
 	others := len(s.Processes)+len(s.Elsewhere) > 1
 	if !now && others && s.ToOverwrite > 0 {
 		a.Document.Member("redacted", d)
-		a.Say("redacted: version %d of %s; another process overwrites its bytes within about a minute, --now does it at once",
+		a.Say("redacted: version %d of %s; another process overwrites its bytes within about a minute, "+
+			"--now overwrites them at once",
 			version, cli.PrintableID(id))
 		return nil
 	}
 	if err := overwrite(ctx, a, st); err != nil {
 		a.Document.Member("redacted", d)
-		return cli.WithFix(fmt.Errorf("version %d of %s is redacted, and its bytes are not overwritten yet: %w", version,
+		return cli.WithFix(fmt.Errorf("version %d of %s is redacted, but its bytes are not overwritten yet: %w",
+			version,
 			cli.PrintableID(id), err),
 			"run the same command again; a process that has the store open for a minute also overwrites them")
 	}

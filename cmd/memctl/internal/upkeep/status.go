@@ -383,7 +383,7 @@ func showState(a *cli.App, s State) {
 	line("next", "%s", s.Next)
 }
 
-// ago returns a time as text, with the duration since then.
+// ago returns a time as text, with the duration since that time.
 func ago(a *cli.App, t *time.Time) string {
 	if t == nil {
 		return "never"

@@ -64,7 +64,7 @@ func (e *embedder) String() string {
 	return s + ": " + cli.Printable(e.Error)
 }
 
-// Query returns an option that sets the embedder for queries only: it does not set the model.
+// Query returns an option that sets the embedder for queries only. The option does not set the store's model.
 func Query(e *embed.Embedder) func(*varve.Options) {
 	if e == nil {
 		return nil

@@ -129,7 +129,7 @@ func (v *vectors) String() string {
 	return s
 }
 
-// limits are the limits of the store; 0 means that there is none.
+// limits are the limits of the store. A value of 0 means no limit.
 type limits struct {
 	Memories        int64  `json:"max_memories"`
 	Bytes           int64  `json:"max_bytes"`
@@ -148,7 +148,7 @@ func limitsIn(c varve.Config) *limits {
 	return l
 }
 
-// text returns a line that says how much of each limit is used.
+// text returns a line with the used part of each limit.
 func (l *limits) text(s *State) string {
 	var parts []string
 	if l.Memories > 0 {
