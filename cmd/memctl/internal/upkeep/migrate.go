@@ -23,16 +23,16 @@ func Migrate(a *cli.App) *cobra.Command {
 processes use it; then copy what they have written meanwhile, and compare every memory. The
 migration may be interrupted at any point and continues when it is called again.
 
-The copy is not a store yet. --switch makes it one; for that, no other process may have the store
-open: the rest is copied, every byte is compared, the copy is verified, and a note in the old
-folder says where the store is now. It is the same store, with the same versions. --remove-source
-empties the old folder after that, except for the note, once the new one was verified again; it
-may be given with --switch or later. Only files whose bytes were copied are removed: files that
-were added or changed since are kept and named.
+The copy is not a store yet. --switch makes the copy the store; for that, no other process may have
+the store open. The remaining files are copied, every byte is compared, the copy is verified, and
+the file moved.json in the old folder records the path of the new folder. The store stays the same
+store, with the same versions. --remove-source verifies the new folder again, and then empties the
+old folder, except for moved.json; it may be given with --switch or later. Only files whose bytes
+were copied are removed: files that were added or changed since are kept and named.
 
 To upgrade: there is one format so far. A newer program opens older formats as they are, and
 migrate writes the newest format to the copy. Until the old folder is emptied you can go back, as
-long as nothing was written to the new one: remove the new folder, then the notes moved.json and
+long as nothing was written to the new one: remove the new folder, then the files moved.json and
 wal/moved.json in the old one.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl " +
 			"--store storage migrate --to /mnt/new/storage --remove-source",

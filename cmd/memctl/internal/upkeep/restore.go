@@ -21,19 +21,21 @@ func Restore(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
 		Short: "Create a new store from a backup, as of any moment",
-		Long: `Create a store from a backup, a folder or a packed file, in a new folder, as of the end of the backup
-or, with --at, as of any moment that its log covers. With --log, the restore continues in the log and the archive of the
-store that was backed up, if it still exists: a backup of yesterday and the store of today give
-every moment between. A time ends at the last commit at which the clock said that time or an earlier
-one; what was committed before that is restored too, also while the clock was ahead. Of a damaged
-backup all that is sound is restored; what is damaged is taken from its log, or with --log from the
-store, where they have it, and is named with exit status 2 otherwise. Existing files are never
-overwritten; the new store has its own UUID, and
-its folder gets its name only after everything was written and read back.
+		Long: `Create a store in a new folder from a backup (a folder or a packed file), as of the end of the
+backup or, with --at, as of any moment that the log of the backup covers. If the store that was
+backed up still exists, --log STORE continues in the log and the archive of that store: a backup of
+yesterday and the store of today give every moment between. A time means the state after the last
+commit at which the clock showed that time or an earlier one; earlier commits are included even if
+the clock was ahead when they were made. From a damaged backup, everything undamaged is restored.
+Damaged files are restored from the log of the backup, or with --log from the store, if these have
+the content; every damaged file is named, and the exit status is 2. Existing files are never
+overwritten. The new store has its own UUID, and its folder gets its name only after everything was
+written and read back.
 
-What was purged stays away: a document that the backup, or the store of --log, knows to be purged is
-left out, whatever the moment, and counted; --with-purged restores it. A backup that is older than
-the purge does not know of it, so without --log such a backup restores what was purged since.`,
+Purged documents stay away: a document is left out, and counted, if the backup, or the store of
+--log, records that it was purged, whichever moment is restored; --with-purged restores such
+documents too. A backup that is older than a purge has no record of the purge, so without --log it
+restores documents that were purged later.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at " +
 			"2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args: cli.Exactly(2, "a backup and the folder of the new store"),
