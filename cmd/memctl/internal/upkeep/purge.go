@@ -59,29 +59,29 @@ fstrim, deleting snapshots, a balance on btrfs, and from the start an encrypted 
 key can be destroyed.
 
 --session, --where and --by choose memories as memctl list does, and - reads ids from standard input,
-one per line: all are purged in one go, which costs no more than a purge of one for the log, the
-archive and the index. With --session and --by alone, deleted memories are purged too of which log or
-archive have a version in the session, or by the writer. What is going to be purged is counted first,
-and without a terminal or --yes nothing else is done.
+one per line. All are purged together, which costs no more for the log, the archive and the index than
+the purge of one memory. With --session or --by, and without --where, a deleted memory is purged too if
+the log or the archive has a version of it in the session or by the writer. The selected memories are
+counted first; without a terminal or --yes, nothing else is done.
 
---version redacts one version of a memory that stays otherwise: history shows it as redacted, with its
-time and writer and those of the redaction, and nothing gives its content any more. It must not be the
-version that the memory has now: update or delete that first. Versions with the same text stay, and are
-named. The bytes are overwritten at once if no other process has the store open, or with --now;
-otherwise by such a process, within about a minute, so that many redactions are overwritten together.
-memctl status counts what is left to overwrite, and a backup overwrites it first.
+--version redacts one version of a memory, and the rest of the memory stays: history shows the version
+as redacted, with its time and writer and those of the redaction, and no command shows its content any
+more. The version must not be the current one: first update or delete the memory. Versions with the same
+text stay, and are named. The bytes are overwritten at once if no other process has the store open, or
+with --now; otherwise another process overwrites them within about a minute, many redactions together.
+memctl status counts the versions that are not overwritten yet, and a backup overwrites them first.
 
-A copy elsewhere (memctl remote) is purged within a day, together with what is purged meanwhile, by the
-process that sends, or with --now before the command ends; without ids, --now does that for earlier
-purges. The log that the store has is sent again without what was purged; snapshots of the copy that
-have it are removed, and which moments cannot be cloned any more is printed before the confirmation.
-Versions of objects that a bucket keeps, and backups of a database, are not covered.
+A copy elsewhere (memctl remote) is purged within a day by the process that sends, together with later
+purges, or with --now before the command ends; --now without ids does this for earlier purges.
+The log of the store is sent again without the purged data, and snapshots of the copy that contain the
+data are removed. Before the confirmation, purge prints which moments can no longer be cloned. Versions
+of objects that a bucket keeps, and backups of a database, are not covered.
 
-A purge lasts: the store keeps a digest of each id with the versions that are purged, and a restore
-leaves them out. Files with a purged text are not taken over when they come back, and imports refuse
-it; so do put and the tool remember with memctl config set block_purged true. memctl put
---force-purged stores such a text. A clone by git, and an index rebuilt without wal/, cannot know what
-was purged.
+A purge lasts: the store keeps a digest of each purged id with the purged versions, and a restore leaves
+these versions out. Files with a purged text are not adopted when they come back, and imports refuse the
+text; after memctl config set block_purged true, put and the tool remember refuse it too. memctl put
+--force-purged stores such a text nevertheless. A clone by git, and an index rebuilt without wal/, have
+no record of what was purged.
 
 On a terminal purge asks for confirmation; elsewhere it requires --yes. The ending of an id that
 memctl list shows is enough where purge asks; with --yes the id must be whole. With several ids, nothing
