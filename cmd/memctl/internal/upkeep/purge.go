@@ -83,9 +83,9 @@ text; after memctl config set block_purged true, put and the tool remember refus
 --force-purged stores such a text nevertheless. A clone by git, and an index rebuilt without wal/, have
 no record of what was purged.
 
-On a terminal purge asks for confirmation; elsewhere it requires --yes. The ending of an id that
-memctl list shows is enough where purge asks; with --yes the id must be whole. With several ids, nothing
-is purged if the store has no trace of one of them, since it may be mistyped (exit status 4).`,
+On a terminal purge asks for confirmation; elsewhere it requires --yes. Where purge asks, the end of an
+id that memctl list shows is enough; with --yes the id must be whole. With several ids, nothing is purged
+if the store has no trace of one of them, because that id may be mistyped (exit status 4).`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  " +
 			"memctl purge --working session:s1\n  memctl purge --session s1 --yes\n  " +
 			"memctl list --where source=leak --limit 0 --output id | memctl purge - --yes",
