@@ -93,8 +93,8 @@ var errEndless = errors.New("the line does not end")
 // terabytes without a line break.
 func (r *run) longest() int { return max(256<<20, 4*r.opts.MaxBytes) }
 
-// line returns the next line. If it is too long, the rest is skipped, so that the next call begins
-// at a line, and the error is errTooLarge; io.EOF is returned with the last line.
+// line returns the next line, and io.EOF together with the last line. If a line is too long, line skips the rest of it,
+// so that the next call begins at a line, and returns errTooLarge.
 func (r *run) line(in *bufio.Reader) ([]byte, error) {
 	var long []byte
 	over, skipped := false, 0

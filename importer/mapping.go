@@ -150,7 +150,7 @@ func (r *run) number() error {
 	return nil
 }
 
-// numberOf returns the number of an item's vector; 0 if it has none.
+// numberOf returns the number of an item's vector, or 0 if no mapping has the item.
 func (r *run) numberOf(it *Item) int64 {
 	for _, k := range keysOf(it.ID, it.Assembly) {
 		if n, ok := r.numbers[k]; ok {

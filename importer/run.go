@@ -59,8 +59,8 @@ func (r *run) emit(e Entry) error {
 
 func (r *run) problem(p Problem) error { return r.emit(Entry{Problem: &p}) }
 
-// item yields a memory or an assembly, unless its id was already yielded. raw are the bytes from
-// which it was read; taken reports whether it was yielded.
+// item yields a memory or an assembly, unless its id was already yielded. raw are the bytes from which the item was
+// read; taken reports whether the item was yielded.
 func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 	here := origin{sum(raw), it.Path}
 	what, seen := "memory", r.seen

@@ -183,7 +183,7 @@ func (f *folder) isMemory(name string, doc *object) bool {
 	return doc.content || f.ix.byPath[name] != "" || doc.idText && doc.embedding
 }
 
-// idOf returns the id in the file; if there is none, the id of the index entry with this file;
+// idOf returns the id in the file. If the file has no id, idOf returns the id of the index entry with this file, or
 // otherwise the id in the file's name.
 func (f *folder) idOf(name string, doc *object) (id, note string) {
 	switch {

@@ -51,7 +51,8 @@ func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
 	return list, nil
 }
 
-// DropOldest removes the oldest backup and returns its name; "" if there is none or it cannot be removed.
+// DropOldest removes the oldest backup and returns its name. It returns "" if there is no backup, or if the backup
+// cannot be removed.
 func DropOldest(fsys vfs.FS, dir string) string {
 	list, err := Backups(fsys, dir)
 	if err != nil || len(list) == 0 {

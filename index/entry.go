@@ -50,9 +50,9 @@ func (e *Entry) Vector() int64 {
 	return int64(e.Version)
 }
 
-// VectorNumber is like Vector, but does not need to know whether there is a vector: it returns the FAISS id
-// that the document's vector has if there is one. Versions that are not the LSN of a frame (LSNs are multiples
-// of 8) are shared by many documents, so for these the id is made from the content hash.
+// VectorNumber is like Vector, but does not depend on whether the document is known to have a vector: it returns the
+// FAISS id that the document's vector has, if there is one. A version that is not the LSN of a frame (LSNs are
+// multiples of 8) is shared by many documents, so for such a version the id is made from the content hash.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:

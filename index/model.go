@@ -24,8 +24,7 @@ func (m Model) Older(version uint64, number int64) bool {
 	return m.Switching() && (version < m.Since || number >= 64<<10 && number%8 == 0 && uint64(number) < m.Since)
 }
 
-// ModelOf returns the embedding model that the metadata of an index record, the zero Model if they record
-// none.
+// ModelOf returns the embedding model in the metadata of an index, or the zero Model if the metadata have no model.
 func ModelOf(s *Set) Model {
 	x, ok := extraOf(s)
 	if !ok || x.Model == nil {

@@ -16,7 +16,7 @@ func (t *slotTable) home(h1 uint64) int { return int(h1) & (len(t.slots) - 1) }
 
 func tag(h1 uint64) uint8 { return uint8(h1 >> 48) }
 
-// find returns the slot of a key, or -1 if there is none.
+// find returns the slot of a key, or -1 if the table does not have the key.
 func (t *slotTable) find(o *Overlay, h1, h2 uint64) int {
 	if len(t.slots) == 0 {
 		return -1

@@ -29,14 +29,14 @@ type PurgedBackups struct {
 // backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
-// PurgeBackups removes the lines of some documents from every backup in backups/, which it rewrites for that.
-// section is the index section of the documents' kind, and file returns the path of an id's file in a store.
-// PurgeBackups writes in to.Dir, a folder on the same file system that no other process uses. The LSNs and the
-// time in a backup stay the same.
+// PurgeBackups removes the lines of some documents from every backup in backups/, by rewriting the backup. section is
+// the index section of the documents' kind, and file returns the path of an id's file in a store. PurgeBackups writes
+// in to.Dir, a folder on the same file system that no other process uses. The LSNs and the time in a backup stay the
+// same.
 //
-// A backup that cannot be rewritten, because it is damaged or another store's, is removed if it has such a
-// line; a damaged backup that may have had such a line is removed, too. PurgeBackups may be interrupted at any
-// point and repeated.
+// A backup that cannot be rewritten, because it is damaged or another store's, is removed if it has such a line; a
+// damaged backup that may have had such a line is removed, too. PurgeBackups may be interrupted at any point and
+// repeated.
 func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
 	list, err := Backups(to.FS, dir)

@@ -31,8 +31,8 @@ func ParseLine(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// MayExpire reports, without parsing, whether a line may be that of a memory with an expiry time. If it returns
-// false, the line has none. It searches for the letter x, which no other member's name has.
+// MayExpire reports, without parsing, whether a line may be that of a memory with an expiry time. If MayExpire returns
+// false, the line has no expiry time. MayExpire searches for the letter x, which no other member's name has.
 func MayExpire(line []byte) bool {
 	const before, after = `"e`, `pires_at":`
 	for i := 0; ; i++ {

@@ -46,8 +46,8 @@ func VerifyBeside(s *Set) iter.Seq[error] {
 // besideMost is the maximum number of disagreements between sections that are kept until all files are read.
 const besideMost = 1000
 
-// check reads the index files and yields their errors. sound reports whether there were none; more is false if
-// the caller stopped.
+// check reads the index files and yields their errors. sound reports whether it found no error; more is false if the
+// caller stopped.
 func check(s *Set, yield func(error) bool) (sound, more bool) {
 	sound = true
 	for _, t := range []*table.Table{s.Base(), s.Delta()} {

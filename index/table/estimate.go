@@ -61,9 +61,9 @@ func nameDigit(c byte) uint64 {
 	return 0
 }
 
-// sample has the characters by which the position of a key is estimated: those of three keys after their
-// common prefix, without the positions where all three agree (the hyphens and the version of a UUID carry no
-// information). After the end of a key it has zeros.
+// sample has the characters by which the position of a key is estimated: those of three keys (the searched key, a lower
+// and a higher one) after their common prefix, without the positions where all three agree (the hyphens and the version
+// of a UUID carry no information). After the end of a key it has zeros.
 type sample struct {
 	k, lo, hi [10]byte
 	n         int

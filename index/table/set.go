@@ -195,10 +195,10 @@ func release(t *Table) {
 // LSN returns the position below which the set has all changes of the log.
 func (s *Set) LSN() uint64 { return s.lsn }
 
-// Base returns the base table, nil if there is none. It may be used as long as the set.
+// Base returns the base table, or nil if the set has no base. The table may be used as long as the set.
 func (s *Set) Base() *Table { return s.base }
 
-// Delta returns the delta table, nil if there is none. It may be used as long as the set.
+// Delta returns the delta table, or nil if the set has no delta. The table may be used as long as the set.
 func (s *Set) Delta() *Table { return s.delta }
 
 // Count returns the number of existing keys in a section.

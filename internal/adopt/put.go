@@ -92,9 +92,9 @@ func (ed *Adopter) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p 
 	return v.Version, v.Err
 }
 
-// AdoptAll adopts the files that their verdicts treat as edits, in as few commits as possible. Each file has its own
-// result: if another writer wrote the document meanwhile, the result is ErrConflict, and AdoptAll adopts the other
-// files.
+// AdoptAll adopts the files whose verdicts are to adopt them (Verdict.Adopt), in as few commits as possible. Each file
+// has its own result: if another writer wrote the document meanwhile, the result is ErrConflict, and AdoptAll adopts
+// the other files.
 func (ed *Adopter) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	defer ed.place(ctx, k, list)()
 	var parts []*commit.Part

@@ -198,8 +198,8 @@ func (s *settling) putBack(held *wal.Held) error {
 	return nil
 }
 
-// putBackEach restores documents together. If that fails, it divides the list into halves, so that one file that
-// cannot be restored does not prevent restoring the others.
+// putBackEach restores documents together. If that fails, putBackEach tries each half of the list, so that one file
+// that cannot be restored does not prevent restoring the others.
 func (s *settling) putBackEach(held *wal.Held, list []*Verdict) error {
 	if len(list) == 0 {
 		return nil

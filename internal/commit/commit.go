@@ -155,8 +155,8 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 // busyPause is the pause before the next attempt of a commit while other commits evict memories to make room.
 const busyPause = time.Millisecond
 
-// attempt prepares and appends the operations once. It returns the operations followed by the deletions that
-// the store's limits require; nil if there was nothing to do. puts reports that the operations include a put.
+// attempt prepares and appends the operations once. It returns the operations followed by the deletions that the
+// store's limits require; nil if there was nothing to do. puts reports whether the operations include a put.
 func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN,
 	puts bool) ([]Op, error) {
 	defer func() { cm.counts.Evictions.Leave(w.turn) }()

@@ -27,8 +27,8 @@ func Admits(want *string, session string) error {
 	return nil
 }
 
-// Join sets the session of a memory to want, to which its write is confined, if the memory names none. It returns an
-// error if the memory names another session.
+// Join sets the session of a memory to want, the session to which the write is confined, if the memory names no
+// session. It returns an error if the memory names another session.
 func Join(want *string, m *memstore.Memory) error {
 	if want == nil {
 		return nil

@@ -28,7 +28,7 @@ func bytesOf(ops []Op) (n int64) {
 }
 
 // weighMost is the maximum number of values in a document that are measured. The estimate assumes that the other values
-// are as large as these. The maximum also ends the count of a value that contains itself.
+// are as large as these. The maximum also ends the measuring of a value that contains itself.
 const weighMost = 1 << 16
 
 // bytesIn estimates the number of bytes of JSON that a value takes.

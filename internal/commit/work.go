@@ -68,7 +68,7 @@ func ConfirmExpired(c Clock, id string, version wal.LSN, expires time.Time) erro
 		"clock was set ahead while the machine was running: correct the clock", expires.UTC().Format(time.RFC3339))}
 }
 
-// Pace is the flusher's interface for writers: it slows them down and is woken by them.
+// Pace is the interface of the flusher for writers: the flusher slows writers down, and writers wake the flusher.
 type Pace interface {
 	Pressure(ctx context.Context, bytes func() int64) error // slows a writer while the files are far behind the log
 	// records that this process is alive, in a store opened without background goroutines

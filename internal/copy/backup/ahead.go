@@ -49,8 +49,8 @@ type job[K, V any] struct {
 	done   chan struct{}
 }
 
-// newAhead starts the workers, each of which runs until close is called. The workers call work. The goroutine that
-// calls add and finish calls take. size returns the number of bytes of a result: the results that are not taken yet
+// newAhead starts the workers, each of which runs until close is called. The workers call work. take is called by the
+// goroutine that calls add and finish. size returns the number of bytes of a result: the results that are not taken yet
 // have little more than aheadBytes in total. With at most one worker newAhead starts none: add then calls work and
 // take.
 func newAhead[K, V any](workers int, size func(V) int64, work func(K) (V, error),

@@ -207,9 +207,9 @@ func (b *backup) run(ctx context.Context) error {
 // documents copies each document and the time of its file, and lists the hash.
 //
 // It copies the version that is the newest at the time of copying. The copied log begins at the earlier position that
-// the files had, so it has all later changes. But if a newer version was copied, or none because the document was
-// deleted, the backup lacks the version before. So documents raises whole: only moments from position whole on are
-// complete.
+// the files had, so it has all later changes. But if a newer version was copied, or the document was deleted and no
+// version was copied, the backup lacks the previous version. So documents raises the position whole: only moments from
+// position whole on are complete.
 func (b *backup) documents(ctx context.Context) error {
 	list, err := b.f.create(backupList)
 	if err != nil {

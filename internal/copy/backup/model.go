@@ -66,8 +66,8 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 
 // computed copies the results of a running re-embedding, if there are any. The backup calls it twice: the second call
 // may find more results, the results of another re-embedding, or none. A process that no longer needs the file of
-// results overwrites the file before it removes it. If computed finds such a file, it keeps the copy that the earlier
-// call made.
+// results overwrites the file before it removes it. If computed finds an overwritten file, it keeps the copy that the
+// earlier call made.
 func (b *backup) computed(ctx context.Context) error {
 	source := filepath.Join(b.s.Dir, filepath.FromSlash(places.Computed))
 	in, err := b.s.FS.OpenFile(source, os.O_RDONLY, 0)

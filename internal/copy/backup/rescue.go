@@ -299,7 +299,7 @@ func (r *restore) deliver(f listedFile, data []byte, mtime time.Time, version ui
 }
 
 // heal restores lost documents from the backup's log, then from the log, the archive and the files of the store that
-// was backed up. It reports the documents of which none of these has a copy.
+// was backed up. It reports the documents of which none of these sources has a copy.
 func (r *restore) heal(ctx context.Context) error {
 	if len(r.lost) == 0 {
 		return nil

@@ -288,7 +288,7 @@ func sameTime(copied, want time.Time) bool {
 	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
 }
 
-// changed updates the copy of a memory that was written or deleted meanwhile, and the counts.
+// changed updates the copy of a memory that was written or deleted during the copying, and updates the counts.
 func (m *migrate) changed(ctx context.Context, id string) error {
 	name := kind.Memories.FileName(id)
 	old, err := m.fs.Stat(m.to(kind.Memories.Folder, name))

@@ -175,8 +175,8 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 }
 
 // elsewhere reports whether volume, the volume of a Windows path, differs from the volume of the copy and begins with
-// \\: then it is a network host, which would learn about an access, or a device. migrate.json may name such a folder:
-// it is not read, and repeating the command completes the migration.
+// \\: such a volume is a network host, which would learn about an access, or a device. migrate.json may name such a
+// folder: it is not read, and repeating the command completes the migration.
 func elsewhere(volume, of string) bool {
 	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, of)
 }

@@ -120,7 +120,7 @@ func (k *Keys) Sign(random io.Reader) error {
 	return nil
 }
 
-// Signer returns the public key of this machine, "" if it has none.
+// Signer returns the public key of this machine, or "" if the machine has no key.
 func (k *Keys) Signer() string {
 	if len(k.Seed) == 0 {
 		return ""
@@ -128,7 +128,7 @@ func (k *Keys) Signer() string {
 	return sealed.FormatKey(ed25519.NewKeyFromSeed(k.Seed).Public().(ed25519.PublicKey))
 }
 
-// Fingerprint returns a text that identifies the recipients, whatever their order is.
+// Fingerprint returns a text that identifies the recipients, regardless of their order.
 func (k *Keys) Fingerprint() string { return fingerprint(k.Recipients) }
 
 func fingerprint(recipients []string) string {

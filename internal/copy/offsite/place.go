@@ -66,7 +66,7 @@ func (p *Places) path(what string) string {
 	return filepath.Join(p.State, folder, p.Store.String()+"-"+hex.EncodeToString(sum[:8])+"."+what+".json")
 }
 
-// ofStore reports whether a name is that of the file "place" of the store, whatever the folder of the store is.
+// ofStore reports whether a name is that of the file "place" of the store, regardless of the store's folder.
 func (p *Places) ofStore(name string) bool {
 	return strings.HasPrefix(name, p.Store.String()+"-") && strings.HasSuffix(name, ".place.json")
 }
@@ -322,7 +322,7 @@ type Status struct {
 	Snapping string     `json:"snapshot_error,omitempty"`
 }
 
-// Status returns the recorded status; ok is false if there is none.
+// Status returns the recorded status; ok is false if no status is recorded.
 func (p *Places) Status() (s Status, ok bool) {
 	b, err := vfs.ReadFile(p.FS, p.path("status"), 64<<10)
 	return s, err == nil && json.Unmarshal(b, &s) == nil

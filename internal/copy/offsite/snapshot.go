@@ -151,9 +151,9 @@ func add(ctx context.Context, w *pack.Writer, f *file) error {
 	return err
 }
 
-// documents copies the documents of a kind. It omits one that was deleted meanwhile, because the log has the deletion.
-// A document that is damaged or missing, and of which the store has no other copy, is an error: no clone of this
-// snapshot would be whole, and one of an earlier snapshot may be.
+// documents copies the documents of a kind. It omits a document that was deleted meanwhile, because the log has the
+// deletion. A document that is damaged or missing, and of which the store has no other copy, is an error: no clone of
+// this snapshot would be whole, and one of an earlier snapshot may be.
 func documents(ctx context.Context, w *pack.Writer, k *kind.Kind, ids iter.Seq2[string, error],
 	read func(context.Context, string) (backup.Document, error)) error {
 	for id, err := range ids {

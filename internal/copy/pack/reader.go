@@ -448,7 +448,7 @@ func (p *Reader) All() iter.Seq2[File, error] {
 	}
 }
 
-// Lookup returns the file of a name; fs.ErrNotExist if there is none.
+// Lookup returns the file with this name, or fs.ErrNotExist if the copy has no such file.
 func (p *Reader) Lookup(name string) (f File, err error) {
 	hash := maphash.String(p.seed, name)
 	i, _ := slices.BinarySearchFunc(p.refs, hash, func(r ref, h uint64) int { return cmp.Compare(r.hash, h) })

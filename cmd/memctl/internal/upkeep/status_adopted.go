@@ -99,8 +99,8 @@ func (l *leftOut) text() string {
 	return strings.Join(list, ", ")
 }
 
-// adoptedFolder is a folder elsewhere that the store has adopted: it is now a link to a folder of notes in the
-// store.
+// adoptedFolder is a folder outside the store that the store has adopted: the folder is now a link to a folder of notes
+// in the store.
 type adoptedFolder struct {
 	Link   string `json:"link"`
 	Folder string `json:"folder"`
