@@ -17,5 +17,5 @@
 //   - Until the next store is open, the previous one is held: its calls fail, and each of them tries again to open the
 //     next one.
 //   - A call whose context is Pinned to a store gets that one, or an error.
-//   - The first store is the caller's: it is closed by Options.Close when it was replaced, and never by End.
+//   - The first store is the caller's: Options.Close closes it if it was replaced, but End does not close it.
 package served

@@ -13,74 +13,78 @@ import (
 
 // Options are the settings of a Store.
 type Options struct {
-	// Open opens the store that is now at the path of one that was replaced. It must repeat all the checks with which
-	// the first store was opened, and must create nothing. nil: a replaced store is not exchanged.
+	// Open opens the store that is now at the path of a store that was replaced. Open must repeat all the checks with
+	// which the first store was opened, and must not create a store. nil: a replaced store is not exchanged.
 	Open func(ctx context.Context) (*varve.Store, error)
-	// Close closes a store that was replaced, when it has no use any more. nil: Store.Close, without its error.
+	// Close closes a store that was replaced, when no call uses the store any more. nil: Store.Close is called, and
+	// its error is ignored.
 	Close func(st *varve.Store)
 }
 
-// Store holds the store that is served now. It is safe for concurrent use.
+// Store holds the store that is served now. A Store is safe for concurrent use.
 type Store struct {
 	o       Options
 	first   *varve.Store
-	flight  singleflight.Group // opens the next store once for all that wait for it
+	flight  singleflight.Group // opens the next store once for all calls that wait for it
 	opening sync.Mutex         // held to open the next store; taken before mu
-	closing sync.WaitGroup     // stores that open has replaced and closes; added to with opening held
+	closing sync.WaitGroup     // counts the replaced stores that open is closing; Add only with opening held
 
 	mu    sync.Mutex
 	now   *held
-	all   map[*varve.Store]*held // those that are served or in use
+	all   map[*varve.Store]*held // the store that is served, and replaced stores that are in use
 	ended bool
 	stop  context.CancelFunc // ends the opening of the next store
 }
 
-// held is a store that is served now, or is in use.
+// held is a store that is served now, or that was replaced and still has uses.
 type held struct {
 	st       *varve.Store
 	uses     int
-	replaced bool          // another one is served
-	left     chan struct{} // closed when another one is served
+	replaced bool          // another store is served
+	left     chan struct{} // closed when another store is served
 }
 
-// New returns a Store that serves st, which the caller closes.
+// New returns a Store that serves st. If st is replaced, the Store closes it with o.Close; otherwise the caller must
+// close it.
 func New(st *varve.Store, o Options) *Store {
 	if o.Close == nil {
-		o.Close = func(st *varve.Store) { _ = st.Close() } // it returns that its folder was replaced
+		o.Close = func(st *varve.Store) { _ = st.Close() } // Close fails because the folder of st was replaced
 	}
 	now := &held{st: st, left: make(chan struct{})}
 	return &Store{o: o, first: st, now: now, all: map[*varve.Store]*held{st: now}}
 }
 
-// Only returns a Store that serves st and no other one.
+// Only returns a Store that serves st and never exchanges it.
 func Only(st *varve.Store) *Store { return New(st, Options{}) }
 
-// Current returns the store that is served now. It may be closed at any time after another one has taken its place.
+// Current returns the store that is served now. When s begins to serve another store, the returned store may be closed;
+// a store from Acquire stays open.
 func (s *Store) Current() *varve.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now.st
 }
 
-// pinned is the key of the store of Pinned in a context.
+// pinned is the key under which Pinned puts a store into a context.
 type pinned struct{}
 
-// Pinned returns a context for calls that may use only st, because only for st it was checked that they may. While
-// another store is served, Acquire and Use with this context return an error that matches varve.ErrReplaced.
+// Pinned returns a context for calls that may use only st, for example because the caller's rights were checked only
+// for st. While another store is served, Acquire and Use return an error that matches varve.ErrReplaced for such a
+// context.
 func Pinned(ctx context.Context, st *varve.Store) context.Context {
 	return context.WithValue(ctx, pinned{}, st)
 }
 
-// may returns an error if a context is pinned to another store than st.
+// may returns an error if Pinned has limited ctx to another store than st.
 func may(ctx context.Context, st *varve.Store) error {
 	if only, ok := ctx.Value(pinned{}).(*varve.Store); ok && only != st {
-		return fmt.Errorf("%w; another one is served from here on: repeat the call", varve.ErrReplaced)
+		return fmt.Errorf("%w; another store has taken its place: repeat the call", varve.ErrReplaced)
 	}
 	return nil
 }
 
-// Acquire returns the store that is at its path now, open until Release is called with it. If it was replaced, Acquire
-// exchanges it first.
+// Acquire returns the store that is served now. The store stays open until the caller releases it with Release. If the
+// folder of the store was replaced, Acquire first exchanges the store for the one that is now at its path.
 func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
 	for {
 		st := s.use()
@@ -102,15 +106,16 @@ func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
 	}
 }
 
-// Left returns a channel that is closed when s serves another store than st. The caller has acquired st and has not
-// released it yet.
+// Left returns a channel that is closed when s begins to serve another store than st. The caller must have acquired st
+// and must not have released it yet.
 func (s *Store) Left(st *varve.Store) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all[st].left
 }
 
-// Release ends a use of a store that Acquire has returned.
+// Release ends one use of a store that Acquire returned. If the store was replaced and has no other use, Release closes
+// it.
 func (s *Store) Release(st *varve.Store) {
 	s.mu.Lock()
 	h := s.all[st]
@@ -125,9 +130,9 @@ func (s *Store) Release(st *varve.Store) {
 	}
 }
 
-// Use calls f with the store that is served now, which stays open meanwhile. If the store was replaced, before f or
-// while it ran, Use exchanges it and returns an error that matches varve.ErrReplaced, for the caller to decide whether
-// the call is repeated on the other store.
+// Use calls f with the store that is served now. The store stays open while f runs. If the folder of the store is
+// replaced before f is called or while f runs, Use exchanges the store and returns an error that matches
+// varve.ErrReplaced. The caller then decides whether to repeat the call with the new store.
 func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
 	st := s.use()
 	defer s.Release(st)
@@ -144,8 +149,9 @@ func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
 	return err
 }
 
-// Replaced exchanges the store st, unless that is done already. err, which matches varve.ErrReplaced, is the error of a
-// call of st. Replaced returns an error that matches err, and says whether the store that is now at the path is served.
+// Replaced exchanges the store st for the one that is now at its path, unless another call has exchanged st already.
+// err is the error that a call of st returned; it must match varve.ErrReplaced. The error of Replaced matches err. Its
+// text tells whether the store that is now at the path has taken the place of st.
 func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error {
 	if s.o.Open == nil {
 		return err
@@ -153,11 +159,11 @@ func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error 
 	if failed := s.exchange(ctx, st, err); failed != nil {
 		return failed
 	}
-	return fmt.Errorf("%w; the store that is now at its path is served from here on", err)
+	return fmt.Errorf("%w; the store that is now at its path has taken its place", err)
 }
 
-// End cancels the opening of a store, waits until it has ended, and closes the store that is served now, if it is not
-// the first one. No store is opened after that.
+// End cancels the opening of a store and waits until the opening has ended. It then closes the store that is served
+// now, unless that store was given to New. After End, no store is opened any more.
 func (s *Store) End() {
 	s.mu.Lock()
 	before := s.ended
@@ -174,8 +180,8 @@ func (s *Store) End() {
 	}
 }
 
-// begin registers stop, with which End cancels the opening of a store. It returns false after End: no store may be
-// opened then.
+// begin registers stop, which End calls to cancel the opening of a store. It returns false if End was called: then the
+// caller must not open a store.
 func (s *Store) begin(stop context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +189,7 @@ func (s *Store) begin(stop context.CancelFunc) bool {
 	return !s.ended
 }
 
-// use returns the store that is served now, with one more use.
+// use returns the store that is served now, and counts one more use of it.
 func (s *Store) use() *varve.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,15 +197,15 @@ func (s *Store) use() *varve.Store {
 	return s.now.st
 }
 
-// exchange opens the store that is now at the path of was, which was replaced, and serves it. why is the error that
-// reported the replacement; every error of exchange matches it.
-func (s *Store) exchange(ctx context.Context, was *varve.Store, why error) error {
+// exchange opens the store that is now at the path of prev and serves it in place of prev, a store whose folder was
+// replaced. why is the error that reported the replacement; every error of exchange matches why.
+func (s *Store) exchange(ctx context.Context, prev *varve.Store, why error) error {
 	if s.o.Open == nil {
 		return why
 	}
-	// For all calls that wait: the opening continues when this call ends.
+	// Other calls may wait for the same opening, so it continues when the context of this call ends.
 	opened := s.flight.DoChan("", func() (any, error) {
-		return nil, s.open(context.WithoutCancel(ctx), was)
+		return nil, s.open(context.WithoutCancel(ctx), prev)
 	})
 	select {
 	case r := <-opened:
@@ -212,8 +218,9 @@ func (s *Store) exchange(ctx context.Context, was *varve.Store, why error) error
 	}
 }
 
-// open opens the store that is at the path of was, and serves it, unless that is done already.
-func (s *Store) open(ctx context.Context, was *varve.Store) error {
+// open opens the store that is now at the path of prev and serves it in place of prev. It does nothing if prev is not
+// served any more.
+func (s *Store) open(ctx context.Context, prev *varve.Store) error {
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	ctx, stop := context.WithCancel(ctx)
@@ -221,7 +228,7 @@ func (s *Store) open(ctx context.Context, was *varve.Store) error {
 	if !s.begin(stop) {
 		return varve.ErrClosed
 	}
-	if s.Current() != was {
+	if s.Current() != prev {
 		return nil
 	}
 	next, err := s.o.Open(ctx)
@@ -236,11 +243,11 @@ func (s *Store) open(ctx context.Context, was *varve.Store) error {
 	s.all[next] = s.now
 	unused := before.uses == 0
 	if unused {
-		delete(s.all, was)
+		delete(s.all, prev)
 	}
 	s.mu.Unlock()
-	if unused { // the calls that wait for the next store do not wait for this
-		s.closing.Go(func() { s.o.Close(was) })
+	if unused { // in the background: calls that wait for the next store must not wait for the closing of this one
+		s.closing.Go(func() { s.o.Close(prev) })
 	}
 	return nil
 }
