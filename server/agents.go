@@ -23,7 +23,8 @@ func permits(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 	return ok && (!t.ReadOnly || tool.ReadOnly) && (t.Tools == nil || slices.Contains(t.Tools, tool.Group))
 }
 
-// projectOf returns the project to which the access token of a client is confined.
+// projectOf returns the project to which the access token of a client is confined, or the zero Project if the token is
+// not confined to one.
 func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error) {
 	if of.Token == nil {
 		return mcpserver.Project{}, nil
@@ -35,8 +36,8 @@ func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error
 	return mcpserver.Project{ID: t.Project, Name: t.Project}, nil
 }
 
-// TokenOf returns the access token that a request has presented, from the context of the request; nil if there
-// is none.
+// TokenOf returns the access token that a request has presented, or nil if it presented none. ctx is the context of the
+// request.
 func TokenOf(ctx context.Context) *Token {
 	info := auth.TokenInfoFromContext(ctx)
 	if info == nil {
@@ -46,8 +47,9 @@ func TokenOf(ctx context.Context) *Token {
 	return t
 }
 
-// CallerOf returns the caller of a request, for memorystores.Options, by the request's access token. A token that
-// is confined to a project, or to groups of tools, may not use the Memory Stores API, because it may not use notes.
+// CallerOf returns the caller of a request as memorystores.Options.Caller needs it. The caller has the rights of the
+// request's access token. It returns false if the token must not use the Memory Stores API: a token that is confined to
+// a project or to groups of tools must not, because it must not use notes.
 func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
 	t := TokenOf(ctx)
 	if t == nil || t.Project != "" || t.Tools != nil {
@@ -56,18 +58,19 @@ func CallerOf(ctx context.Context) (memorystores.Caller, bool) {
 	return memorystores.Caller{Name: t.Name, ReadOnly: t.ReadOnly, Stores: t.Stores}, true
 }
 
-// agentsOfStores serves MCP for the stores of Options.MemoryStores: for the store that the path names, or, without
-// one, for the only store that the token may use.
+// agentsOfStores returns a handler of MCP for the stores of Options.MemoryStores. The path of a request names the
+// store. If the path names none, the handler serves the only store that the token permits.
 func (s *Server) agentsOfStores() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t, id := TokenOf(r.Context()), r.PathValue("store")
 		switch {
 		case t == nil: // cannot happen: authenticated passes on only requests with a token
-			refuse(w, r, http.StatusForbidden, "the token may not use this path")
+			refuse(w, r, http.StatusForbidden, "this token does not permit this path")
 			return
 		case id == "" && len(t.Stores) != 1:
-			refuse(w, r, http.StatusBadRequest, "the token may use more than one store: connect to /mcp/ID, where ID is the id "+
-				"of one, or make a token with memctl serve token add NAME --stores ID")
+			refuse(w, r, http.StatusBadRequest,
+				"the token permits more than one store: connect to /mcp/ID, where ID is the id "+
+					"of a store, or make a token for one store: memctl serve token add NAME --stores ID")
 			return
 		case id == "":
 			id = t.Stores[0]
@@ -81,7 +84,7 @@ func (s *Server) agentsOfStores() http.Handler {
 		if err != nil {
 			status, text := memorystores.Status(ctx, err)
 			if status >= http.StatusInternalServerError {
-				s.o.Logger.Error("a store cannot be used", "store", id, "err", err)
+				s.o.Logger.Error("the store cannot be opened", "store", id, "err", err)
 			}
 			refuse(w, r, status, text)
 			return
@@ -103,27 +106,29 @@ func (s *Server) agentsOfStores() http.Handler {
 	})
 }
 
-// archived reports whether a store is archived, so that nothing may be written to it.
+// archived reports whether a store is archived. Nothing may be written to an archived store.
 func archived(st *varve.Store) bool {
 	c := st.Admin().Config().MemoryStore
 	return c != nil && !c.ArchivedAt.IsZero()
 }
 
-// ofStore returns a handler that refuses a request whose token names memory stores, unless the store that is served
-// is one of them. Such a request can use only the store that was checked; if it listens for changes, it ends when
-// another store is served. All other requests are passed on unchanged.
+// ofStore returns a handler that checks requests whose token is confined to certain memory stores. It refuses such a
+// request if the store that is served is not one of them. Otherwise the request can use only the store that was
+// checked. If the request listens for changes, it ends when another store is served. All other requests are passed on
+// unchanged.
 func (s *Server) ofStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t := TokenOf(r.Context()); t != nil && t.Stores != nil {
 			st, err := s.store.Acquire(r.Context())
 			if err != nil {
-				s.o.Logger.Error("the store cannot be used", "err", err)
-				refuse(w, r, http.StatusServiceUnavailable, "the store cannot be used: see the log of the server")
+				s.o.Logger.Error("the store cannot be opened", "err", err)
+				refuse(w, r, http.StatusServiceUnavailable, "the store cannot be opened: see the log of the server")
 				return
 			}
 			defer s.store.Release(st)
 			if c := st.Admin().Config().MemoryStore; c == nil || !slices.Contains(t.Stores, c.ID) {
-				refuse(w, r, http.StatusForbidden, "the token is for other stores")
+				refuse(w, r, http.StatusForbidden,
+					"this token does not permit the memory store of this server: use another token")
 				return
 			}
 			ctx, cancel := context.WithCancel(served.Pinned(r.Context(), st))
@@ -145,8 +150,8 @@ func (s *Server) ofStore(next http.Handler) http.Handler {
 
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// metadata answers that the server requires a bearer token. It names no authorization server: tokens are
-// created by memctl serve token add.
+// metadata answers that the server requires a bearer token. The answer names no authorization server, because only
+// memctl serve token add creates tokens.
 func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
@@ -156,7 +161,7 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// base returns the URL, without a path, by which the client of a request knows the server.
+// base returns the URL, without a path, to which the client sent a request.
 func (s *Server) base(r *http.Request) string {
 	if r.TLS != nil {
 		return "https://" + r.Host

@@ -13,15 +13,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
-// FailureDelay is how long the answer to a wrong token is delayed. MostFailures is the maximum number of
+// FailureDelay is the time by which the answer to an invalid token is delayed. MostFailures is the maximum number of
 // answers that are delayed at the same time.
 const (
 	FailureDelay = 300 * time.Millisecond
 	MostFailures = 64
 )
 
-// guard returns a handler that logs each request and makes the checks that every request must pass, whatever its
-// path.
+// guard returns a handler that logs each request, makes the checks that do not depend on the path, and passes the
+// request to next if all checks pass.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -45,27 +45,30 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			defer func() { <-slots }()
 		default:
 			l.Header().Set("Retry-After", "1")
-			refuse(l, r, http.StatusServiceUnavailable, "too many requests are under way: try again")
+			refuse(l, r, http.StatusServiceUnavailable, "the server has too many running requests: try again later")
 			return
 		}
 		switch {
 		case !s.ownHost(r):
 			refuse(l, r, http.StatusForbidden,
-				"the Host header names another server: start this one with --host NAME if it is one of "+
-					"its names")
+				"the Host header does not name this server: if the name in the header is right, start the server with "+
+					"--host NAME")
 		case !s.ownOrigin(r):
-			refuse(l, r, http.StatusForbidden, "requests of web pages of other sites are refused")
+			refuse(l, r, http.StatusForbidden,
+				"the request comes from a web page of another site; this server accepts only requests of its own page")
 		case r.Header.Get(methodHeader) == listen && !listens(r):
-			refuse(l, r, http.StatusBadRequest, "the header "+methodHeader+": "+listen+" is for /mcp, with the header "+
-				versionHeader+": "+listenSince+" or later")
+			refuse(l, r, http.StatusBadRequest,
+				"the header "+methodHeader+": "+listen+" is permitted only at /mcp, and only with "+
+					"the header "+versionHeader+": "+listenSince+" or later")
 		default:
 			next.ServeHTTP(l, r)
 		}
 	})
 }
 
-// ownHost reports whether the Host header of a request names this server. It protects against a web page of
-// another site whose name server answers with a loopback address: the browser sends the name of that site.
+// ownHost reports whether the Host header of a request names this server. The check protects against DNS rebinding: a
+// web page of another site can reach this server if the name of that site resolves to the server's address, but the
+// browser then sends the name of that site as Host.
 func (s *Server) ownHost(r *http.Request) bool {
 	host := withoutPort(r.Host)
 	if slices.ContainsFunc(s.o.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
@@ -78,7 +81,8 @@ func (s *Server) ownHost(r *http.Request) bool {
 	return len(s.o.Hosts) == 0
 }
 
-// ownOrigin reports whether a request comes from a web page of this server, or from no web page.
+// ownOrigin reports whether a request comes from a web page of this server, or from a program that is not a web page.
+// It also returns true if isVisit does.
 func (s *Server) ownOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "cross-site", "same-site":
@@ -95,8 +99,9 @@ func (s *Server) ownOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
-// isVisit reports whether a request is a person following a link to the page from another site or a file. Such
-// a request is safe: the answer at / has no data of the store, and a page of another site cannot read it.
+// isVisit reports whether a browser sent the request because a person followed a link from another site, or from a
+// file, to the page. Such a request is safe: the answer at / has no data of the store, and a page of another site
+// cannot read the answer.
 func isVisit(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
 		r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -117,7 +122,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// authenticated returns a handler that passes on only requests with a valid token. The token is in the
+// authenticated returns a handler that passes on only requests with a valid token. It puts the token into the
 // auth.TokenInfo of the request's context.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,15 +131,16 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		case token != nil:
 			s.serveAs(token, w, r, next)
 		case err != nil:
-			s.o.Logger.Error("tokens cannot be read", "err", err)
-			refuse(w, r, http.StatusServiceUnavailable, "the tokens of the server cannot be read: see its log")
+			s.o.Logger.Error("the token file cannot be read", "err", err)
+			refuse(w, r, http.StatusServiceUnavailable,
+				"the server cannot read its token file: see the log of the server")
 		default:
 			s.refuseToken(w, r)
 		}
 	})
 }
 
-// secretIn returns the secret of the access token that a request presents, "" if it presents none.
+// secretIn returns the secret of the access token that a request presents, or "" if the request presents none.
 func secretIn(r *http.Request) string {
 	if scheme, secret, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(secret)
@@ -148,7 +154,7 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request) {
 	case s.failing <- struct{}{}:
 	default:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, r, http.StatusTooManyRequests, "too many requests with wrong tokens")
+		refuse(w, r, http.StatusTooManyRequests, "too many requests with invalid tokens: try again later")
 		return
 	}
 	wait := time.NewTimer(FailureDelay)
@@ -159,11 +165,11 @@ func (s *Server) refuseToken(w http.ResponseWriter, r *http.Request) {
 	}
 	<-s.failing
 	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.base(r)+metadataPath+`"`)
-	text := "no valid token: send one of memctl serve token add as Authorization: Bearer …"
+	text := "no valid token: send the header Authorization: Bearer TOKEN with a token from memctl serve token add"
 	refuse(w, r, http.StatusUnauthorized, text)
 }
 
-// serveAs passes a request to next in the name of the token t.
+// serveAs passes a request to next. In the request's context and in the log, t is the token of the request.
 func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if by, ok := r.Context().Value(whoKey{}).(*who); ok {
 		by.name = t.Name
@@ -185,10 +191,10 @@ func (s *Server) serveAs(t *Token, w http.ResponseWriter, r *http.Request, next 
 	_ = deadline.SetReadDeadline(until)
 	s.current.add(q, cancel)
 	defer s.current.remove(q)
-	// The SDK has a middleware that verifies tokens; it wants their expiration, and does not know x-api-key.
+	// The middleware of the SDK that verifies tokens demands that they expire, and does not read x-api-key.
 	info := &auth.TokenInfo{UserID: t.Name, Extra: map[string]any{tokenInfoKey: t}}
 	verify := func(context.Context, string, *http.Request) (*auth.TokenInfo, error) { return info, nil }
-	r.Header.Set("Authorization", "Bearer x") // what was presented is not needed any more
+	r.Header.Set("Authorization", "Bearer x") // the handlers must not see the secret
 	r.Header.Del("x-api-key")
 	r = r.WithContext(ctx)
 	auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next).ServeHTTP(w, r)
@@ -208,7 +214,7 @@ const listen = "subscriptions/listen"
 // streamPath is the path at which the page listens for changes.
 const streamPath = "/stream"
 
-// listens reports whether a request listens for changes, so that it lasts until its client ends it.
+// listens reports whether a request listens for changes. Such a request lasts until its client ends it.
 func listens(r *http.Request) bool {
 	if r.URL.Path == streamPath {
 		return true
@@ -217,9 +223,9 @@ func listens(r *http.Request) bool {
 		(r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/"))
 }
 
-// timed is the http.ResponseWriter of a request that listens for changes: each piece of its answer has a time limit.
-// The SDK notifies one listener after the other, so that a client which does not read would keep all others from
-// hearing of changes.
+// timed is the http.ResponseWriter of a request that listens for changes. It sets a time limit for each piece of the
+// answer. The SDK notifies one listener after the other: without the limit, a client that does not read would block the
+// notifications of all other clients.
 type timed struct {
 	http.ResponseWriter
 	c *http.ResponseController
@@ -233,10 +239,10 @@ func (t *timed) Write(b []byte) (int, error) {
 // Unwrap returns the underlying writer, for http.ResponseController.
 func (t *timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// tokenInfoKey is the key in auth.TokenInfo.Extra of the request's *Token.
+// tokenInfoKey is the key in auth.TokenInfo.Extra under which the request's *Token is stored.
 const tokenInfoKey = "varve"
 
-// who stores the name of a request's token, which the handler sets, for the log line.
+// who holds the name of a request's token for the log line. serveAs sets the name.
 type who struct{ name string }
 
 type whoKey struct{}

@@ -11,7 +11,7 @@ type request struct {
 	listens bool // the request lasts until its client ends it
 }
 
-// requests has all running requests, each with the function that cancels it.
+// requests has all running requests with a valid token, each with the function that cancels the request.
 type requests struct {
 	mu sync.Mutex
 	of map[*request]context.CancelFunc
@@ -29,7 +29,7 @@ func (l *requests) remove(r *request) {
 	delete(l.of, r)
 }
 
-// endUnless cancels the running requests whose token is not valid any more.
+// endUnless cancels the running requests for whose tokens valid returns false.
 func (l *requests) endUnless(valid func(t *Token) bool) {
 	l.end(func(r *request) bool { return !valid(r.token) })
 }

@@ -78,21 +78,22 @@ type Server struct {
 	o         Options
 	store     *served.Store // nil: the server serves only Options.MemoryStores
 	mux       *http.ServeMux
-	slots     chan struct{} // limits the number of running requests: it has room for one element for each
+	slots     chan struct{} // limits the number of running requests: each puts one element into the channel
 	listening chan struct{} // the same for requests that listen for changes
 	failing   chan struct{} // limits the number of delayed answers to wrong tokens, in the same way
 	current   requests
 	conns     connections
 }
 
-// New returns a server for a store, which must stay open as long as the server is used. st may be nil for a server of
-// Options.MemoryStores alone: its /mcp is that of the store that the path or the token names.
+// New returns a server for a store, which must stay open as long as the server is used. st may be nil if
+// Options.MemoryStores is set. Then a request to /mcp uses the memory store that the path names, or the only memory
+// store that the token permits.
 func New(st *served.Store, o Options) (*Server, error) {
 	if o.Tokens == nil {
 		return nil, fmt.Errorf("%w: a server needs Options.Tokens", varve.ErrInvalid)
 	}
 	if st == nil && o.MemoryStores == nil {
-		return nil, fmt.Errorf("%w: a server needs a store, or Options.MemoryStores", varve.ErrInvalid)
+		return nil, fmt.Errorf("%w: a server needs a store or Options.MemoryStores", varve.ErrInvalid)
 	}
 	if err := o.Tools.Validate(); err != nil {
 		return nil, err
@@ -146,8 +147,8 @@ func (s *Server) routes() {
 	}
 }
 
-// agents returns the handler of MCP for a store, to which nothing may be written while frozen returns true. writing is
-// mcpserver.Options.Writing.
+// agents returns the handler of MCP for a store. Its tools do not write to the store while frozen returns true. writing
+// is the value for mcpserver.Options.Writing.
 func (s *Server) agents(st *served.Store, frozen func() bool,
 	writing func(ctx context.Context) (end func(), err error)) http.Handler {
 	tools := s.o.Tools
@@ -174,8 +175,8 @@ func (s *Server) agents(st *served.Store, frozen func() bool,
 // while it serves, and its http.Server should have limits for headers, time and connections, as that of Serve has.
 func (s *Server) Handler() http.Handler { return s.guard(s.mux) }
 
-// Serve serves requests on a listener until ctx ends, and then returns nil. It closes the listener. If the
-// listener fails, it returns the error.
+// Serve serves requests on a listener until ctx ends, and then returns nil. If the listener fails, Serve returns the
+// error. Serve closes the listener in both cases.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s.Handler(), MaxHeaderBytes: mostHeader, ReadHeaderTimeout: headerTimeout, ReadTimeout: s.o.Timeout,
@@ -198,7 +199,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	unused := time.AfterFunc(min(lastRequests, s.o.Drain), s.conns.closeWaiting)
 	defer unused.Stop()
 	if err := web.Shutdown(last); err != nil {
-		s.o.Logger.Warn("requests were cut off", "after", s.o.Drain)
+		s.o.Logger.Warn("running requests were cancelled at the end of the server", "after", s.o.Drain)
 		s.current.endAll()
 		_ = web.Close()
 	}
@@ -208,8 +209,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Watch ends running requests whose tokens were removed, or no longer have the same rights, until ctx ends. Serve
-// calls it.
+// Watch ends running requests whose token was removed, or has other values of ReadOnly, Page or Stores than when the
+// request began. It runs until ctx ends. Serve calls Watch.
 func (s *Server) Watch(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -226,17 +227,19 @@ func (s *Server) Watch(ctx context.Context) {
 	}
 }
 
-// ready answers /readyz, which reports whether the store can be read and written.
+// ready answers requests to /readyz: status 200 if the store can be used, otherwise 503.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if err := s.usable(r.Context()); err != nil {
 		s.o.Logger.Warn("not ready", "err", err)
-		plain(w, http.StatusServiceUnavailable, "the store cannot be used: see the log of the server, or memctl status")
+		plain(w, http.StatusServiceUnavailable,
+			"the store cannot be used: see the log of the server, or run memctl status")
 		return
 	}
 	plain(w, http.StatusOK, "ready")
 }
 
-// usable returns the reason why the store cannot be read and written; nil if it can.
+// usable returns the problem because of which the store cannot be used, or nil if it can be used. A read-only store can
+// be used.
 func (s *Server) usable(ctx context.Context) error {
 	if s.store == nil {
 		return s.o.MemoryStores.Ready(ctx)
@@ -262,7 +265,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, line string) {
 	plain(w, status, line)
 }
 
-// plain answers a request with a line of text.
+// plain answers a request with one line of text.
 func plain(w http.ResponseWriter, status int, line string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

@@ -28,29 +28,29 @@ const (
 	MostTokens  = 1000 // maximum number of tokens in a file
 )
 
-// secretBegin is the beginning of every secret from NewSecret, by which programs that search for secrets
-// recognize it.
+// secretBegin is the beginning of every secret that NewSecret returns. Programs that search files for secrets recognize
+// Varve's tokens by it.
 const secretBegin = "varve_"
 
-// Sum identifies an access token: it is the SHA-256 of the secret.
+// Sum is the SHA-256 of the secret of an access token. It identifies the token.
 type Sum [sha256.Size]byte
 
-// SumOf returns the Sum of a token with this secret.
+// SumOf returns the Sum of the token that has the given secret.
 func SumOf(secret string) Sum { return sha256.Sum256([]byte(secret)) }
 
 // NewSecret returns the secret of a new token, with 256 random bits.
 func NewSecret() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // Read never fails
 	return secretBegin + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Token describes what a client may do that presents the token with this Sum.
+// Token describes an access token: the rights of a client that presents the secret with this Sum.
 type Token struct {
 	Name     string // name of the token, shown in history as Writer.Token
 	Sum      Sum
 	ReadOnly bool
-	// groups of tools that the token permits; nil permits all that the server offers, an empty list none
+	// groups of tools that the token permits; nil permits all groups that the server offers, an empty list permits none
 	Tools   []string
 	Project string    // id of the project whose memories the token permits besides the shared ones; "": no project
 	Stores  []string  // ids of the memory stores that the token permits; nil: all
@@ -73,26 +73,26 @@ func (t *Token) Validate() error {
 	}
 	switch {
 	case t.Name == "":
-		return field("name", t.Name, "a token needs a name")
+		return field("name", t.Name, "the token has no name")
 	case len(t.Name) > MostName:
-		return field("name", t.Name, "the name of a token has at most %d bytes", MostName)
+		return field("name", t.Name, "the name is longer than %d bytes", MostName)
 	case !utf8.ValidString(t.Name) || strings.ContainsFunc(t.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return field("name", t.Name, "the name of a token has printable characters only")
+		return field("name", t.Name, "the name has a character that is not printable")
 	}
 	if t.Project != "" && !project.IsID(t.Project) {
-		return field("project", t.Project, "not the id of a project; memctl project list shows them")
+		return field("project", t.Project, "not the id of a project: memctl project list shows the ids")
 	}
 	if t.Stores != nil && len(t.Stores) == 0 {
-		return field("stores", "", "no memory store is named; a token without stores may use all")
+		return field("stores", "", "the list is empty: name a memory store, or leave out the list to permit all stores")
 	}
 	for _, id := range t.Stores {
 		if !settings.IsStoreID(id) {
-			return field("stores", id, "not the id of a memory store, which begins with %s", settings.StoreID)
+			return field("stores", id, "not the id of a memory store: such ids begin with %s", settings.StoreID)
 		}
 	}
 	for _, g := range t.Tools {
 		if !slices.Contains(mcpserver.Groups(), g) {
-			return field("tools", g, "there is no such group of tools; the groups are %s", mcpserver.GroupNames())
+			return field("tools", g, "not a group of tools; the groups are %s", mcpserver.GroupNames())
 		}
 	}
 	return nil
@@ -115,7 +115,8 @@ type tokenEntry struct {
 	Created  time.Time `json:"created,omitzero"`
 }
 
-// parseTokens parses the content of a token file. An error names the faulty entry and the fault.
+// parseTokens parses the content of a token file. If an entry is invalid, the error gives the number of the entry,
+// counted from 1, and the fault.
 func parseTokens(b []byte) ([]Token, error) {
 	var f tokenFile
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -124,13 +125,15 @@ func parseTokens(b []byte) ([]Token, error) {
 		return nil, fmt.Errorf("%w: %w", varve.ErrInvalid, err)
 	}
 	if d.More() {
-		return nil, fmt.Errorf("%w: more data follows the JSON object", varve.ErrInvalid)
+		return nil, fmt.Errorf("%w: the token file has more data after the JSON object", varve.ErrInvalid)
 	}
 	if f.Version != 1 {
-		return nil, fmt.Errorf("%w: version %d; this program reads version 1", varve.ErrInvalid, f.Version)
+		return nil, fmt.Errorf("%w: the token file has version %d; this program reads only version 1", varve.ErrInvalid,
+			f.Version)
 	}
 	if len(f.Tokens) > MostTokens {
-		return nil, fmt.Errorf("%w: %d tokens, the limit is %d", varve.ErrInvalid, len(f.Tokens), MostTokens)
+		return nil, fmt.Errorf("%w: the token file has %d tokens; the limit is %d", varve.ErrInvalid, len(f.Tokens),
+			MostTokens)
 	}
 	var list []Token
 	names, sums := map[string]bool{}, map[Sum]bool{}
@@ -140,11 +143,11 @@ func parseTokens(b []byte) ([]Token, error) {
 		sum, err := hex.DecodeString(e.Sum)
 		switch {
 		case err != nil || len(sum) != len(t.Sum):
-			err = fmt.Errorf("%w: sha256 does not have 64 hex digits", varve.ErrInvalid)
+			err = fmt.Errorf("%w: the value of sha256 is not 64 hex digits", varve.ErrInvalid)
 		case names[e.Name]:
 			err = fmt.Errorf("%w: the name %q occurs twice", varve.ErrInvalid, e.Name)
 		case sums[Sum(sum)]:
-			err = fmt.Errorf("%w: the token %q is the same as that of another name", varve.ErrInvalid, e.Name)
+			err = fmt.Errorf("%w: the token %q has the same sha256 as another token", varve.ErrInvalid, e.Name)
 		default:
 			err = t.Validate()
 		}
@@ -158,7 +161,7 @@ func parseTokens(b []byte) ([]Token, error) {
 	return list, nil
 }
 
-// formatTokens returns the content of a token file with these tokens, sorted by their names.
+// formatTokens returns the content of a token file that has the tokens in list, sorted by name.
 func formatTokens(list []Token) []byte {
 	f := tokenFile{Version: 1, Tokens: []tokenEntry{}}
 	for _, t := range slices.SortedFunc(slices.Values(list), func(a, b Token) int { return cmp.Compare(a.Name, b.Name) }) {

@@ -19,10 +19,10 @@ import (
 )
 
 // ErrNoToken means that the token file has no token with the given name.
-var ErrNoToken = errors.New("no such token")
+var ErrNoToken = errors.New("the token file has no token with this name")
 
-// ErrTokenExists means that the token file already has a token with the given name.
-var ErrTokenExists = errors.New("a token by this name exists")
+// ErrTokenExists means that the token file already has a token with the given name or with the same secret.
+var ErrTokenExists = errors.New("the token file already has this token")
 
 // mostFile is the maximum size of a token file in bytes.
 const mostFile = 1 << 20
@@ -30,8 +30,8 @@ const mostFile = 1 << 20
 // lockEvery is the interval between attempts to lock the token file while another process holds the lock.
 const lockEvery = 20 * time.Millisecond
 
-// Tokens are the access tokens that a server accepts: those of a token file, which is read again when it
-// changes, and fixed ones. It is safe for concurrent use.
+// Tokens are the access tokens that a server accepts: the tokens of a token file and a list of fixed tokens. The file
+// is read again when it has changed. Tokens is safe for concurrent use.
 type Tokens struct {
 	path  string
 	fixed []Token
@@ -54,9 +54,10 @@ func (s fileState) equal(o fileState) bool {
 	return s.exists == o.exists && (!s.exists || s.size == o.size && s.mtime.Equal(o.mtime) && os.SameFile(s.file, o.file))
 }
 
-// OpenTokens returns the tokens of the token file at path and the fixed tokens. path "" means no file; a file
-// that does not exist yet has no tokens. A fixed token has precedence over one of the file with the same Sum.
-// The error is that of reading the file.
+// OpenTokens returns the tokens of the token file at path together with the fixed tokens. If path is "", there is no
+// token file. A file that does not exist yet counts as a file without tokens. If a token of the file has the same Sum
+// as a fixed token, the fixed token is used. If the file cannot be read, OpenTokens returns the error and the fixed
+// tokens; if a fixed token is invalid, it returns only the error.
 func OpenTokens(path string, fixed ...Token) (*Tokens, error) {
 	for i := range fixed {
 		if err := fixed[i].Validate(); err != nil {
@@ -74,8 +75,8 @@ func (t *Tokens) Len() int {
 	return len(all)
 }
 
-// Find returns the token with the given Sum, nil if there is none. If the file cannot be read, the error is
-// that of the file; fixed tokens are found nevertheless.
+// Find returns the token with the given Sum, or nil if no valid token has this Sum. If the token is not found and the
+// token file cannot be read, the error is that of the file. A fixed token is found even then.
 func (t *Tokens) Find(sum Sum) (*Token, error) {
 	all, err := t.all()
 	if k := all[sum]; k != nil {
@@ -84,7 +85,8 @@ func (t *Tokens) Find(sum Sum) (*Token, error) {
 	return nil, err
 }
 
-// all returns all valid tokens by their Sum. It reads the file if it has changed.
+// all returns all valid tokens by their Sum. It reads the token file again if the file has changed. If the file cannot
+// be read, all returns the error and only the fixed tokens.
 func (t *Tokens) all() (map[Sum]*Token, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +119,8 @@ func stateOf(path string) (fileState, error) {
 	return fileState{true, info.Size(), info.ModTime(), info}, nil
 }
 
-// ReadTokens reads the tokens in a token file. It returns an error if another user owns the file or may write
-// it: that user could add a token. A file that does not exist has no tokens.
+// ReadTokens reads the tokens in a token file. It returns an error if another user owns the file or has permission to
+// write it, because that user could add a token. A file that does not exist counts as a file without tokens.
 func ReadTokens(path string) ([]Token, error) {
 	fsys := vfs.OS()
 	info, err := fsys.Stat(path)
@@ -129,12 +131,13 @@ func ReadTokens(path string) ([]Token, error) {
 		return nil, err
 	}
 	if !vfs.SelfOn(fsys, os.Getenv).Trusted(&info) {
-		return nil, fmt.Errorf("%w: %s belongs to another user, who could add tokens: copy it, or name another file",
+		return nil, fmt.Errorf("%w: another user owns %s and could add tokens to it: copy the file, or use another one",
 			varve.ErrPermission, path)
 	}
-	if runtime.GOOS != "windows" && info.Mode.Perm()&0o022 != 0 { // there the mode says nothing
-		return nil, fmt.Errorf("%w: %s may be written by others, who could add tokens: chmod 600 %s", varve.ErrPermission,
-			path, path)
+	if runtime.GOOS != "windows" && info.Mode.Perm()&0o022 != 0 { // on Windows, Mode does not show who may write
+		return nil,
+			fmt.Errorf("%w: other users have permission to write %s and could add tokens to it: run chmod 600 %s",
+				varve.ErrPermission, path, path)
 	}
 	b, err := vfs.ReadFile(fsys, path, mostFile)
 	if err != nil {
@@ -147,9 +150,9 @@ func ReadTokens(path string) ([]Token, error) {
 	return list, nil
 }
 
-// ChangeTokens reads a token file, applies change to its tokens, and writes the result durably. Concurrent
-// calls, in this and in other processes, run one after the other. The file and its folder are created if they
-// do not exist.
+// ChangeTokens reads a token file, calls change with its tokens, and durably writes the list that change returns. If
+// change returns an error, nothing is written. A lock makes concurrent calls, in this process and in others, run one
+// after the other. ChangeTokens creates the file and its folder if they do not exist.
 func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([]Token, error)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -158,7 +161,7 @@ func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([
 	if _, err := lock.TryLockContext(ctx, lockEvery); err != nil {
 		return fmt.Errorf("locking %s: %w", lock.Path(), err)
 	}
-	defer func() { _ = lock.Close() }() // the lock ends with the descriptor
+	defer func() { _ = lock.Close() }() // closing the file releases the lock
 	list, err := ReadTokens(path)
 	if err != nil {
 		return err
@@ -167,7 +170,7 @@ func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([
 		return err
 	}
 	if len(list) > MostTokens {
-		return fmt.Errorf("%w: a file of tokens has at most %d: remove one first", varve.ErrTooLarge, MostTokens)
+		return fmt.Errorf("%w: a token file has at most %d tokens: remove one first", varve.ErrTooLarge, MostTokens)
 	}
 	if err := vfs.WriteDurable(vfs.OS(), path+".new", path, formatTokens(list), 0o600); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -175,8 +178,8 @@ func ChangeTokens(ctx context.Context, path string, change func(list []Token) ([
 	return nil
 }
 
-// AddToken adds a token to a token file. The error matches ErrTokenExists if the file already has a token with
-// its name.
+// AddToken adds a token to a token file. The error matches ErrTokenExists if the file already has a token with the same
+// name or the same Sum.
 func AddToken(ctx context.Context, path string, t Token) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -187,15 +190,15 @@ func AddToken(ctx context.Context, path string, t Token) error {
 			case k.Name == t.Name:
 				return nil, fmt.Errorf("%w: %s", ErrTokenExists, t.Name)
 			case k.Sum == t.Sum:
-				return nil, fmt.Errorf("%w: the same token is in the file as %s", ErrTokenExists, k.Name)
+				return nil, fmt.Errorf("%w: its name in the file is %s", ErrTokenExists, k.Name)
 			}
 		}
 		return append(list, t), nil
 	})
 }
 
-// RemoveToken removes a token from a token file. The error matches ErrNoToken if the file has no token with
-// this name.
+// RemoveToken removes the token with the given name from a token file. The error matches ErrNoToken if the file has no
+// token with this name.
 func RemoveToken(ctx context.Context, path, name string) error {
 	return ChangeTokens(ctx, path, func(list []Token) ([]Token, error) {
 		rest := slices.DeleteFunc(slices.Clone(list), func(k Token) bool { return k.Name == name })
