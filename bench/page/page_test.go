@@ -190,7 +190,7 @@ func TestUnsaved(t *testing.T) {
 	b.do(chromedp.SetValue("textarea[name=content]", "after", chromedp.ByQuery))
 	b.eval(`document.querySelector('main input[name=version]').value = 'x'`)
 	b.press("Save")
-	b.text("the form names no version → open the memory again")
+	b.text("the form has no valid version number → open the memory again")
 	b.until(`document.querySelector('textarea').value === 'after'`)
 	b.eval(`window.questions = 0; window.answer = false; window.confirm = () => { questions++; return answer }`)
 	b.click(`nav a[href="#/log"]`)

@@ -82,7 +82,7 @@ func TestReadOnlyStore(t *testing.T) {
 		b.until(`document.querySelectorAll('main form[method=post] button, main input[type=checkbox]').length === 0`)
 	}
 	b.open("edit?id=a")
-	b.text("health shows why nothing can be written")
+	b.text("open Health to see why the store cannot be written")
 	b.open("health")
 	b.text("read-only")
 	b.sound("status of 403")

@@ -304,7 +304,7 @@ var tasks = []task{
 		p.pressOn("before the trip")
 		p.view("Checkpoint")
 		p.pressOn("Restore")
-		p.text("Restored; the state before it is checkpoint")
+		p.text("Restored; the previous state was saved as checkpoint")
 	}, func(s *site) error {
 		w, err := s.st.Working().Open(s.t.Context(), working.Scope{Session: "trip"}, nil)
 		if err != nil {

@@ -70,7 +70,7 @@ type shownAssembly struct {
 	Unread   []string
 }
 
-// mostMembers is the maximum number of members of an assembly that are read.
+// mostMembers is the maximum number of members of an assembly that the page reads.
 const mostMembers = 1000
 
 func (p *Page) assembly(r *request) (*view, error) {
@@ -126,11 +126,11 @@ func (p *Page) assembly(r *request) (*view, error) {
 	return &view{template: "assembly", title: shortened(visible(name), 60), data: d}, nil
 }
 
-// assemblyForget deletes an assembly in such a way that it can be restored. Its members are kept.
+// assemblyForget deletes an assembly, which can be restored later. The members of the assembly are not deleted.
 func (p *Page) assemblyForget(r *request) (*view, error) {
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the assembly again"}
+		return nil, &refusal{http.StatusBadRequest, "the form has no valid version number", "open the assembly again"}
 	}
 	if err := r.st.Assemblies().Delete(r.ctx, r.get("id"), varve.IfVersion(n)); err != nil {
 		return nil, err
@@ -145,11 +145,11 @@ func (p *Page) assemblyUndelete(r *request) (*view, error) {
 	return &view{said: "Brought back", goTo: link("assembly", "id", r.get("id"))}, nil
 }
 
-// assemblyRestore restores a version of an assembly, as a new version.
+// assemblyRestore makes an earlier version of an assembly its newest version.
 func (p *Page) assemblyRestore(r *request) (*view, error) {
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the assembly again"}
+		return nil, &refusal{http.StatusBadRequest, "the form has no valid version number", "open the assembly again"}
 	}
 	a, err := r.st.Assemblies().Revert(r.ctx, r.get("id"), n)
 	if err != nil {
@@ -159,18 +159,19 @@ func (p *Page) assemblyRestore(r *request) (*view, error) {
 		goTo: link("assembly", "id", a.ID)}, nil
 }
 
-// shownGraph is the template data of the knowledge graph: of the whole graph, or of the part around an entity.
+// shownGraph is the template data of the knowledge graph. It shows the whole graph, or one entity with its relations.
 type shownGraph struct {
 	Name     string
 	Entity   *graph.Entity
-	Entities []graph.Entity // the first entities of the whole graph; nil around an entity
+	Entities []graph.Entity // the first entities of the whole graph; nil if one entity is shown
 	Edges    []graph.Relation
 	More     bool
 	Drawing  *drawing
 	Unread   []string
 }
 
-// unread records an error of reading, and returns it if the view cannot continue after it.
+// unread handles an error of reading one document. If the view can continue, unread records the error and returns nil.
+// Otherwise it returns the error.
 func (d *shownGraph) unread(r *request, err error) error {
 	if fatal(err) || r.ctx.Err() != nil {
 		return err
@@ -240,7 +241,8 @@ func (p *Page) graph(r *request) (*view, error) {
 	return &view{template: "graph", title: title, data: d}, nil
 }
 
-// draw sets the drawing of the relations. If there are too many entities, it draws those with the most relations.
+// draw sets d.Drawing to a drawing of the relations. If there are more than mostDrawn entities, it draws the entities
+// with the most relations.
 func (d *shownGraph) draw() {
 	degree := map[string]int{}
 	for _, e := range d.Edges {
@@ -278,7 +280,7 @@ func anyMap[T any](m map[string]T) map[string]any {
 	return all
 }
 
-// drawing is a graph with the positions of its nodes, for an SVG.
+// drawing is a graph whose nodes have positions, for an SVG image.
 type drawing struct {
 	Nodes         []drawnNode
 	Edges         []drawnEdge

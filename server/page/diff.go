@@ -90,13 +90,14 @@ func vectorText(v []float32, which string) string {
 	return strconv.Itoa(len(v)) + " dimensions, " + which
 }
 
-// compareText returns the difference between two texts as spans: by words, or for long texts by lines.
+// compareText returns the difference between two texts as spans. It compares the texts word by word, or line by line if
+// they have more than mostWords words. It returns nil if the texts are equal.
 func compareText(old, now string) (spans []span) {
 	if old == now {
 		return nil
 	}
 	if len(old) > mostCompare || len(now) > mostCompare {
-		return []span{{"the texts are too long to be compared here: use memctl diff", "cut"}}
+		return []span{{"the texts are too long to be compared on this page: use memctl diff", "cut"}}
 	}
 	a, b := words(old), words(now)
 	if len(a)+len(b) > mostWords {
@@ -117,7 +118,8 @@ func compareText(old, now string) (spans []span) {
 	return appendSame(spans, strings.Join(a[at:], ""), true, false)
 }
 
-// appendSame appends a part that is equal in both texts, without what is far from any change.
+// appendSame appends a part that is equal in both texts. Of a long part it keeps only the bytes near a change, and
+// replaces the rest by a span of the kind "cut".
 func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	if s == "" {
 		return spans
@@ -143,7 +145,7 @@ func appendSame(spans []span, s string, changeBefore, changeAfter bool) []span {
 	return spans
 }
 
-// words splits a text into words and the separators between them.
+// words splits a text into words and the characters between words. The result contains the whole text.
 func words(s string) (list []string) {
 	begin, last := 0, 0
 	for i, r := range s {
@@ -206,13 +208,14 @@ func (p *Page) diff(r *request) (*view, error) {
 	return &view{template: "diff", title: "Difference", data: d}, nil
 }
 
-// span returns the numbers of the two versions that the request compares.
+// span returns the numbers of the two versions that the request asks to compare.
 func (r *request) span() (from, to uint64, err error) {
 	if from, err = strconv.ParseUint(r.get("from"), 10, 64); err == nil {
 		to, err = strconv.ParseUint(r.get("to"), 10, 64)
 	}
 	if err != nil {
-		err = &refusal{http.StatusBadRequest, "the link names no two versions", "open the history again"}
+		err = &refusal{http.StatusBadRequest, "the link does not have the numbers of two versions",
+			"open the history again"}
 	}
 	return from, to, err
 }

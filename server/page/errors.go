@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// refusal is an error that the page itself returns for a request, with its HTTP status.
+// refusal is an error that the page itself causes, not the store. It has the HTTP status of the answer.
 type refusal struct {
 	status  int
 	message string
@@ -17,46 +17,50 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.message }
 
-// failure is the template data of an error.
+// failure is the template data of the view that shows an error.
 type failure struct {
 	Message string
 	Next    string // advice for the person who uses the page
 }
 
-// remedies lists, for errors, the HTTP status and advice for the person; the first entry that matches is used.
+// remedies lists the HTTP status and the advice for the person for each kind of error. For an error that matches
+// several entries, the first one is used.
 var remedies = []struct {
 	err    error
 	status int
 	next   string
 }{
 	{varve.ErrReplaced, http.StatusServiceUnavailable,
-		"open the document again, then repeat the change; if no store is at its path, restore it from a backup"},
+		"open the document again, then repeat the change; if the store's folder is missing, restore the store from a " +
+			"backup"},
 	{varve.ErrMoved, http.StatusServiceUnavailable,
-		"start the server again with the folder in which the store is now"},
+		"start the server again with the new path of the store"},
 	{varve.ErrClosed, http.StatusServiceUnavailable, "try again; if it fails again, start the server again"},
-	{varve.ErrPurged, http.StatusConflict, "what was purged cannot be brought back"},
+	{varve.ErrPurged, http.StatusConflict, "purged data cannot be restored"},
 	{varve.ErrRedacted, http.StatusConflict,
 		"the text of this version was removed on purpose: choose another version"},
-	{varve.ErrHistoryGone, http.StatusNotFound, "versions this old are not kept any more"},
-	{varve.ErrTruncated, http.StatusNotFound, "versions this old are not kept any more"},
-	{varve.ErrConflict, http.StatusConflict, "open the newest version, and repeat the change"},
-	{varve.ErrNotFound, http.StatusNotFound, "it may have been deleted meanwhile: see the log of the store"},
-	{varve.ErrReadOnly, http.StatusForbidden, "health shows why nothing can be written"},
+	{varve.ErrHistoryGone, http.StatusNotFound, "the store does not keep such old versions any more"},
+	{varve.ErrTruncated, http.StatusNotFound, "the store does not keep such old versions any more"},
+	{varve.ErrConflict, http.StatusConflict, "open the newest version, then repeat the change"},
+	{varve.ErrNotFound, http.StatusNotFound,
+		"the document may have been deleted since the page was loaded: see the log of the store"},
+	{varve.ErrReadOnly, http.StatusForbidden, "open Health to see why the store cannot be written"},
 	{varve.ErrSyncFailed, http.StatusServiceUnavailable,
 		"the disk refuses to sync: make a backup on another disk, check this disk, then start the server again"},
 	{varve.ErrTooManyFiles, http.StatusServiceUnavailable, "try again; a higher limit (ulimit -n) helps"},
 	{varve.ErrPermission, http.StatusForbidden,
 		"the user of the server needs the permission to write to the store's folder"},
-	{varve.ErrDiskFull, http.StatusInsufficientStorage, "make room on the disk, then repeat; nothing was lost"},
+	{varve.ErrDiskFull, http.StatusInsufficientStorage,
+		"free space on the disk, then repeat the change; nothing was lost"},
 	{varve.ErrLimit, http.StatusConflict, "forget memories, or raise the limit: memctl config set NAME N"},
 	{varve.ErrTooLarge, http.StatusRequestEntityTooLarge, "make the document smaller"},
-	{varve.ErrLocked, http.StatusConflict, "wait until the other process is done, then repeat"},
-	{varve.ErrModel, http.StatusConflict, "search by words, or: memctl reindex"},
-	{varve.ErrCorrupt, http.StatusInternalServerError, "see what is damaged with Verify, then: memctl repair"},
+	{varve.ErrLocked, http.StatusConflict, "wait until the other process has finished, then try again"},
+	{varve.ErrModel, http.StatusConflict, "search by words, or run: memctl reindex"},
+	{varve.ErrCorrupt, http.StatusInternalServerError, "open Verify to see what is damaged, then run: memctl repair"},
 	{varve.ErrOutcomeUnknown, http.StatusInternalServerError,
-		"the change may have been made or not: look at the newest version"},
-	{varve.ErrInvalid, http.StatusBadRequest, "correct it and send it again"},
-	{context.DeadlineExceeded, http.StatusGatewayTimeout, "repeat it with memctl, which has no time limit"},
+		"it is unknown whether the change was made: look at the newest version"},
+	{varve.ErrInvalid, http.StatusBadRequest, "correct the input, then try again"},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, "use memctl instead, which has no time limit"},
 }
 
 // remedyOf returns the HTTP status for an error, and advice for the person.
@@ -69,7 +73,7 @@ func remedyOf(err error) (status int, next string) {
 			return m.status, m.next
 		}
 	}
-	return http.StatusInternalServerError, "see the log of the server, and memctl status"
+	return http.StatusInternalServerError, "see the log of the server, and run memctl status"
 }
 
 // failed returns the view that shows an error.

@@ -15,8 +15,8 @@ import (
 type fieldText struct {
 	Text string // all line ends are LF, and the text has no CR and no NUL
 	CRLF bool   // all line ends of the original text are CR LF
-	// CR and NUL are the characters that replace CR and NUL in Text, where they are used for nothing else; "": the
-	// original text has none.
+	// CR and NUL are the characters that replace CR and NUL in Text; they have no other use in Text. "": the original
+	// text does not contain CR or NUL.
 	CR, NUL string
 }
 
@@ -27,7 +27,8 @@ const (
 	fieldNUL  = "content.nul"
 )
 
-// fieldOf returns a text in the form that a textarea can hold; its method read returns the original text.
+// fieldOf returns a text in the form that a textarea can hold. The method read of the result restores the original
+// text.
 func fieldOf(text string) (f fieldText) {
 	if n := strings.Count(text, "\r\n"); n > 0 && n == strings.Count(text, "\n") && n == strings.Count(text, "\r") {
 		f.CRLF, text = true, strings.ReplaceAll(text, "\r\n", "\n")
@@ -44,9 +45,11 @@ func fieldOf(text string) (f fieldText) {
 	return f
 }
 
-// standIn returns a character that does not occur in a text, to replace another character: the symbol for that
-// character, or one of the supplementary private use areas. For a text that has all of these (at least 512 KiB), it
-// returns U+FFFD, which content refuses. It reads the text at most twice: the text may be chosen to have many of them.
+// standIn returns a character that does not occur in the text, as a replacement for another character. It returns
+// symbol, the printable symbol of the replaced character, if the text does not contain symbol; otherwise a character of
+// the supplementary private use areas. If the text contains all of these (it then has at least 512 KiB), standIn
+// returns U+FFFD, and content refuses the form. standIn reads the text at most twice, so that a text with many of these
+// characters does not make it slow.
 func standIn(text string, symbol rune) string {
 	if !strings.ContainsRune(text, symbol) {
 		return string(symbol)
@@ -66,7 +69,7 @@ func standIn(text string, symbol rune) string {
 	return string(utf8.RuneError)
 }
 
-// read returns the original text of a field that was sent. In a form, browsers send CR LF for each LF.
+// read returns the original text of a field from the text that a browser sent. Browsers send CR LF for each LF.
 func (f fieldText) read(entered string) string {
 	s := strings.ReplaceAll(entered, "\r\n", "\n")
 	if f.CRLF {
@@ -81,25 +84,26 @@ func (f fieldText) read(entered string) string {
 	return s
 }
 
-// content returns the text in a form that was sent.
+// content returns the original text of the field content in a form that a browser sent.
 func (r *request) content() (string, error) {
 	f := fieldText{CRLF: r.get(fieldCRLF) != "", CR: r.get(fieldCR), NUL: r.get(fieldNUL)}
 	for _, c := range []string{f.CR, f.NUL} {
 		if n, size := utf8.DecodeRuneInString(c); c != "" && (size != len(c) || n == utf8.RuneError) {
-			return "", &refusal{http.StatusBadRequest, "the form does not say how its text is to be read",
-				"open it again"}
+			return "", &refusal{http.StatusBadRequest, "the form does not describe the encoding of its text",
+				"open the form again"}
 		}
 	}
 	return f.read(r.get("content")), nil
 }
 
-// escapedField ends the name of a field whose value is escaped by escaped.
+// escapedField is the suffix of the name of a field whose value was encoded by escaped.
 const escapedField = ".escaped"
 
-// escaped encodes a value so that no browser changes it.
+// escaped encodes a value so that browsers send it back unchanged.
 func escaped(value string) string { return url.PathEscape(value) }
 
-// unescape decodes the escaped fields of a form, and adds them under their own names.
+// unescape decodes the fields of a form whose names end in escapedField, and adds the values under the names without
+// this suffix.
 func unescape(form url.Values) error {
 	for name, values := range form {
 		plain, ok := strings.CutSuffix(name, escapedField)

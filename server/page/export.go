@@ -18,8 +18,8 @@ import (
 // mostFound is the maximum number of hits of a search that are exported.
 const mostFound = 1000
 
-// huge is a size limit for reading stored documents, which may have been written when the limits of the store were
-// higher.
+// huge is the size limit for reading stored documents. It is far above all limits of a store, because a document may
+// have been written when the limits were higher than now.
 const huge = 1 << 30
 
 // exported is the last line of an export of several documents. An export without this line is incomplete.
@@ -31,8 +31,8 @@ type exported struct {
 	Missing  int      `json:"missing"` // number of documents that could not be read
 }
 
-// export sends what a view shows as a file: a memory or an assembly as a line of JSON, a note unchanged, and a list
-// as lines of JSON that memctl import reads. The script of the page saves the file.
+// export sends the content of a view as a file. A memory or an assembly is one line of JSON, a note is sent unchanged,
+// and a list is lines of JSON that memctl import can read. The script of the page saves the file.
 func (p *Page) export(w http.ResponseWriter, hr *http.Request) {
 	r, ok := p.request(w, hr)
 	if !ok {
@@ -60,13 +60,14 @@ func (p *Page) export(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// fileNamed sets the headers that make the answer a file to be saved.
+// fileNamed sets the headers that tell the script to save the answer as a file with this name.
 func fileNamed(w http.ResponseWriter, name string) {
 	w.Header().Set("Varve-File", url.PathEscape(name))
 	w.Header().Set("Content-Type", "application/octet-stream")
 }
 
-// send answers with a file of known size, so that the script notices a broken connection as an error.
+// send answers with a file, and sets Content-Length to its size. If the connection breaks, the script then gets an
+// error.
 func send(w http.ResponseWriter, name string, b []byte) {
 	fileNamed(w, name)
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
@@ -108,7 +109,7 @@ func exportNote(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// exportList sends all documents of a list, not only those on the page that is shown.
+// exportList sends all documents of a list, including those that are not on the current page of the list.
 func (p *Page) exportList(w http.ResponseWriter, r *request) error {
 	filters, err := p.filters(r)
 	if err != nil {
@@ -135,7 +136,7 @@ func (p *Page) exportList(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// exporter writes lines and counts them.
+// exporter writes the lines of an export and counts the documents.
 type exporter struct {
 	w   *bufio.Writer
 	end exported
@@ -146,7 +147,8 @@ func (x *exporter) line(b []byte) {
 	_ = x.w.WriteByte('\n') // an error of a bufio.Writer stays until Flush
 }
 
-// document writes a document that was read, as one line.
+// document writes a document as one line. If err is not nil, the document could not be read, and document only records
+// err.
 func (x *exporter) document(doc []byte, err error) {
 	var b bytes.Buffer
 	if err == nil {
@@ -197,8 +199,8 @@ func (x *exporter) assemblies(w http.ResponseWriter, r *request, filters []varve
 	return nil
 }
 
-// ended returns the error that has ended an export if nothing was sent yet. Otherwise it breaks the connection, so
-// that the script does not save an incomplete export.
+// ended handles an error that ends an export. If nothing was sent yet, ended returns the error. Otherwise it breaks the
+// connection, so that the script does not save an incomplete export.
 func (x *exporter) ended(w http.ResponseWriter, err error) error {
 	if err == nil || x.end.Exported > 0 {
 		panic(http.ErrAbortHandler)
@@ -207,7 +209,7 @@ func (x *exporter) ended(w http.ResponseWriter, err error) error {
 	return err
 }
 
-// exportFound writes the memories that a search has found, best first.
+// exportFound writes the memories that a search found, the best hit first.
 func (p *Page) exportFound(w http.ResponseWriter, x *exporter, r *request, filters []varve.Filter) error {
 	fileNamed(w, "found.jsonl")
 	q, _, _ := p.query(r)

@@ -15,7 +15,7 @@ import (
 // funcs returns the functions that the templates call.
 func (p *Page) funcs() template.FuncMap {
 	return template.FuncMap{
-		// link encodes what is not of a URL
+		// link encodes all characters that are not permitted in a URL
 		"link":  func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
 		"age":   func(t time.Time) string { return age(p.o.Clock(), t) },
 		"at":    at,
@@ -39,7 +39,7 @@ func (p *Page) funcs() template.FuncMap {
 	}
 }
 
-// at returns a time as text, in the time zone of the server.
+// at returns a time as text in the time zone of the server, or "never" for the zero time.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -47,7 +47,7 @@ func at(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// age returns how long ago the time t was, or how far in the future it is, as text.
+// age returns the distance of the time t from now as text, for example "3 days ago" or "in 2 hours".
 func age(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -75,7 +75,8 @@ func age(now, t time.Time) string {
 	return fmt.Sprintf(form, human.Count(int(d/(365*day)), "year", "years"))
 }
 
-// count returns a number with its noun, as text, with the thousands separated.
+// count returns a number and its noun as text. It separates thousands by commas and uses the noun one for 1, otherwise
+// more.
 func count(n any, one, more string) string {
 	s := grouped(fmt.Sprint(n))
 	if s == "1" {
@@ -91,7 +92,8 @@ func grouped(digits string) string {
 	return digits
 }
 
-// writtenBy returns the name of the writer of a version, or the cause if the store made the version by itself.
+// writtenBy returns the name of the writer of a version. If cause is not "", it is added in parentheses: the reason for
+// which the store itself made the version.
 func writtenBy(w varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {
@@ -106,8 +108,8 @@ func writtenBy(w varve.Writer, cause string) string {
 	return by
 }
 
-// visible replaces characters that are invisible, or that change the direction of the text around them, by visible
-// ones, so that one name cannot look like another. It treats CR LF as a line end.
+// visible replaces each character that is invisible, or that changes the direction of the text around it, by a visible
+// escape such as \u200b. Without this, two different names could look the same. It replaces CR LF by LF.
 func visible(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	hidden := func(r rune) bool {
@@ -129,7 +131,7 @@ func visible(s string) string {
 	return b.String()
 }
 
-// shortened returns about the first n bytes of a text, on one line.
+// shortened returns about the first n bytes of a text on one line. If the text is longer, the result ends in "…".
 func shortened(s string, n int) string {
 	head := human.Head(s, 4*n)
 	cut := len(head) < len(s)

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// shownHealth is the template data of the store's health.
+// shownHealth is the template data of the view of the store's health.
 type shownHealth struct {
 	OK       bool
 	Problems []string
@@ -63,16 +63,16 @@ func (p *Page) health(r *request) (*view, error) {
 	if h.ReadOnly != nil {
 		add("read-only", h.ReadOnly.Error())
 	} else if !h.Writable {
-		add("read-only", "nothing can be written now")
+		add("read-only", "the store cannot be written now")
 	}
 	if h.SettingsUnknown {
 		add("settings",
-			"unknown settings: until config.json is valid, no history is removed, nothing is evicted or deleted by "+
-				"age, and a missing file is no deletion")
+			"config.json is invalid: until it is corrected, no history is removed, no memory is evicted or deleted "+
+				"because of its age, and a memory is not deleted when its file is missing")
 	}
-	add("log",
-		human.Bytes(n.Backlog)+" to read at the next open, "+human.Bytes(n.Unflushed)+" of it not yet in files")
-	add("history", human.Bytes(n.HistoryBytes)+" besides the log")
+	add("log", human.Bytes(n.Backlog)+" to read at the next open; "+human.Bytes(n.Unflushed)+
+		" of the log are not yet in the files of documents")
+	add("history", human.Bytes(n.HistoryBytes)+" in addition to the log")
 	when := func(name string, t time.Time) {
 		if !t.IsZero() {
 			d.Facts = append(d.Facts, fact{Name: name, Time: t})
@@ -94,7 +94,7 @@ func (p *Page) health(r *request) (*view, error) {
 		}
 		d.Refused = append(d.Refused, fact{Name: visible(e.Path), Value: e.Err.Error()})
 	}
-	d.Aside, _ = r.st.Admin().Quarantine().Count() // the list says why it cannot be read
+	d.Aside, _ = r.st.Admin().Quarantine().Count() // the view of quarantine/ shows the error
 	return &view{template: "health", title: "Health", data: d}, nil
 }
 
@@ -112,10 +112,11 @@ type finding struct {
 	Kind, Severity, Where, ID, Stake, Heals, Next, Why string
 }
 
-// verify verifies the whole store, as memctl verify does, and shows the result. It changes nothing.
+// verify verifies the whole store, as memctl verify does, and shows the result. It does not change the store.
 func (p *Page) verify(r *request) (*view, error) {
 	if !p.verifying.TryLock() {
-		return nil, &refusal{http.StatusConflict, "a verification is running", "wait until it has ended"}
+		return nil, &refusal{http.StatusConflict, "another verification is running",
+			"wait until the other verification has ended"}
 	}
 	defer p.verifying.Unlock()
 	d, s := &verified{}, repair.Summary{}
@@ -126,7 +127,8 @@ func (p *Page) verify(r *request) (*view, error) {
 			}
 			d.Problem = err.Error()
 			if r.ctx.Err() != nil {
-				d.Problem = "the verification took longer than a request may take; memctl verify has no time limit"
+				d.Problem = "the verification exceeded the time limit of a request: use memctl verify, which has no " +
+					"time limit"
 			}
 			break
 		}
@@ -171,17 +173,18 @@ func (p *Page) sessions(r *request) (*view, error) {
 func (p *Page) forgetSession(r *request) (*view, error) {
 	id := r.get("session")
 	if id == "" {
-		return nil, &refusal{http.StatusBadRequest, "the form names no session", "open the list of sessions again"}
+		return nil, &refusal{http.StatusBadRequest, "the form does not have the id of a session",
+			"open the list of sessions again"}
 	}
 	n, err := r.st.Sessions().Delete(r.ctx, id)
 	if err != nil && n > 0 { // a large session is deleted in several commits
-		err = fmt.Errorf("%s of the session were forgotten, the others are still there: %w",
+		err = fmt.Errorf("forgot %s of the session, but not the other memories: %w",
 			count(n, "memory", "memories"), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: "Forgot " + count(n, "memory", "memories") + " of the session; the log can undo it",
+	return &view{said: "Forgot " + count(n, "memory", "memories") + " of the session; you can undo this in the log",
 		goTo: link("log")}, nil
 }
 
@@ -244,9 +247,9 @@ func (p *Page) quarantined(r *request) (*view, error) {
 	return &view{template: "quarantined", title: shortened(visible(info.Name), 60), data: d}, nil
 }
 
-var errEnough = errors.New("the part to be shown was read")
+var errEnough = errors.New("the file has more data than the page shows")
 
-// beginning is a writer that keeps only the first part of the data.
+// beginning is a writer that keeps the first most bytes and returns errEnough if more are written.
 type beginning struct {
 	b    []byte
 	most int
@@ -274,12 +277,11 @@ func (p *Page) quarantineRestore(r *request) (*view, error) {
 	return &view{said: "Restored as a new version; the file stays in quarantine", goTo: link(to, "id", d.ID)}, nil
 }
 
-// quarantineDrop permanently removes a file from quarantine/. As for a purge, the person has to type a word to
-// confirm it.
+// quarantineDrop permanently removes a file from quarantine/. The person must type the word drop to confirm this.
 func (p *Page) quarantineDrop(r *request) (*view, error) {
 	if strings.TrimSpace(r.get("confirm")) != "drop" {
-		return nil, &refusal{http.StatusBadRequest, "nothing was dropped: the word was not repeated",
-			"write drop into the field"}
+		return nil, &refusal{http.StatusBadRequest, "nothing was dropped: the word drop was not typed as confirmation",
+			"type drop into the field"}
 	}
 	if _, err := r.st.Admin().Quarantine().Drop(r.ctx, r.get("name")); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type row struct {
 	Note     *placeInNote
 }
 
-// placeInNote is the place in a note that a search has found.
+// placeInNote is the part of a note that is a hit of a search.
 type placeInNote struct {
 	Path     string
 	Headings string // headings above the place, from the outermost to the nearest
@@ -37,7 +37,7 @@ type placeInNote struct {
 	Updated  time.Time
 }
 
-// piece is a part of a text; Mark is set if it is a word of the query.
+// piece is a part of a text. Mark is true if the part is a word of the query.
 type piece struct {
 	Text string
 	Mark bool
@@ -60,17 +60,17 @@ type listed struct {
 	Empty   string // reason why the list is empty, with advice
 }
 
-// chosen is a filter of the list, with a link to the list without this filter.
+// chosen is a filter that is applied to a list. Without is a link to the list without this filter.
 type chosen struct{ Name, Value, Without string }
 
-// filterNames are the parameters of a list that are filters, in the order in which they are shown.
+// filterNames has the names of the URL parameters that filter a list, in the order in which the page shows the filters.
 var filterNames = []string{"session", "tag", "category", "by", "since", "until", "where"}
 
-// listParams are all parameters of a list except the place at which the page begins.
+// listParams has the names of all URL parameters of a list, except those that select a page of the list.
 var listParams = append([]string{"q", "typed", "kind", "mode", "sort", "like"}, filterNames...)
 
-// listLink returns the link to a list with the parameters of this request, except those that pairs, names and
-// values, change.
+// listLink returns a link to the list of this request. pairs are names and values of parameters that replace those of
+// the request.
 func (r *request) listLink(pairs ...string) string { return link("list", r.listParams(pairs...)...) }
 
 func (r *request) listParams(pairs ...string) (all []string) {
@@ -80,7 +80,8 @@ func (r *request) listParams(pairs ...string) (all []string) {
 	return withoutEmpty(append(all, pairs...))
 }
 
-// withoutEmpty returns pairs of names and values, with only the last value of each name, and without empty values.
+// withoutEmpty filters pairs of names and values. If a name occurs several times, it keeps only the last value. It then
+// leaves out pairs whose value is empty.
 func withoutEmpty(pairs []string) (kept []string) {
 	for i := 0; i < len(pairs); i += 2 {
 		last := true
@@ -171,10 +172,10 @@ func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
 				return "No memory passes the filters: " + why
 			}
 		}
-		return "No memory passes the filters: remove one of them."
+		return "No memory passes the filters: remove one of the filters."
 	case l.Like != "":
-		return "No memory is similar: this one, or all others, have no embedding. memctl reindex --missing adds those that " +
-			"are missing."
+		return "No similar memory was found: either this memory or every other memory has no embedding. " +
+			"memctl reindex --missing adds the missing embeddings."
 	}
 	what := map[string]string{"memory": "No memory has", "note": "No note has"}[r.get("kind")]
 	if what == "" {
@@ -194,7 +195,7 @@ func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	}
 	order, err := memstore.ParseOrder(key, r.get("place"))
 	if err != nil {
-		return &refusal{http.StatusBadRequest, err.Error(), "choose another order, or begin the list again"}
+		return &refusal{http.StatusBadRequest, err.Error(), "choose another order, or open the list again"}
 	}
 	l.From = r.number("from")
 	for m, err := range r.st.Memories(r.ctx, append(filters, varve.Sorted(order))...) {
@@ -219,7 +220,7 @@ func (p *Page) all(r *request, l *listed, filters []varve.Filter) error {
 	return nil
 }
 
-// fatal reports whether an error is about the whole store, not about one document.
+// fatal reports whether an error concerns the whole store and not only one document.
 func fatal(err error) bool {
 	return errors.Is(err, varve.ErrReplaced) || errors.Is(err, varve.ErrMoved) || errors.Is(err, varve.ErrClosed)
 }
@@ -232,9 +233,9 @@ func (r *request) number(name string) int {
 	return n
 }
 
-// listText is the number of bytes of a memory's content that a list shows. heldMost is the maximum number of bytes
-// of documents that a search holds. mostTyped is the maximum number of hits shown while the query is being typed: two
-// screens of them, since a browser needs longer to show 200 rows than the store to find them.
+// listText is the number of bytes of a memory's content that a list shows. heldMost is the maximum number of bytes of
+// documents that a search holds in memory. mostTyped is the maximum number of hits that are shown while the person
+// types the query. It is about two screens: a browser takes longer to show 200 rows than the store takes to find them.
 const (
 	listText  = 280
 	heldMost  = 8 << 20
@@ -250,7 +251,8 @@ func (p *Page) row(st *varve.Store, m *varve.Memory) row {
 	return x
 }
 
-// tagsOf returns the tags in a memory's metadata, which may be a list or a single text.
+// tagsOf returns the tags in a memory's metadata, at most MostRows. The value of "tags" may be a list or a single
+// string.
 func tagsOf(m *varve.Memory) (tags []string) {
 	switch list := m.Metadata["tags"].(type) {
 	case string:
@@ -268,11 +270,12 @@ func tagsOf(m *varve.Memory) (tags []string) {
 // typing reports whether the query is still being typed.
 func (r *request) typing() bool { return r.get("typed") != "" }
 
-// searches reports whether a list is the result of a search.
+// searches reports whether a request for a list is a search: it has a query, or the id of a memory to which the hits
+// are similar.
 func searches(r *request) bool { return strings.TrimSpace(r.get("q")) != "" || r.get("like") != "" }
 
-// query returns the search that the parameters specify, the kind of that search, and the reason if it is not the
-// requested kind.
+// query returns the search that the parameters of a request specify. by is the kind of the search, such as "words". If
+// by is not the kind that was requested, notes has the reason.
 func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
 	if q.Like = r.get("like"); q.Like != "" {
 		return q, "similarity", nil
@@ -281,7 +284,7 @@ func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
 	q.Text, q.Kinds = typed(r.get("q"), unfinished), kinds(r.get("kind"))
 	mode := r.get("mode")
 	switch {
-	case unfinished: // what is typed does not go to the embedding service letter by letter
+	case unfinished: // no request to the embedding service for each letter that is typed
 	case p.o.Embed != nil && mode != "words":
 		list, err := p.o.Embed(r.ctx, []string{r.get("q")})
 		if err == nil && len(list) != 1 {
@@ -363,7 +366,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 	return nil
 }
 
-// kinds returns the kinds of documents to search; none: all kinds.
+// kinds returns the kinds of documents to search, or nil for all kinds.
 func kinds(kind string) []varve.Kind {
 	if kind == string(varve.KindMemory) || kind == string(varve.KindNote) {
 		return []varve.Kind{varve.Kind(kind)}
@@ -371,7 +374,7 @@ func kinds(kind string) []varve.Kind {
 	return nil
 }
 
-// noteRow returns the row of a list for a place in a note.
+// noteRow returns the row of a list for a hit in a note.
 func noteRow(h *varve.Hit, query string) row {
 	n := h.Note
 	at := &placeInNote{Path: n.Path, Lines: strconv.Itoa(n.From), Updated: n.UpdatedAt}
@@ -387,8 +390,8 @@ func noteRow(h *varve.Hit, query string) row {
 	return x
 }
 
-// typed returns the text of a query. If unfinished is set, the person is still typing the last word, so the query
-// also finds words that begin with it.
+// typed returns the text of the query for a search. If unfinished is set, the person is still typing the last word, and
+// the query also finds words that begin with the typed letters.
 func typed(text string, unfinished bool) string {
 	last := text[strings.LastIndexFunc(text, unicode.IsSpace)+1:]
 	if !unfinished || len(last) < 2 ||
@@ -399,7 +402,7 @@ func typed(text string, unfinished bool) string {
 	return text + " " + last + "*"
 }
 
-// marked splits the fragment of a hit into the words of the query and the text between them.
+// marked splits the text fragment of a hit into pieces. The words of the query are marked pieces.
 func marked(f *varve.Fragment) (pieces []piece) {
 	at := 0
 	add := func(to int, mark bool) {
@@ -422,8 +425,8 @@ func marked(f *varve.Fragment) (pieces []piece) {
 	return pieces
 }
 
-// asked returns the word of the query that has the given stem, so that an explanation shows the word as it was
-// typed.
+// asked returns the word of the query to which a stem belongs, as the person typed it, or the stem if there is no such
+// word.
 func asked(query, stem string) string {
 	if len(stem) < 4 {
 		return stem
@@ -439,7 +442,7 @@ func asked(query, stem string) string {
 	return stem
 }
 
-// why returns the parts of a hit's score, as texts.
+// why returns the parts that make up a hit's score, each as text.
 func why(h *varve.Hit, query string) (reasons []string) {
 	e := h.Explanation
 	if e == nil {
@@ -449,7 +452,7 @@ func why(h *varve.Hit, query string) (reasons []string) {
 		reason := fmt.Sprintf("“%s” %.2f", visible(asked(query, w.Word)), w.Score)
 		switch {
 		case w.Near >= 0.995:
-			reason += " from its neighbours in the session"
+			reason += " from neighbouring memories in the session"
 		case len(w.Fields) > 0:
 			reason += " in " + strings.Join(w.Fields, ", ")
 		}
@@ -464,7 +467,8 @@ func why(h *varve.Hit, query string) (reasons []string) {
 	return reasons
 }
 
-// choices returns the values that the filters propose: sessions and names of writers, at most 4*MostRows of each.
+// choices returns the values that the filters of a list suggest: ids of sessions and names of writers, at most
+// 4*MostRows of each.
 func (p *Page) choices(r *request) (*view, error) {
 	var d struct{ Sessions, Writers []string }
 	for s, err := range r.st.Sessions().All(r.ctx) {
@@ -473,7 +477,7 @@ func (p *Page) choices(r *request) (*view, error) {
 		}
 		d.Sessions = append(d.Sessions, s.ID)
 	}
-	list, _ := r.st.Admin().Writers(r.ctx) // on an error none are offered
+	list, _ := r.st.Admin().Writers(r.ctx) // on an error, no writers are suggested
 	seen := map[string]bool{}
 	for i := range list {
 		if name := list[i].Name(); !seen[name] && name != "" && len(d.Writers) < 4*MostRows {

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// newestSessions returns all sessions, the one last written to first.
+// newestSessions returns all sessions, the most recently written session first.
 func (p *Page) newestSessions(r *request) (all []varve.Session, err error) {
 	for s, err := range r.st.Sessions().All(r.ctx) {
 		if err != nil {
@@ -40,7 +40,7 @@ type shownCommit struct {
 	More int // number of changes that are not shown
 }
 
-// mostChanges is the maximum number of changes of a commit that are shown.
+// mostChanges is the maximum number of changes of a commit that the log shows.
 const mostChanges = 8
 
 func (p *Page) log(r *request) (*view, error) {
@@ -96,7 +96,7 @@ func (p *Page) writers(r *request) (*view, error) {
 	return &view{template: "writers", title: "Writers", data: d}, nil
 }
 
-// plannedUndo is the template data of the question whether to undo commits, and of the result.
+// plannedUndo is the template data of the view that asks whether to undo commits, and of the view of the result.
 type plannedUndo struct {
 	Plan    *varve.UndoPlan
 	By      string
@@ -116,7 +116,8 @@ func undoOptions(r *request) (o varve.UndoOptions, err error) {
 	o.Before, _ = strconv.ParseUint(r.get("before"), 10, 64)
 	o.Partial = r.get("partial") != ""
 	if o.Run == "" && o.Position == 0 {
-		return o, &refusal{http.StatusBadRequest, "the link names no commit and no writer", "choose one in the log"}
+		return o, &refusal{http.StatusBadRequest, "the link names neither a commit nor a run",
+			"choose a commit in the log"}
 	}
 	return o, nil
 }
@@ -136,7 +137,7 @@ func planView(plan *varve.UndoPlan) *view {
 	return &view{template: "undo", title: "Undo", data: plannedOf(plan)}
 }
 
-// undoPlan shows what an undo would do, and asks for confirmation. It changes nothing.
+// undoPlan shows what an undo would do, and asks for confirmation. It does not change the store.
 func (p *Page) undoPlan(r *request) (*view, error) {
 	o, err := undoOptions(r)
 	if err != nil {
@@ -170,8 +171,8 @@ func (p *Page) undo(r *request) (*view, error) {
 	return undoneInPart(plan, err, said), nil
 }
 
-// undoneInPart shows which changes an undo has made, and which not, and why. err is nil if only changes with
-// conflicts remain.
+// undoneInPart shows the changes that an undo has made, the changes that it has not made, and the reasons. err is nil
+// if only changes with conflicts were not made.
 func undoneInPart(plan *varve.UndoPlan, err error, said string) *view {
 	d := plannedOf(plan)
 	v := &view{template: "undo", title: "Undone in part", said: said, data: d}

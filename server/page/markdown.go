@@ -22,7 +22,7 @@ const (
 	mostNested   = 100       // maximum number of nested quotes and lists that a line opens
 )
 
-// renderable reports whether a text is within the limits for Markdown.
+// renderable reports whether a text is small enough and not too deeply nested to be rendered as Markdown.
 func renderable(shown string) bool {
 	if len(shown) > mostMarkdown {
 		return false
@@ -35,7 +35,7 @@ func renderable(shown string) bool {
 	return true
 }
 
-// nested returns the number of quotes and lists that a line opens.
+// nested returns the number of block quotes and list items that begin at the start of a line.
 func nested(line string) (n int) {
 	for {
 		line = strings.TrimLeft(line, " \t")
@@ -57,8 +57,8 @@ func nested(line string) (n int) {
 	}
 }
 
-// markdown renders the Markdown of a note, and marks the blocks of a place. folder is the folder of the note.
-// Goldmark omits HTML in the text; inert renders links and images.
+// markdown renders the Markdown of a note as HTML, and marks the blocks that are within the lines place. folder is the
+// folder of the note. HTML in the note is shown as text, and inert renders links and images.
 func markdown(shown, folder string, place lines) (template.HTML, error) {
 	md := goldmark.New(
 		goldmark.WithExtensions(extension.Strikethrough,
@@ -83,8 +83,8 @@ func markdown(shown, folder string, place lines) (template.HTML, error) {
 	return template.HTML(b.String()), nil //nolint:gosec // all text is escaped by goldmark and by inert
 }
 
-// markPlace sets the class here on the blocks that begin in a place. It sets the id place on the first of them, or
-// on the last block before the place if no block begins in the place.
+// markPlace sets the class "here" on the blocks that begin within the lines place. It sets the id "place" on the first
+// of these blocks, or on the last block before these lines if no block begins within them.
 func markPlace(tree ast.Node, source []byte, place lines) {
 	var first, before ast.Node
 	line, at := 1, 0
@@ -113,7 +113,7 @@ func markPlace(tree ast.Node, source []byte, place lines) {
 	}
 }
 
-// startOf returns the position in the source at which a block begins; -1: unknown.
+// startOf returns the position in the source at which a block begins, or -1 if the position is unknown.
 func startOf(n ast.Node) int {
 	for ; n != nil && n.Type() == ast.TypeBlock; n = n.FirstChild() {
 		if l := n.Lines(); l != nil && l.Len() > 0 {
@@ -123,9 +123,9 @@ func startOf(n ast.Node) int {
 	return -1
 }
 
-// inert renders the links of a note so that the browser does not follow them by itself. The page opens links to
-// other notes; the script asks before it opens any other link. It renders an image as such a link: nothing is
-// fetched.
+// inert renders links so that a browser does not follow them without the script. The script opens a link to another
+// note, and asks the person before it opens any other link. An image is rendered as a link, so that the browser does
+// not fetch it.
 type inert struct{ folder string }
 
 // RegisterFuncs implements renderer.NodeRenderer.
@@ -191,7 +191,8 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// open writes the start tag of a link to a target.
+// open writes the HTML start tag of a link to the target to. The link cannot be followed if the target is invalid, has
+// another scheme than http, https and mailto, or is a heading.
 func (i *inert) open(w util.BufWriter, to string) {
 	u, err := url.Parse(to)
 	switch {

@@ -37,7 +37,7 @@ type shownMemory struct {
 	last       varve.Version // the newest version that is not a deletion
 }
 
-// fact is a named value in a view.
+// fact is a name and a value that a view shows.
 type fact struct {
 	Name, Value string
 	Time        time.Time // set instead of Value if the value is a time; it is shown with its age
@@ -51,7 +51,7 @@ type version struct {
 	Before uint64 // the nearest earlier version in the list that has a document; 0: none
 }
 
-// mostVersions is the maximum number of versions that a history shows.
+// mostVersions is the maximum number of versions that the page shows in a history.
 const mostVersions = 200
 
 func (p *Page) memory(r *request) (*view, error) {
@@ -93,8 +93,8 @@ func (p *Page) memory(r *request) (*view, error) {
 	return &view{template: "memory", title: shortened(visible(id), 60), data: d}, nil
 }
 
-// versions reads the history of the memory into d. It keeps only one document, that of the newest version that
-// has one.
+// versions reads the history of the memory into d. It keeps the document of only one version, in d.last: the newest
+// version that has a document.
 func (d *shownMemory) versions(r *request, history func(func(varve.Version, error) bool)) {
 	for v, err := range history {
 		if err != nil {
@@ -126,7 +126,8 @@ func (d *shownMemory) versions(r *request, history func(func(varve.Version, erro
 	}
 }
 
-// describe sets the fields of d that show the memory.
+// describe sets the fields of d that are computed from d.Memory. If all is false, it shortens the text to MostShown
+// bytes.
 func (d *shownMemory) describe(all bool) {
 	m := &d.Memory
 	text := m.Content
@@ -178,7 +179,7 @@ func (d *shownMemory) describe(all bool) {
 	d.Metadata = facts(shown)
 }
 
-// facts returns the members of the metadata: at most MostRows of them, with at most MostShown bytes together.
+// facts returns the members of the metadata: at most MostRows members, with about MostShown bytes in total.
 func facts(metadata map[string]any) (list []fact) {
 	left := MostShown
 	for i, name := range sortedNames(metadata) {
@@ -201,7 +202,7 @@ func sortedNames(m map[string]any) []string {
 	return names
 }
 
-// valueText returns a JSON value as text; a string loses its quotes.
+// valueText returns a JSON value as text. A string is returned without quotes.
 func valueText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -213,7 +214,7 @@ func valueText(v any) string {
 	return string(b)
 }
 
-// text shows only the text of a memory, if the memory is too large for its normal view.
+// text shows a memory with its whole text, however long the text is.
 func (p *Page) text(r *request) (*view, error) {
 	r.Form.Set("all", "1")
 	return p.memory(r)
@@ -262,7 +263,7 @@ func (p *Page) editForm(r *request) (*view, error) {
 	}
 	if size := max(len(m.Content), len(metadataText(m.Metadata))); size > MostEdited {
 		return nil, &refusal{http.StatusRequestEntityTooLarge,
-			fmt.Sprintf("the memory has %s, and the page can edit at most %s", human.Bytes(int64(size)),
+			fmt.Sprintf("the memory has %s, but the page can edit at most %s", human.Bytes(int64(size)),
 				human.Bytes(MostEdited)), "edit the file, or use memctl edit"}
 	}
 	e := &edited{ID: id, Version: m.Version, Content: m.Content, Metadata: metadataText(m.Metadata)}
@@ -286,8 +287,8 @@ func metadataText(m map[string]any) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// entered reads the form of an edit. Together with an error, it returns the entered values, unless they cannot be
-// read.
+// entered reads the form that edits a memory. If a value is invalid, entered returns the error together with the
+// entered values. It returns no values if the text or the version cannot be read.
 func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 	content, err := r.content()
 	if err != nil {
@@ -297,7 +298,8 @@ func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 		Expires: strings.TrimSpace(r.get("expires"))}
 	if e.ID != "" {
 		if e.Version, err = strconv.ParseUint(r.get("version"), 10, 64); err != nil {
-			return nil, nil, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
+			return nil, nil, &refusal{http.StatusBadRequest, "the form has no valid version number",
+				"open the memory again"}
 		}
 	}
 	m := &varve.Memory{ID: e.ID, Content: content}
@@ -308,7 +310,7 @@ func (p *Page) entered(r *request) (*edited, *varve.Memory, error) {
 			`write an object such as {"session_id": "trip", "tags": ["travel"]}, or {}`}
 	}
 	if d.More() {
-		return e, m, &refusal{http.StatusBadRequest, "metadata: unexpected text after the JSON object",
+		return e, m, &refusal{http.StatusBadRequest, "metadata has text after the JSON object",
 			"remove everything after the last brace"}
 	}
 	if e.Expires != "" {
@@ -326,20 +328,21 @@ type unsaved struct {
 	Unknown       bool // it is unknown whether the form was saved
 }
 
-// because returns an error in the form that is shown above a form, and the HTTP status of the answer.
+// because returns the reason why a form was not saved, as it is shown above the form, and the HTTP status of the
+// answer.
 func because(err error) (unsaved, int) {
 	status, next := remedyOf(err)
 	return unsaved{err.Error(), next, errors.Is(err, varve.ErrOutcomeUnknown)}, status
 }
 
-// again returns a view of the form with the entered values, and with the reason why they were not saved.
+// again returns a view of the form with the entered values and the reason why they were not saved.
 func again(e *edited, err error) *view {
 	v := &view{template: "edit", title: "Not saved", data: e}
 	e.unsaved, v.status = because(err)
 	return v
 }
 
-// sameAs reports whether a memory has the values that the form has.
+// sameAs reports whether the memory m has the same text, expiry time and metadata as the entered values.
 func (e *edited) sameAs(m, entered *varve.Memory) bool {
 	return m.Content == entered.Content && m.ExpiresAt.Equal(entered.ExpiresAt) &&
 		metadataText(m.Metadata) == metadataText(entered.Metadata)
@@ -359,7 +362,7 @@ func (p *Page) edit(r *request) (*view, error) {
 	}
 	if r.get("back") != "" { // the memory was deleted while the form was open, and the person has seen that
 		back, err := r.st.Undelete(r.ctx, e.ID)
-		if err != nil && !errors.Is(err, varve.ErrInvalid) && !errors.Is(err, varve.ErrConflict) { // it is there
+		if err != nil && !errors.Is(err, varve.ErrInvalid) && !errors.Is(err, varve.ErrConflict) { // the memory exists
 			if fatal(err) {
 				return nil, err
 			}
@@ -390,9 +393,9 @@ func (p *Page) edit(r *request) (*view, error) {
 	return saved(&m), nil
 }
 
-// conflicting shows the form again after another writer has changed the memory. Saving it again replaces that
-// writer's version, but no later one. If the memory already has the entered values, the form was sent twice and the
-// first answer was lost.
+// conflicting shows the form again after another writer has changed the memory. If the person saves the form again, it
+// replaces the version of that writer, but no later version. If the memory already has the entered values, conflicting
+// reports success: the form was sent twice, and the first answer was lost.
 func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view, error) {
 	c := &conflict{}
 	m, err := r.st.Get(r.ctx, e.ID)
@@ -422,12 +425,12 @@ func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view,
 	return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}, nil
 }
 
-// create stores a new memory under the id in the form, so that a form that is sent twice makes only one memory.
+// create stores a new memory. The form contains the new id, so that a form that is sent twice creates only one memory.
 func (p *Page) create(r *request) (*view, error) {
 	r.Form.Set("id", "")
 	e, entered, err := p.entered(r)
 	if err == nil && strings.TrimSpace(e.Content) == "" {
-		err = &refusal{http.StatusBadRequest, "the text is empty", "write what is to be remembered"}
+		err = &refusal{http.StatusBadRequest, "the text is empty", "enter the text of the memory"}
 	}
 	if err != nil {
 		if e == nil {
@@ -449,7 +452,7 @@ func (p *Page) create(r *request) (*view, error) {
 	return &view{said: "Remembered", goTo: link("memory", "id", m.ID)}, nil
 }
 
-// forget deletes memories in such a way that they can be restored.
+// forget deletes memories, which can be restored later.
 func (p *Page) forget(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -458,7 +461,7 @@ func (p *Page) forget(r *request) (*view, error) {
 	if version := r.get("version"); version != "" && len(ids) == 1 {
 		n, err := strconv.ParseUint(version, 10, 64)
 		if err != nil {
-			return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
+			return nil, &refusal{http.StatusBadRequest, "the form has no valid version number", "open the memory again"}
 		}
 		if err := r.st.Delete(r.ctx, ids[0], varve.IfVersion(n)); err != nil {
 			return nil, err
@@ -486,7 +489,7 @@ func (p *Page) forget(r *request) (*view, error) {
 	if gone := len(ids) - n; gone > 0 {
 		said += "; " + count(gone, "was", "were") + " deleted before"
 	}
-	return &view{said: said + "; the log can undo it", goTo: link("log")}, nil
+	return &view{said: said + "; you can undo this in the log", goTo: link("log")}, nil
 }
 
 func (p *Page) undelete(r *request) (*view, error) {
@@ -502,7 +505,7 @@ func (p *Page) restore(r *request) (*view, error) {
 	id := r.get("id")
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the memory again"}
+		return nil, &refusal{http.StatusBadRequest, "the form has no valid version number", "open the memory again"}
 	}
 	m, err := r.st.Revert(r.ctx, id, n)
 	if err != nil {

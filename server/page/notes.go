@@ -40,8 +40,8 @@ func crumbs(folder string) (up []crumb) {
 
 func (p *Page) notes(r *request) (*view, error) { return p.folder(r, nil) }
 
-// folder lists a folder of notes. It does not apply the filters of the list, which select the notes that a search
-// finds, and shows them as inactive.
+// folder lists a folder of notes. It shows the filters of the list as inactive and does not apply them, because filters
+// apply only to a search for notes.
 func (p *Page) folder(r *request, filters []chosen) (*view, error) {
 	d := &shownNotes{Folder: r.get("folder"), Filters: filters}
 	d.Up = crumbs(d.Folder)
@@ -115,11 +115,11 @@ func (p *Page) note(r *request) (*view, error) {
 	return &view{template: "note", title: shortened(d.Name, 60), data: d}, nil
 }
 
-// lines is a range of lines in a text: the numbers of its first and last line, counted from 1. from is 0 if there is no
-// range.
+// lines is a range of lines in a text. from and to are the numbers of the first and the last line, counted from 1. from
+// is 0 if there is no range.
 type lines struct{ from, to int }
 
-// linesOf parses line numbers as they are in a link: 3 or 3-9.
+// linesOf parses line numbers as a link has them, for example 3 or 3-9. It returns the zero lines if s is invalid.
 func linesOf(s string) (l lines) {
 	from, to, ok := strings.Cut(s, "-")
 	l.from, _ = strconv.Atoi(from)
@@ -132,11 +132,11 @@ func linesOf(s string) (l lines) {
 	return l
 }
 
-// beforePlace is the number of lines that are shown before a place, in a text that is too long to be shown from its
-// beginning.
+// beforePlace is the number of lines that are shown before the requested lines, if the text is too long to be shown
+// from its beginning.
 const beforePlace = 20
 
-// lineStart returns the offset at which a line begins, or the length of the text if it has fewer lines. The first
+// lineStart returns the offset at which a line begins, or the length of the text if the text has fewer lines. The first
 // line has the number 1.
 func lineStart(text string, line int) (at int) {
 	for ; line > 1; line-- {
@@ -149,7 +149,8 @@ func lineStart(text string, line int) (at int) {
 	return at
 }
 
-// fill sets the part of a text that is shown: its beginning, unless the place comes later.
+// fill sets the fields of d that show the text of the note. If all is false, it shows at most MostShown bytes: the
+// beginning of the text, or the part around the lines place if they come later.
 func (d *shownNote) fill(content string, place lines, all bool) (err error) {
 	text, first := content, 1
 	if lineStart(content, place.from) == len(content) { // the note has become shorter
@@ -188,7 +189,7 @@ func (d *shownNote) fill(content string, place lines, all bool) (err error) {
 	return err
 }
 
-// withoutFence returns front matter without its first and last line.
+// withoutFence returns front matter without the lines that open and close it.
 func withoutFence(front string) string {
 	_, front, _ = strings.Cut(front, "\n")
 	return front[:strings.LastIndexByte(strings.TrimRight(front, "\n"), '\n')+1]
@@ -229,7 +230,7 @@ func (p *Page) noteEditForm(r *request) (*view, error) {
 	}
 	if !n.Text || len(n.Content) > MostEdited {
 		return nil, &refusal{http.StatusRequestEntityTooLarge,
-			"the page edits notes of text, of at most " + human.Bytes(MostEdited), "edit the file in notes/"}
+			"the page can edit only text notes of at most " + human.Bytes(MostEdited), "edit the file in notes/"}
 	}
 	return &view{template: "note-edit", title: "Edit " + shortened(visible(at), 60),
 		data: &editedNote{Path: at, Version: n.Version, Content: string(n.Content)}}, nil
@@ -244,7 +245,7 @@ func (p *Page) noteEdit(r *request) (*view, error) {
 	if e.New {
 		e.Path = strings.TrimSpace(e.Path)
 	}
-	e.Version, _ = strconv.ParseUint(r.get("version"), 10, 64) // 0: there is none
+	e.Version, _ = strconv.ParseUint(r.get("version"), 10, 64) // 0: the note does not exist yet
 	i, err := r.st.Notes().Write(r.ctx, e.Path, []byte(e.Content), varve.IfVersion(e.Version))
 	v := &view{template: "note-edit", title: "Not saved", data: e}
 	switch {
@@ -263,8 +264,9 @@ func savedNote(i varve.NoteInfo) *view {
 	return &view{said: "Saved as version " + strconv.FormatUint(i.Version, 10), goTo: link("note", "path", i.Path)}
 }
 
-// noteConflict shows the form again after another writer has changed the note, or has created a note at the path.
-// If the note already has the entered text, the form was sent twice and the first answer was lost.
+// noteConflict shows the form again after another writer has changed the note, or has created a note at the path. If
+// the note already has the entered text, noteConflict reports success: the form was sent twice, and the first answer
+// was lost.
 func (p *Page) noteConflict(r *request, e *editedNote, v *view) (*view, error) {
 	v.status = http.StatusConflict
 	now, err := r.st.Notes().Read(r.ctx, e.Path)
@@ -272,7 +274,7 @@ func (p *Page) noteConflict(r *request, e *editedNote, v *view) (*view, error) {
 	case err == nil && string(now.Content) == e.Content:
 		return savedNote(now.NoteInfo), nil
 	case err == nil && e.New:
-		e.Problem, e.Next = "there is a note at this path", "choose another path, or edit that note"
+		e.Problem, e.Next = "a note already exists at this path", "choose another path, or edit that note"
 		return v, nil
 	case err == nil:
 		if before, err := r.st.Notes().GetAt(r.ctx, e.Path, e.Version); err == nil {
@@ -290,9 +292,9 @@ func (p *Page) noteConflict(r *request, e *editedNote, v *view) (*view, error) {
 		return v, nil
 	}
 	e.Problem, e.Next = "another writer has changed the note since you began to edit",
-		"your text is below: take over what you want to keep; Save then writes it over that version"
+		"your text is below: add what you want to keep of that writer's version; Save then replaces that version"
 	if e.Deleted {
-		e.Problem, e.Next = "the note was deleted since you began to edit", "Save writes it again"
+		e.Problem, e.Next = "the note was deleted since you began to edit", "Save creates the note again"
 	}
 	return v, nil
 }
@@ -300,7 +302,7 @@ func (p *Page) noteConflict(r *request, e *editedNote, v *view) (*view, error) {
 func (p *Page) noteForget(r *request) (*view, error) {
 	version, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the note again"}
+		return nil, &refusal{http.StatusBadRequest, "the form has no valid version number", "open the note again"}
 	}
 	if err := r.st.Notes().Delete(r.ctx, r.get("path"), varve.IfVersion(version)); err != nil {
 		return nil, err
@@ -313,7 +315,7 @@ func (p *Page) noteRestore(r *request) (*view, error) {
 	at := r.get("path")
 	n, err := strconv.ParseUint(r.get("version"), 10, 64)
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, "the form names no version", "open the note again"}
+		return nil, &refusal{http.StatusBadRequest, "the form has no valid version number", "open the note again"}
 	}
 	v, err := r.st.Notes().GetAt(r.ctx, at, n)
 	if err != nil {
@@ -348,7 +350,7 @@ func (p *Page) noteDiff(r *request) (*view, error) {
 	if note.IsText(a.Document) && note.IsText(b.Document) {
 		d.Difference.Text = compareText(string(a.Document), string(b.Document))
 	} else if string(a.Document) != string(b.Document) {
-		d.Difference.Text = []span{{"the contents differ, and are not text", "cut"}}
+		d.Difference.Text = []span{{"the two versions differ, but cannot be compared: they are not text", "cut"}}
 	}
 	d.From.Document, d.To.Document = nil, nil
 	return &view{template: "diff", title: "Difference", data: d}, nil

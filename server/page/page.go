@@ -35,7 +35,7 @@ const (
 	mostError = 1 << 10
 )
 
-// Options are the settings of the web page that New makes.
+// Options are the settings of a Page.
 type Options struct {
 	Store *served.Store    // store that the page shows; required
 	Clock func() time.Time // current time; nil: time.Now
@@ -47,7 +47,7 @@ type Options struct {
 	EmbedModel string
 }
 
-// Page is the http.Handler of the page.
+// Page is the http.Handler of the web page on which a person sees and changes a store.
 type Page struct {
 	o         Options
 	mux       *http.ServeMux
@@ -63,13 +63,13 @@ type named struct {
 	uuid string
 }
 
-// storeHeader is the header of a view with the UUID of the store that it shows. A change must have it too, so that what
-// a person saw in one store is not changed in another that was put in its place.
+// storeHeader is the header in which a view names the UUID of the store that it shows. A request for a change must send
+// this header too. If the store was replaced meanwhile, the change is refused, because the person saw another store.
 const storeHeader = "Varve-Store"
 
 // unnamed is the refusal of a change that does not name its store.
 var unnamed = &refusal{http.StatusPreconditionRequired, "the request does not name the store to change",
-	"load the page again; a program sends the header " + storeHeader + " of the view that it has read"}
+	"load the page again; a program must send the value of the header " + storeHeader + " from the view"}
 
 // uuidOf returns the UUID of a store.
 func (p *Page) uuidOf(st *varve.Store) string {
@@ -81,17 +81,17 @@ func (p *Page) uuidOf(st *varve.Store) string {
 	return n.uuid
 }
 
-// writable records whether a store could be written to, and when that was checked.
+// writable records whether a store could be written, and the time of this check.
 type writable struct {
 	st  *varve.Store
 	yes bool
 	at  time.Time
 }
 
-// writableFor is how long it is remembered whether a store can be written to.
+// writableFor is the time for which the result of the check in mayBeWritten is used again.
 const writableFor = 5 * time.Second
 
-// mayBeWritten reports whether a store can be written to, or could be at most writableFor ago.
+// mayBeWritten reports whether a store can be written. The result may be up to writableFor old.
 func (p *Page) mayBeWritten(ctx context.Context, st *varve.Store) bool {
 	now := p.o.Clock()
 	w := p.writable.Load()
@@ -158,8 +158,8 @@ func New(o Options) (*Page, error) {
 	return p, nil
 }
 
-// policy is the Content-Security-Policy: it permits only resources of this server, and no inline scripts or styles.
-// Only the script may turn text into HTML, by a Trusted Types policy of its own.
+// policy is the Content-Security-Policy. It permits only resources of this server, and neither inline scripts nor
+// inline styles. Only the script may turn text into HTML: the script has its own Trusted Types policy, view.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
 	"trusted-types view"
@@ -180,7 +180,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// request is a request for a view or a change, together with the store and the token.
+// request is an HTTP request for a view or a change, together with the store and the rights of the token.
 type request struct {
 	*http.Request
 	ctx       context.Context // context that names the writer
@@ -189,11 +189,11 @@ type request struct {
 	noButtons bool // the token, or the state of the store, does not permit changes
 }
 
-// get returns the value of a parameter of the URL, or of a field of the posted form.
+// get returns the value of a parameter of the URL or of a field of the posted form.
 func (r *request) get(name string) string { return r.FormValue(name) }
 
-// view is the answer to a request: a template with its data, or a description of what was done and the view that
-// follows.
+// view is the answer to a request. It is either a template with its data, or, if goTo is set, a line that reports what
+// was done and the view that the script shows next.
 type view struct {
 	template string
 	title    string
@@ -213,13 +213,14 @@ type shown struct {
 	Data     any
 }
 
-// request returns hr as a request of the page. Its context has the writer of changes: Options.Writer, with the name of
-// the token as token and agent. If the token is not valid for the page, request answers hr with an error, and ok is
-// false.
+// request returns hr as a request of the page. The context of the result has the writer of changes: Options.Writer,
+// with the name of the token as Token and Agent. If the token does not permit the page, request answers hr with an
+// error and returns false.
 func (p *Page) request(w http.ResponseWriter, hr *http.Request) (r *request, ok bool) {
 	t := server.TokenOf(hr.Context())
 	if t == nil || !t.Page {
-		http.Error(w, "a token for the page is required", http.StatusUnauthorized)
+		http.Error(w, "a token that permits the page is required: make one with memctl serve token add NAME --page",
+			http.StatusUnauthorized)
 		return nil, false
 	}
 	by := p.o.Writer
@@ -266,7 +267,7 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 			return err
 		})
 		if other { // use does not get this error: it would exchange the store
-			err = fmt.Errorf("%w; nothing was changed: what you saw was in another store", varve.ErrReplaced)
+			err = fmt.Errorf("%w; nothing was changed: the page showed data of another store", varve.ErrReplaced)
 		}
 		if err != nil {
 			if v = failed(err); changes { // the script shows it beside the form
@@ -277,8 +278,8 @@ func (p *Page) answer(h handler) http.HandlerFunc {
 	}
 }
 
-// use calls f with the store. If the store was replaced, a view shows the new store, but a change is refused,
-// because the person saw another store.
+// use calls f with the store. If the store was replaced, a view shows the new store. A change is refused then, because
+// the person saw the old store.
 func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) error) error {
 	if changes {
 		return p.o.Store.Use(ctx, f)
@@ -291,22 +292,23 @@ func (p *Page) use(ctx context.Context, changes bool, f func(st *varve.Store) er
 	return f(st)
 }
 
-// errorHeader returns an error in the form of a header value.
+// errorHeader returns the error that a view shows, encoded as the value of an HTTP header.
 func errorHeader(v *view) string {
 	f, _ := v.data.(failure)
 	return url.PathEscape(human.Head(visible(f.Message), mostError) + " → " + f.Next)
 }
 
-// mayWrite returns a refusal if the token of the request only permits reading.
+// mayWrite returns an error if the token of the request permits only reading.
 func (r *request) mayWrite() error {
 	if !r.readOnly {
 		return nil
 	}
-	return &refusal{http.StatusForbidden, "this token may only read",
-		"make one that may write: memctl serve token add NAME --page"}
+	return &refusal{http.StatusForbidden, "this token permits only reading",
+		"make a token that also permits changes: memctl serve token add NAME --page"}
 }
 
-// mayEdit returns a refusal for a form that must not be saved.
+// mayEdit returns an error if the token, or the state of the store, does not permit changes. The form to edit a
+// document is not shown then.
 func (r *request) mayEdit() error {
 	if err := r.mayWrite(); err != nil || !r.noButtons {
 		return err
@@ -323,7 +325,7 @@ func parse(r *http.Request) error {
 		return nil
 	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return &refusal{http.StatusRequestEntityTooLarge, "the request is larger than this page accepts",
+		return &refusal{http.StatusRequestEntityTooLarge, "the request is larger than " + human.Bytes(mostBody),
 			"edit the file, or use memctl edit ID"}
 	}
 	return &refusal{http.StatusBadRequest, "the request cannot be read: " + err.Error(), "go back and try again"}
@@ -344,7 +346,7 @@ func (p *Page) write(w http.ResponseWriter, r *request, v *view) {
 	if err := p.templates.ExecuteTemplate(&b, v.template, shown{v.title, r.noButtons, v.data}); err != nil {
 		b.Reset()
 		v = &view{template: "error", title: "Error", status: http.StatusInternalServerError,
-			data: failure{Message: err.Error(), Next: "this is a fault of the page: please report it"}}
+			data: failure{Message: err.Error(), Next: "this is a bug of the page: please report it"}}
 		_ = p.templates.ExecuteTemplate(&b, v.template, shown{v.title, true, v.data}) // text only
 	}
 	h.Set("Varve-Title", url.PathEscape(v.title))
@@ -354,7 +356,8 @@ func (p *Page) write(w http.ResponseWriter, r *request, v *view) {
 	_, _ = w.Write(b.Bytes()) // a client that is gone reads nothing
 }
 
-// params returns URL parameters made of pairs of names and values.
+// params returns the query string of a URL. pairs are the names and values of the parameters; empty values are left
+// out.
 func params(pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -365,7 +368,7 @@ func params(pairs ...string) string {
 	return q.Encode()
 }
 
-// link returns the URL fragment for a view; pairs are the names and values of its parameters.
+// link returns the URL fragment of a view, such as #/memory?id=a. pairs are the names and values of the parameters.
 func link(path string, pairs ...string) string {
 	if q := params(pairs...); q != "" {
 		return "#/" + path + "?" + q

@@ -1130,7 +1130,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}
-	if a := s.get("health"); !strings.Contains(a.body, "nothing can be written now") ||
+	if a := s.get("health"); !strings.Contains(a.body, "the store cannot be written now") ||
 		!strings.Contains(a.body, "1 memory, ") || !strings.Contains(a.body, "0 assemblies") {
 		t.Errorf("%s", a.body)
 	}

@@ -15,7 +15,7 @@ import (
 // mostSelected is the maximum number of memories that the page deletes or purges in one request.
 const mostSelected = 500
 
-// selected shows the question what to do with the memories that were selected in a list.
+// selected forgets the memories that were selected in a list, or asks whether to purge them.
 func (p *Page) selected(r *request) (*view, error) {
 	switch r.get("what") {
 	case "purge":
@@ -23,10 +23,11 @@ func (p *Page) selected(r *request) (*view, error) {
 	case "forget":
 		return p.forget(r)
 	}
-	return nil, &refusal{http.StatusBadRequest, "the form names neither forget nor purge", "press one of the buttons"}
+	return nil, &refusal{http.StatusBadRequest, "the form must name the action: forget or purge",
+		"press one of the buttons"}
 }
 
-// removable is a kind of documents that the page can purge.
+// removable describes a kind of documents that the page can purge: memories, notes or assemblies.
 type removable struct {
 	kind, one, more string
 	view, param     string // name of the view of a document, and of its parameter with the id
@@ -36,7 +37,7 @@ type removable struct {
 	purge   func(ctx context.Context, ids ...string) (*varve.PurgeReport, error)
 }
 
-// removable returns the kind that a form or a link names; without a name, memories.
+// removable returns the kind of documents that the parameter kind of a request names. The default is memories.
 func (r *request) removable() removable {
 	st := r.st
 	switch r.get("kind") {
@@ -63,7 +64,7 @@ func (r *request) removable() removable {
 		}, st.History, st.Admin().Purge}
 }
 
-// plannedPurge is the template data of the question whether to purge memories.
+// plannedPurge is the template data of the view that asks whether to purge documents.
 type plannedPurge struct {
 	Kind, One, More string // kind of the documents
 	Rows            []plannedRow
@@ -80,7 +81,7 @@ type plannedRow struct {
 	Versions       int
 }
 
-// purgePlan shows what a purge would remove, and asks for confirmation. It changes nothing.
+// purgePlan shows what a purge would remove, and asks for confirmation. It does not change the store.
 func (p *Page) purgePlan(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
@@ -131,12 +132,12 @@ func (p *Page) purgePlan(r *request) (*view, error) {
 	return &view{template: "purge", title: "Purge", data: d}, nil
 }
 
-// ids returns the documents that a form or a link names.
+// ids returns the ids of the documents that a request names, or an error if there are none or more than mostSelected.
 func (r *request) ids() ([]string, error) {
 	ids := r.Form["id"]
 	if len(ids) == 0 || len(ids) > mostSelected {
 		return nil, &refusal{http.StatusBadRequest, count(len(ids), "memory is", "memories are") + " selected",
-			"mark from 1 to 500 memories in the list; memctl forget and memctl purge take more"}
+			"select from 1 to 500 memories in the list; memctl forget and memctl purge accept more"}
 	}
 	return ids, nil
 }
@@ -169,15 +170,16 @@ type purged struct {
 	Notes     []string
 }
 
-// purge removes all traces of documents. The form must contain the typed word, so that a single click cannot purge.
+// purge removes all traces of documents from the store. The person must type the word purge, so that a single click
+// cannot purge.
 func (p *Page) purge(r *request) (*view, error) {
 	ids, err := r.ids()
 	if err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(r.get("confirm")) != "purge" {
-		return nil, &refusal{http.StatusBadRequest, "nothing was purged: the word was not repeated",
-			"go back, and write purge into the field"}
+		return nil, &refusal{http.StatusBadRequest, "nothing was purged: the word purge was not typed as confirmation",
+			"go back, and type purge into the field"}
 	}
 	if !r.asPlanned(ids) {
 		v, err := p.purgePlan(r)
@@ -209,17 +211,17 @@ func (p *Page) purge(r *request) (*view, error) {
 		d.Notes = append(d.Notes, "lost from the history of other documents: "+e.Error())
 	}
 	for _, f := range report.Mentions {
-		d.Notes = append(d.Notes, "a file of yours has part of the text: "+visible(f.Path))
+		d.Notes = append(d.Notes, "one of your own files contains part of the text: "+visible(f.Path))
 	}
 	if report.Device != "" {
 		d.Notes = append(d.Notes, report.Device)
 	}
 	for _, b := range report.Backup {
-		d.Notes = append(d.Notes, "not covered: "+visible(b))
+		d.Notes = append(d.Notes, "not purged, because it is a backup or a git repository: "+visible(b))
 	}
 	if n := len(report.Processes) + len(report.Elsewhere); n > 0 {
 		d.Notes = append(d.Notes, count(n, "other process has", "other processes have")+
-			" the store open: purged data disappears from their memory as they continue to read")
+			" the store open: purged data stays in the memory of a process until the process reads the store again")
 	}
 	return &view{template: "purged", title: "Purged", data: d}, nil
 }

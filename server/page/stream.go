@@ -24,10 +24,11 @@ type event struct {
 	Ended   string `json:"ended,omitempty"` // reason why the stream ends
 }
 
-// stream sends a line for each change from now on, until the client or the server ends it.
+// stream sends a line for each change that is made from now on. It ends when the client or the server ends the request.
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	if t := server.TokenOf(r.Context()); t == nil || !t.Page {
-		http.Error(w, "a token for the page is required", http.StatusUnauthorized)
+		http.Error(w, "a token that permits the page is required: make one with memctl serve token add NAME --page",
+			http.StatusUnauthorized)
 		return
 	}
 	st, err := p.o.Store.Acquire(r.Context())

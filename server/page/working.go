@@ -51,7 +51,7 @@ func (p *Page) working(r *request) (*view, error) {
 	return &view{template: "working", title: "Working memory", data: d}, nil
 }
 
-// count sets the numbers that describe the size of a scope.
+// count sets row.Stats, which describes the size of a scope.
 func (p *Page) count(r *request, row *shownScope) error {
 	m, err := p.open(r, row.Key)
 	if err != nil {
@@ -66,7 +66,8 @@ func (p *Page) count(r *request, row *shownScope) error {
 	return nil
 }
 
-// open opens the working memory of a scope, if the scope exists: otherwise opening would create it.
+// open opens the working memory of a scope. If the scope does not exist, open returns an error, because opening the
+// scope would create it.
 func (p *Page) open(r *request, key string) (*working.Memory, error) {
 	s, err := working.ParseScope(key)
 	if err != nil {
@@ -157,6 +158,6 @@ func (p *Page) checkpointRestore(r *request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{said: "Restored; the state before it is checkpoint " + kept.ID, goTo: link("scope", "key",
+	return &view{said: "Restored; the previous state was saved as checkpoint " + kept.ID, goTo: link("scope", "key",
 		r.get("key"))}, nil
 }
