@@ -92,7 +92,7 @@ func (t *Token) Validate() error {
 	}
 	for _, g := range t.Tools {
 		if !slices.Contains(mcpserver.Groups(), g) {
-			return field("tools", g, "not a group of tools; the groups are %s", mcpserver.GroupNames())
+			return field("tools", g, "there is no such group of tools; the groups are %s", mcpserver.GroupNames())
 		}
 	}
 	return nil

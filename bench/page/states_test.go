@@ -45,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			b.press("Save")
 			b.text("Not saved")
-			b.text("make room on the disk")
+			b.text("free space on the disk")
 			b.until(`document.querySelector('textarea').value.length === ` + number(1000*len(form+" much text ")))
 			d.Empty()
 			b.press("Save")
@@ -118,7 +118,7 @@ func TestMovedStore(t *testing.T) {
 	rename(t, dir, dir+"-away")
 	b.press("Save")
 	b.text("the store's folder was replaced")
-	b.text("if no store is at its path, restore it from a backup")
+	b.text("if the store's folder is missing, restore the store from a backup")
 	b.until(`document.querySelector('textarea').value === 'after'`)
 	c := b.second() // of a person who looks now
 	c.text("the store's folder was replaced")

@@ -821,7 +821,7 @@ func TestDrop(t *testing.T) {
 		}
 	}
 	if a := s.post("quarantine-drop", "name", "none", "confirm", "drop"); a.status == http.StatusOK ||
-		strings.Contains(a.body, "the word was not repeated") {
+		strings.Contains(a.body, "was not typed as confirmation") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -838,7 +838,7 @@ func TestUndoInterrupted(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	p.write(w, &request{st: s.st}, undoneInPart(plan, varve.ErrDiskFull, "Took back 1 change"))
-	for _, want := range []string{"The undo was interrupted", "make room on the disk", ">Continue<", `value="coder"`,
+	for _, want := range []string{"The undo was interrupted", "free space on the disk", ">Continue<", `value="coder"`,
 		`name="before" value="7"`, `href="#/note?path=n.md"`} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("no %q in %s", want, w.Body)
@@ -1126,7 +1126,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	for _, path := range []string{"edit?id=a", "edit", "note-edit"} {
 		if a := s.do("anna", http.MethodGet, "/page/"+path); a.status != http.StatusForbidden ||
-			!strings.Contains(a.body, "health shows why") {
+			!strings.Contains(a.body, "open Health to see why") {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}
