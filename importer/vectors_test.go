@@ -186,11 +186,11 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 	t.Parallel()
 	good := faissFile("IxMp", vector.IP, 1, []int64{1, 2}, []float32{1, -1})
 	for name, c := range map[string]struct{ file, says string }{
-		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes, but 2 vectors of 1 dimensions take"},
+		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes, but a file of 2 vectors with 1 dimensions has"},
 		"count":     {good[:90] + "\x01" + good[91:], "the number of ids is 1, but the number of vectors is 2"},
 		"twice":     {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
-		"torn":      {good[:100], "100 bytes, but 2 vectors"},
-		"empty":     {"", "0 bytes are too few"},
+		"torn":      {good[:100], "100 bytes, but a file of 2 vectors"},
+		"empty":     {"", "a file of 0 bytes is too short"},
 		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): only an IndexIDMap"},
 		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): inside, only an IndexFlatIP"},
 		"bare":      {good[37:] + strings.Repeat("\x00", 60), "an IndexFlatIP (IxFI): only an IndexIDMap"},

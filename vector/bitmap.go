@@ -2,12 +2,12 @@ package vector
 
 import "sync/atomic"
 
-// bitmap has one bit for each row of vectors. Bits are only ever set.
+// bitmap is a set of rows, with one bit for each row. A row can be added, but not removed.
 type bitmap []atomic.Uint64
 
 func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }
 
 func (b bitmap) set(i int64) { b[i>>6].Or(1 << (i & 63)) }
 
-// has reports whether bit i is set; false for all bits of a nil bitmap.
+// has reports whether bit i is set. It returns false if the bitmap is nil.
 func (b bitmap) has(i int64) bool { return b != nil && b[i>>6].Load()&(1<<(i&63)) != 0 }

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Verify reads all vector files of a set and yields every error: in the mappings, in each block and the head
-// of the FAISS files, and in ids that differ from the mapping or occur twice. It also reads blocks again that
-// an earlier search has verified. It needs 16 bytes of heap per vector.
+// Verify reads all vector files of a set and yields every error. It checks the mappings, each block and the head of the
+// FAISS files, and that each id equals the id in the mapping and occurs only once. It reads all blocks again, even if
+// an earlier search has verified them. It needs 16 bytes of heap per vector.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sound := true
@@ -49,8 +49,8 @@ func Verify(s *Set) iter.Seq[error] {
 	}
 }
 
-// check verifies every block of a FAISS file and its head, and calls report with each error. It returns false if report
-// returned false.
+// check verifies every block and the head of a FAISS file, and calls report with each error. It stops and returns false
+// as soon as report returns false.
 func (f *file) check(report func(error) bool) bool {
 	for b := 0; b*blockSize < len(f.data); b++ {
 		if err := f.guard(func() error { return f.verify(b) }); err != nil && !report(err) {
@@ -73,8 +73,8 @@ type checker struct {
 	live  [kinds]int64
 }
 
-// level compares the ids in a FAISS file with the lines of its mapping. It returns false if the caller of Verify has
-// stopped.
+// level compares the ids in a FAISS file with the lines of its mapping. It returns false if the loop over the errors
+// was ended.
 func (c *checker) level(i int, l *level) bool {
 	for kind := range kinds {
 		w := l.t.Walk(int(kind))
@@ -102,7 +102,7 @@ func (c *checker) level(i int, l *level) bool {
 				return c.yield(err)
 			case is != id:
 				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row,
-					fmt.Errorf("the row has id %d, but the mapping has id %[3]d for %[2]q", is, name, id))) {
+					fmt.Errorf("the FAISS file has id %d for %q, but the mapping has id %d", is, name, id))) {
 					return false
 				}
 			}
@@ -125,7 +125,8 @@ func (c *checker) counts() {
 	for kind := range kinds {
 		if c.live[kind] != c.s.count[kind] {
 			if !c.yield(corrupt(c.s.top().t.Name(),
-				fmt.Errorf("the mapping lists %d vectors, but its metadata count %d", c.live[kind], c.s.count[kind]))) {
+				fmt.Errorf("the mapping lists %d vectors, but its metadata have the count %d", c.live[kind],
+					c.s.count[kind]))) {
 				return
 			}
 		}

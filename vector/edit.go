@@ -8,19 +8,19 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Edit is a document key whose vector has changed or was removed.
+// Edit is a change of one vector: the vector of the document Key was set or removed.
 type Edit struct {
 	Key    string
-	ID     int64  // the number of the vector; 0: the key has no vector now
-	Handle uint64 // a value for the caller's Plan.Vector
+	ID     int64  // FAISS id of the vector; 0: the vector was removed
+	Handle uint64 // value that Plan.Vector gets with the edit; this package does not use it
 }
 
-// Edits yields edits in the order of their encoded keys, each key once.
+// Edits is an iterator over edits. It returns the edits in the order of their encoded keys, at most one for each key.
 type Edits interface {
 	Next() (e Edit, ok bool, err error)
 }
 
-// Plan has the changes that are applied to a set of vector files when new files are written.
+// Plan has the changes to apply when new vector files are written.
 type Plan struct {
 	// Edits returns the edits of a kind. It is called twice, and must return the same edits both times.
 	Edits func(kind Kind) (Edits, error)
@@ -29,8 +29,8 @@ type Plan struct {
 	Vector func(dst []float32, kind Kind, e Edit) (_ []float32, ok bool, err error)
 }
 
-// List returns a plan for edits in any order, each key once. The function vector appends the vector of an edit
-// to dst; false means that there is none.
+// List returns a Plan for lists of edits in memory: edits[kind] has the edits of each kind, in any order, at most one
+// for each key. vector is the Plan's function Vector.
 func List(edits [2][]Edit, vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) (Plan, error) {
 	var lists [kinds][]encodedEdit
 	for kind := range kinds {
@@ -65,9 +65,9 @@ func (l *listed) Next() (Edit, bool, error) {
 	return e.Edit, true, nil
 }
 
-// Changes returns the edits that change the set. It omits edits with the same number and the same bits as in the set,
-// and removals of keys that have no vector. An equal number alone does not suffice: an import may reuse it for another
-// vector.
+// Changes returns the edits that would change the set. It omits the removal of a key that has no vector, and an edit
+// whose vector has the same FAISS id and the same bits as in the set. Equal ids alone do not suffice, because an import
+// may use an id again for another vector.
 func (s *Set) Changes(kind Kind, edits []Edit,
 	vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) ([]Edit, error) {
 	var left []Edit
@@ -100,8 +100,8 @@ func (s *Set) Changes(kind Kind, edits []Edit,
 	return left, nil
 }
 
-// Walk calls f with every document key of a kind that has a vector, and the vector's number, in order, until f
-// returns an error.
+// Walk calls f, in the order of the encoded keys, with each document key of a kind that has a vector, and with the
+// FAISS id of the vector. It stops at the first error of f and returns that error.
 func (s *Set) Walk(kind Kind, f func(key string, id int64) error) error {
 	if err := s.ready(); err != nil {
 		return err

@@ -21,11 +21,11 @@ const (
 	magicIP     = "IxFI"
 	magicL2     = "IxF2"
 
-	// maxDim is the maximum number of dimensions in a file, far above any limit of a store.
+	// maxDim is the maximum number of dimensions that a file may have. It is far above the limits of all stores.
 	maxDim = 1 << 20
 )
 
-// shape has the values in the header of a FAISS file.
+// shape has the values that determine the header and the size of a FAISS file.
 type shape struct {
 	metric Metric
 	dim    int
@@ -34,7 +34,7 @@ type shape struct {
 
 func (s shape) rowSize() int64 { return 4 * int64(s.dim) }
 
-// idsAt returns the offset in the FAISS file at which the number of ids is stored.
+// idsAt returns the offset at which the list of ids begins in the FAISS file: first the number of ids, then the ids.
 func (s shape) idsAt() int64 { return headSize + s.rows*s.rowSize() }
 
 func (s shape) size() int64 { return s.idsAt() + idsHead + 8*s.rows }
@@ -58,21 +58,23 @@ func (s shape) header() []byte {
 	return le.AppendUint64(b, uint64(s.rows)*uint64(s.dim))
 }
 
-// parseHeader parses the header of a file of size bytes. Errors are *errs.CorruptionError with the offset.
+// parseHeader parses the header of a FAISS file that has size bytes. Each error is a *errs.CorruptionError with the
+// offset of the invalid value.
 func parseHeader(name string, b []byte, size int64) (shape, error) {
 	bad := func(off int64, format string, args ...any) (shape, error) {
 		return shape{}, &errs.CorruptionError{Path: name, Offset: off, Err: fmt.Errorf(format, args...)}
 	}
 	if len(b) < headSize || size < headSize+idsHead {
-		return bad(0, "%d bytes are too few for a FAISS index with ids", size)
+		return bad(0, "a file of %d bytes is too short for a FAISS index with ids", size)
 	}
 	le := binary.LittleEndian
 	if m := string(b[:4]); m != magicIDMap && m != magicIDMap2 {
-		return bad(0, "%s: only an IndexIDMap or IndexIDMap2 (IxMp, IxM2) can be read", indexType(m))
+		return bad(0, "%s: the outer index must be an IndexIDMap or IndexIDMap2 (IxMp, IxM2)",
+			indexType(m))
 	}
 	s := shape{metric: Metric(le.Uint32(b[33:])), dim: int(int32(le.Uint32(b[4:]))), rows: int64(le.Uint64(b[8:]))}
 	if s.metric != IP && s.metric != L2 {
-		return bad(33, "metric %d: only 0 (inner product) and 1 (L2) can be read", s.metric)
+		return bad(33, "metric %d is not supported: it must be 0 (inner product) or 1 (L2)", s.metric)
 	}
 	flat := magicIP
 	if s.metric == L2 {
@@ -81,18 +83,20 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	switch m := string(b[innerHead : innerHead+4]); {
 	case m == flat:
 	case m == magicIP || m == magicL2:
-		return bad(innerHead, "index %q does not have the metric %v of the index around it", m, s.metric)
+		return bad(innerHead, "the type %q of the inner index does not fit the metric %v of the outer index", m,
+			s.metric)
 	default:
-		return bad(innerHead, "%s: inside, only an IndexFlatIP or IndexFlatL2 (IxFI, IxF2) can be read", indexType(m))
+		return bad(innerHead, "%s: the inner index must be an IndexFlatIP or IndexFlatL2 (IxFI, IxF2)",
+			indexType(m))
 	}
 	if b[32] != 1 || b[69] != 1 {
-		return bad(32, "the index is not trained")
+		return bad(32, "the FAISS index is not trained")
 	}
 	if s.dim < 1 || s.dim > maxDim {
-		return bad(4, "impossible number of dimensions: %d", s.dim)
+		return bad(4, "invalid number of dimensions: %d", s.dim)
 	}
 	if s.rows < 0 || s.rows > (math.MaxInt64-headSize-idsHead)/(s.rowSize()+8) {
-		return bad(8, "impossible number of vectors: %d", s.rows)
+		return bad(8, "invalid number of vectors: %d", s.rows)
 	}
 	for _, f := range []struct {
 		off       int64
@@ -105,11 +109,12 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		{74, le.Uint64(b[74:]), uint64(s.rows) * uint64(s.dim), "numbers"},
 	} {
 		if f.got != f.want {
-			return bad(f.off, "the index has %d %s, but the header names %d", f.got, f.what, f.want)
+			return bad(f.off, "the inner index has %d %s, but the outer index requires %d", f.got, f.what, f.want)
 		}
 	}
 	if size != s.size() {
-		return bad(min(size, s.size()), "the file has %d bytes, but %d vectors of %d dimensions take %d", size, s.rows, s.dim,
+		return bad(min(size, s.size()),
+			"the file has %d bytes, but a file of %d vectors with %d dimensions has %d bytes", size, s.rows, s.dim,
 			s.size())
 	}
 	return s, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Index is a FAISS file of another system, opened to import its vectors.
+// Index is a FAISS file of another program, opened to import its vectors.
 type Index struct {
 	name string
 	r    io.ReaderAt
@@ -22,13 +22,14 @@ type Index struct {
 
 type idRow struct{ id, row int64 }
 
-// maxRows is the maximum number of vectors in an imported file: its ids need 24 bytes of memory each.
+// maxRows is the maximum number of vectors in an imported file. The ids of the vectors need 24 bytes of memory each.
 const maxRows = 1 << 28
 
-// ReadIndex reads the head and the ids of a FAISS file of size bytes that is an IndexFlatIP or IndexFlatL2
-// inside an IndexIDMap or IndexIDMap2. A list of ids of another length, a repeated id, which FAISS accepts,
-// and any other fault is a *errs.CorruptionError that names the byte. More than 2²⁸ vectors are
-// errs.ErrTooLarge. ReadIndex allocates the memory for the ids, 24 bytes each, only for ids that it has read.
+// ReadIndex reads the head and the ids of a FAISS file that has size bytes. The file must be an IndexFlatIP or
+// IndexFlatL2 inside an IndexIDMap or IndexIDMap2. If the file is invalid, the error is a *errs.CorruptionError with
+// the offset of the fault. A list of ids of the wrong length and a repeated id are invalid too, although FAISS accepts
+// them. If the file has more than 2²⁸ vectors, the error matches errs.ErrTooLarge. ReadIndex needs 24 bytes of memory
+// for each id.
 func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 	head := make([]byte, min(headSize, size))
 	if err := readFull(r, head, 0); err != nil {
@@ -52,11 +53,11 @@ func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 	return x, nil
 }
 
-// idsPiece is the number of ids that are read at once.
+// idsPiece is the number of ids that readIDs reads at once.
 const idsPiece = 8 << 10
 
-// readIDs reads the ids in pieces. A file may have the length that its header requires and still be empty (a hole
-// reads as zeros). A duplicate id within a piece ends the reading, so the list grows only with real data.
+// readIDs reads the ids in pieces and stops at the first piece with a duplicate id. So a file cannot make it allocate
+// much memory with a hole, which has the required length but no data: a hole reads as zeros, which are duplicate ids.
 func (x *Index) readIDs() error {
 	le := binary.LittleEndian
 	var head [idsHead]byte
@@ -91,7 +92,7 @@ func (x *Index) readIDs() error {
 	return nil
 }
 
-// twice sorts the ids, and returns an error if one occurs twice.
+// twice sorts the ids and returns an error if an id occurs twice.
 func (x *Index) twice(list []idRow) error {
 	slices.SortFunc(list, func(a, b idRow) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.row, b.row)) })
 	for i := 1; i < len(list); i++ {
@@ -127,10 +128,10 @@ func (x *Index) Dim() int { return x.dim }
 // Metric returns the metric of the index.
 func (x *Index) Metric() Metric { return x.metric }
 
-// ID returns the id of a row.
+// ID returns the FAISS id of the vector in a row.
 func (x *Index) ID(row int64) int64 { return x.ids[row] }
 
-// RowOf returns the row of an id, or -1 if there is none.
+// RowOf returns the row that has the given id, or -1 if the file does not contain the id.
 func (x *Index) RowOf(id int64) int64 {
 	i, ok := slices.BinarySearchFunc(x.byID, id, func(a idRow, id int64) int {
 		switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// faissWriter writes a FAISS file from its first byte to its last, except for the first block, which has the number of
-// rows and is written last. It needs heap for two blocks and the hashes.
+// faissWriter writes a FAISS file. It writes the first block last, because that block has the number of rows; the other
+// blocks are written in order. It needs heap for two blocks and the hashes.
 type faissWriter struct {
 	f      io.WriterAt
 	shape  shape
@@ -39,7 +39,8 @@ func (w *faissWriter) write(b []byte) error {
 	return nil
 }
 
-// flush hashes the block in the buffer and writes it. The first block is kept for finish.
+// flush hashes the block in the buffer and writes it to the file. It does not write the first block but keeps it for
+// finish.
 func (w *faissWriter) flush() error {
 	if w.off == 0 && w.first == nil {
 		w.first, w.buf = w.buf, make([]byte, 0, blockSize)
@@ -56,13 +57,13 @@ func (w *faissWriter) flush() error {
 	return nil
 }
 
-// row writes one vector, encoded as a row.
+// row writes one vector, in the form that Metric.Row returns.
 func (w *faissWriter) row(b []byte) error {
 	w.shape.rows++
 	return w.write(b)
 }
 
-// ids begins the list of ids after the last row; the method id then writes each of them.
+// ids writes the beginning of the list of ids. Call it after the last row, and then call id for each row.
 func (w *faissWriter) ids() error {
 	return w.write(binary.LittleEndian.AppendUint64(nil, uint64(w.shape.rows)))
 }
@@ -73,7 +74,7 @@ func (w *faissWriter) id(id int64) error {
 	return w.write(b[:])
 }
 
-// finish writes the last block and the first one, and returns the file's length.
+// finish writes the last block and then the first block. It returns the length of the file.
 func (w *faissWriter) finish() (int64, error) {
 	if w.first == nil {
 		if err := w.flush(); err != nil {

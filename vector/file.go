@@ -19,13 +19,13 @@ import (
 const blockSize = 1 << 20 // number of bytes covered by one hash
 
 var (
-	// errPair means that the FAISS file is not the one that the mapping names: either a writer has renamed
-	// only one of the two files so far, or the FAISS file is damaged.
-	errPair  = errors.New("the file is not the one that the mapping names")
+	// errPair means that the FAISS file does not belong to the mapping: either a writer has so far renamed only one of
+	// the two files, or the FAISS file is damaged.
+	errPair  = errors.New("the file does not belong to the mapping")
 	errBlock = errors.New("checksum mismatch in a block")
 )
 
-// file is a mapped FAISS file whose blocks are verified when they are first read.
+// file is a memory-mapped FAISS file. Each block is verified when it is read for the first time.
 type file struct {
 	shape
 	name    string
@@ -35,7 +35,8 @@ type file struct {
 	seen    []atomic.Uint64 // one bit per block that was verified
 }
 
-// openFile maps the FAISS file that a mapping describes, which may have one of several names.
+// openFile maps the FAISS file name into memory. It returns an error that matches errPair if the file does not belong
+// to the mapping, which describes its FAISS file by f.
 func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, error) {
 	h, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -61,7 +62,7 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	return o, nil
 }
 
-// belongs returns an error if the FAISS file was not written together with the mapping.
+// belongs returns an error that matches errPair if the FAISS file does not belong to the mapping.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
 		return f.damaged(-1, fmt.Errorf("%w: the file has %d bytes, but the mapping requires %d",
@@ -82,8 +83,8 @@ func (f *file) belongs(info vfs.Info, want faissFile) error {
 	return err
 }
 
-// touch verifies the blocks that contain the bytes [from, to), each only once as long as the file is open. It
-// must be called inside guard.
+// touch verifies the blocks that contain the bytes [from, to). It skips blocks that were verified since the file was
+// opened. Call touch only in a function that guard runs.
 func (f *file) touch(from, to int64) error {
 	for b := int(from / blockSize); int64(b)*blockSize < to; b++ {
 		bit := uint64(1) << (b & 63)
@@ -108,17 +109,18 @@ func (f *file) verify(b int) error {
 	return nil
 }
 
-// bytes returns the bytes of the rows [from, to). It must be used inside guard and after touchRows.
+// bytes returns the bytes of the rows [from, to). Call touchRows for these rows before. Read the bytes only in a
+// function that guard runs.
 func (f *file) bytes(from, to int64) []byte {
 	return f.data[headSize+from*f.rowSize() : headSize+to*f.rowSize()]
 }
 
-// touchRows verifies the blocks that contain the rows [from, to), each only once as long as the file is open.
+// touchRows verifies the blocks that contain the rows [from, to), as touch does.
 func (f *file) touchRows(from, to int64) error {
 	return f.touch(headSize+from*f.rowSize(), headSize+to*f.rowSize())
 }
 
-// row appends a row to dst.
+// row appends the bytes of row i to dst.
 func (f *file) row(dst []byte, i int64) ([]byte, error) {
 	err := f.guard(func() error {
 		if err := f.touchRows(i, i+1); err != nil {
@@ -130,7 +132,7 @@ func (f *file) row(dst []byte, i int64) ([]byte, error) {
 	return dst, err
 }
 
-// id returns the id of a row in the file.
+// id returns the FAISS id of row i.
 func (f *file) id(i int64) (id int64, err error) {
 	err = f.guard(func() error {
 		at := f.idsAt() + idsHead + 8*i
@@ -147,5 +149,5 @@ func (f *file) damaged(off int64, err error) error {
 	return &errs.CorruptionError{Path: f.name, Offset: off, Err: err}
 }
 
-// guard runs read, which reads the mapped file, and returns a memory fault as an error.
+// guard calls read, which reads the mapped file. If the access causes a memory fault, guard returns it as an error.
 func (f *file) guard(read func() error) error { return vfs.GuardFile(f.name, read) }

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// kernel compares the vector q with len(out) adjoining rows, little-endian and unaligned, and writes one
-// number for each to out: the dot product or the squared distance. The result for a row does not depend on its
-// position or its neighbours, so a vector has the same score in base, delta and overlay.
+// kernel compares the vector q with len(out) rows that follow each other in memory, little-endian and unaligned. For
+// each row it writes one number to out: the dot product or the squared distance. The result for a row does not depend
+// on the position of the row or on the other rows, so a vector has the same score in base, delta and overlay.
 type kernel func(q []float32, rows []byte, out []float32)
 
 func plainKernel(m Metric) kernel {
@@ -17,7 +17,8 @@ func plainKernel(m Metric) kernel {
 	return dot
 }
 
-// dot computes dot products in plain Go, with four sums so that additions need not wait for each other.
+// dot is the kernel for dot products in plain Go. It uses four sums, so that an addition does not wait for the previous
+// one.
 func dot(q []float32, rows []byte, out []float32) {
 	for i := range out {
 		row := rows[4*len(q)*i : 4*len(q)*(i+1)]
@@ -36,7 +37,7 @@ func dot(q []float32, rows []byte, out []float32) {
 	}
 }
 
-// squares computes squared distances in plain Go.
+// squares is the kernel for squared distances in plain Go.
 func squares(q []float32, rows []byte, out []float32) {
 	for i := range out {
 		row := rows[4*len(q)*i : 4*len(q)*(i+1)]

@@ -2,8 +2,8 @@
 
 package vector
 
-// assembly returns the kernel that calls the assembly routine f, which does not check its arguments and
-// requires at least one row of at least one dimension.
+// assembly returns a kernel that calls the assembly routine f. f does not check its arguments; the kernel calls f only
+// if there are at least one row and one dimension.
 func assembly(f func(q *float32, rows *byte, d, n int, out *float32)) kernel {
 	return func(q []float32, rows []byte, out []float32) {
 		d, n := len(q), len(out)

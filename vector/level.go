@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// level is a pair of vector files, either the base or the delta: a mapping and its FAISS file. Consecutive
-// sets share it.
+// level is a mapping and its FAISS file, either of the base or of the delta. A later Set uses the same level if the
+// files have not changed.
 type level struct {
 	t     *table.Table
 	f     *file
@@ -34,7 +34,7 @@ type names struct{ mapping, faiss, next string }
 
 var levelNames = [2]names{{BaseMapping, baseFAISS, baseNext}, {DeltaMapping, deltaFAISS, deltaNext}}
 
-// openFAISS opens the FAISS file of a level whose mapping is open.
+// openFAISS opens the FAISS file that belongs to the open mapping of a level, under its final or its temporary name.
 func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	x, s, err := parseExtra(l.t.Meta().Extra)
 	if err != nil {
@@ -65,7 +65,7 @@ func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
 	return err
 }
 
-// lines finds the lines of a delta that record deletions, and the first row of each kind.
+// lines computes l.first and, for a delta, l.dead: the lines that record deletions. It does so only once.
 func (l *level) lines(isDelta bool) error {
 	if l.done.Load() {
 		return nil
@@ -106,8 +106,9 @@ func (l *level) lines(isDelta bool) error {
 	return nil
 }
 
-// find returns the row and the number of a key's vector, row -1 if the key has none. has reports whether the level
-// has a line for the key, which may record a deletion. The key must be in the table's encoded form.
+// find returns the row and the FAISS id of a key's vector. If the level has no vector for the key, row is -1. has
+// reports whether the level has a line for the key; this line may record a deletion. enc must be the key in the encoded
+// form of the table.
 func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error) {
 	line, value, err := l.t.FindEncoded(nil, int(kind), enc)
 	if err != nil || line < 0 {
@@ -123,11 +124,12 @@ func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error)
 	return l.first[kind] + line - int64(before), id, true, nil
 }
 
-// key returns the document key of a row and the number of the vector.
+// key returns the document key of a row, and the FAISS id of the vector in the row.
 func (l *level) key(kind Kind, row int64) (string, int64, error) {
 	live := row - l.first[kind]
 	dead := l.dead[kind]
-	// live is the number of the line among the live ones. The dead lines before it are the first n, with dead[i]-i ≤ live.
+	// live is the index of the line among the lines that do not record deletions. n is the number of lines before it
+	// that record deletions: those with dead[i]-i ≤ live.
 	n := sort.Search(len(dead), func(i int) bool { return dead[i]-int64(i) > live })
 	key, value, err := l.t.At(int(kind), live+int64(n))
 	if err != nil {

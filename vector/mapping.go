@@ -34,13 +34,12 @@ const (
 	deltaNext   = Folder + "/memory_vectors.delta.next.faiss"
 	mappingName = Folder + "/mapping"
 
-	// BaseMapping and DeltaMapping are the tables that list the vectors; they are authoritative for which
-	// vectors exist.
+	// BaseMapping and DeltaMapping are the tables that list the vectors. Only vectors in these tables exist.
 	BaseMapping  = mappingName + ".json"
 	DeltaMapping = mappingName + ".delta.json"
 )
 
-// Schema returns the list of sections of mapping.json.
+// Schema returns the schema of mapping.json and mapping.delta.json for package index/table.
 func Schema() *table.Schema {
 	return &table.Schema{Name: mappingName, Sections: []table.Section{
 		{Name: "ids", Count: "vector_count", Dead: isDead, Valid: validID},
@@ -50,7 +49,7 @@ func Schema() *table.Schema {
 
 var (
 	deadLine = []byte("0")
-	errID    = errors.New("the number of a vector must be an int64 above 0, or 0 in a delta")
+	errID    = errors.New("the id of a vector must be an int64 greater than 0, or 0 in a delta")
 )
 
 func isDead(value []byte) bool { return len(value) == 1 && value[0] == '0' }
@@ -63,8 +62,8 @@ func validID(value []byte) error {
 	return err
 }
 
-// parseID parses the value of a mapping's line as the number of a vector; the value must not record a
-// deletion.
+// parseID parses the value of a line of a mapping as the FAISS id of a vector. It returns an error for the value 0,
+// which records a deletion.
 func parseID(value []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n <= 0 || value[0] == '0' || value[0] == '+' {
@@ -73,7 +72,7 @@ func parseID(value []byte) (int64, error) {
 	return n, nil
 }
 
-// extra describes the FAISS file that belongs to a mapping; it is part of the mapping's metadata.
+// extra describes the vectors and the FAISS file that belong to a mapping. It is stored in the mapping's metadata.
 type extra struct {
 	Chain     string    `json:"chain"`
 	Metric    string    `json:"metric"`
@@ -91,36 +90,38 @@ type faissFile struct {
 func parseExtra(b []byte) (extra, shape, error) {
 	var x extra
 	if err := json.Unmarshal(b, &x); err != nil {
-		return x, shape{}, fmt.Errorf("the metadata do not describe the FAISS file of the mapping: %w", err)
+		return x, shape{}, fmt.Errorf("the description of the FAISS file in the metadata of the mapping is invalid: %w",
+			err)
 	}
 	m, err := ParseMetric(x.Metric)
 	if err != nil {
 		return x, shape{}, err
 	}
 	if x.Dimension < 1 || x.Dimension > maxDim {
-		return x, shape{}, fmt.Errorf("impossible number of dimensions: %d", x.Dimension)
+		return x, shape{}, fmt.Errorf("invalid number of dimensions: %d", x.Dimension)
 	}
 	if n := (x.FAISS.Size + blockSize - 1) / blockSize; x.FAISS.Size < 0 || int64(len(x.FAISS.Blocks)) != 16*n {
-		return x, shape{}, fmt.Errorf("the hashes of a FAISS file of %d bytes must have %d digits, but have %d",
-			x.FAISS.Size, 16*n, len(x.FAISS.Blocks))
+		return x, shape{},
+			fmt.Errorf("the block hashes of a FAISS file of %d bytes must have %d hex digits, but have %d",
+				x.FAISS.Size, 16*n, len(x.FAISS.Blocks))
 	}
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }
 
-// assemblyPrefix precedes the id of an assembly in another system's mapping, which has no sections.
+// assemblyPrefix is the prefix of the ids of assemblies in mappings of other systems, which have no sections.
 const assemblyPrefix = "asm:"
 
-// ReadMapping parses a mapping from ids to the numbers of vectors, in any of the existing formats, and calls add for
-// each member, in the order of the file:
+// ReadMapping parses a mapping from document ids to numbers of vectors. It accepts both existing formats, and calls add
+// for each document, in the order of the file:
 //
 //	{"<id>":<int64>,…}                                       flat, of other systems
 //	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} Varve's own
 //
-// In the flat format an assembly is "asm:" and its id. Its numbers are FAISS ids in one file and ordinals in another;
-// the name of the file shows which. Numbers are never read as float64. For a number that is not an int64, add gets a
-// *errs.FieldError that names the id; if add returns nil, the reading continues. For a file that is not a mapping
-// ReadMapping returns an error that matches errs.ErrInvalid, after the members that precede the damage. An error
-// returned by add ends the reading.
+// In the flat format, the id of an assembly has the prefix "asm:". The numbers of the flat format are either FAISS ids
+// or ordinals; only the name of the file shows which. If a number is not an int64, add gets the number 0 and a
+// *errs.FieldError that names the id. If add returns an error, ReadMapping stops and returns this error. If the file is
+// not a valid mapping, ReadMapping calls add for the documents before the fault and returns an error that matches
+// errs.ErrInvalid.
 func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err error) error) error {
 	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	p := mappingReader{d: d, add: add}
@@ -128,7 +129,7 @@ func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err e
 		return err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return p.invalid(errors.New("unexpected data after the object"))
+		return p.invalid(errors.New("unexpected data after the JSON object"))
 	}
 	return nil
 }
@@ -142,12 +143,12 @@ func (p *mappingReader) invalid(err error) error {
 	return fmt.Errorf("%w: not a mapping of ids to vectors: byte %d: %w", errs.ErrInvalid, p.d.InputOffset(), err)
 }
 
-// object calls member with the name of each member of an object; member must read the value.
+// object parses a JSON object and calls member with the name of each member. The function member must read the value.
 func (p *mappingReader) object(member func(name string) error) error {
 	if k := p.d.PeekKind(); k != '{' {
 		_, err := p.d.ReadToken()
 		if err == nil {
-			err = fmt.Errorf("%v instead of an object", k)
+			err = fmt.Errorf("the file has %v where a JSON object is expected", k)
 		}
 		return p.invalid(err)
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// merged is one key of the files being written, with a vector or, in a new delta, with a deletion.
+// merged is one line of the files that are being written: a key with its vector or, only in a delta, with a deletion.
 type merged struct {
 	enc  []byte // encoded key, valid until the next call
-	id   int64  // number of the vector; 0: the vector was deleted
+	id   int64  // FAISS id of the vector; 0: the vector was deleted
 	from int    // source of the vector: base, delta or edited
 	row  int64  // row of the vector in its source
 	edit Edit
 }
 
-// edited is the value of merged.from for a row that comes from an edit and not from a file.
+// edited is the value of merged.from if the vector comes from an edit and not from the base or the delta.
 const edited = 2
 
-// merger merges the keys of base, delta and edits for one kind of document.
+// merger merges the keys of base, delta and edits in order, for one kind of document.
 type merger struct {
 	s       *Set
 	kind    Kind
@@ -59,7 +59,7 @@ func (s *Set) merge(kind Kind, p Plan, asDelta bool, skip map[string]bool) (*mer
 	return m, m.stepEdit()
 }
 
-// step moves to the next line of level i.
+// step moves to the next line of the base or the delta; i is the level.
 func (m *merger) step(i int) (err error) {
 	m.key[i], m.value[i], m.has[i], err = m.lines[i].Next()
 	if m.has[i] && !isDead(m.value[i]) {
@@ -77,10 +77,10 @@ func (m *merger) stepEdit() (err error) {
 	return err
 }
 
-// next returns the next key of the files being written.
+// next returns the next line of the files that are being written, or false at the end.
 func (m *merger) next() (c merged, ok bool, err error) {
 	for m.has[base] || m.has[delta] || m.hasE {
-		// The smallest key; of equal ones the newest level counts.
+		// Take the smallest key. If several levels have it, take the newest of these levels.
 		at := -1
 		var key []byte
 		for i := range 2 {
@@ -110,7 +110,7 @@ func (m *merger) next() (c merged, ok bool, err error) {
 			return c, true, nil
 		}
 		if m.asDelta {
-			// A dead line, if the base has a row that it must hide.
+			// The delta needs a line for the deletion only if the base has a row for the key.
 			row, _, _, err := m.s.levels[base].find(m.kind, string(c.enc))
 			if err != nil || row >= 0 {
 				return c, err == nil, err
@@ -120,7 +120,7 @@ func (m *merger) next() (c merged, ok bool, err error) {
 	return merged{}, false, nil
 }
 
-// pass moves past a key in base, delta and edits.
+// pass moves to the next key in each of base, delta and edits whose current key is the given one.
 func (m *merger) pass(key []byte) error {
 	for i := range 2 {
 		if m.has[i] && bytes.Equal(m.key[i], key) {
@@ -135,7 +135,7 @@ func (m *merger) pass(key []byte) error {
 	return nil
 }
 
-// inBase reports whether the base has a line for a key, which a line of the delta then replaces.
+// inBase reports whether the base has a vector for a key. A line of the delta for this key then replaces that vector.
 func (m *merger) inBase(enc []byte) (bool, error) {
 	if m.s.levels[base] == nil {
 		return false, nil

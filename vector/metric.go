@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Metric is the measure by which two vectors are compared. Its value is the number that FAISS uses for it.
+// Metric is the measure by which two vectors are compared. The value of the constant is the number that FAISS uses.
 type Metric int32
 
 // The supported metrics.
@@ -19,7 +19,7 @@ const (
 	L2 Metric = 1 // the squared distance
 )
 
-// String returns the metric's name in config.json and mapping.json.
+// String returns the name of the metric that config.json and mapping.json use.
 func (m Metric) String() string {
 	switch m {
 	case IP:
@@ -30,7 +30,7 @@ func (m Metric) String() string {
 	return fmt.Sprintf("metric %d", int32(m))
 }
 
-// ParseMetric returns the metric with this name, as String returns it; "" is IP.
+// ParseMetric returns the metric with the given name. The name "" means IP.
 func ParseMetric(s string) (Metric, error) {
 	switch s {
 	case "", "ip":
@@ -41,7 +41,8 @@ func ParseMetric(s string) (Metric, error) {
 	return 0, &errs.FieldError{Field: "metric", Value: human.Quote(s), Err: errors.New(`must be "ip" or "l2"`)}
 }
 
-// score converts the result of a kernel into a score: the cosine, or 1/(1+d²). A greater score means a nearer vector.
+// score converts the result of a kernel into a score: the cosine for IP, 1/(1+d²) for L2. A greater score means a
+// nearer vector.
 func (m Metric) score(v float32) float64 {
 	if m == L2 {
 		return 1 / (1 + float64(v))
@@ -49,9 +50,9 @@ func (m Metric) score(v float32) float64 {
 	return max(-1, min(1, float64(v))) // rounding may exceed the range by about 1e-7
 }
 
-// Row appends vector v in the form in which a file stores it: unchanged for L2, scaled to length 1 for IP; a
-// zero vector stays zero. The bits do not depend on the machine: the squares are exact in float64, so fusing
-// an addition changes nothing.
+// Row appends the vector v to dst as a FAISS file stores it: unchanged for L2, scaled to length 1 for IP. A zero vector
+// stays zero. The result is the same on all machines: the squares are exact in float64, so a fused multiply-add gives
+// the same sum.
 func (m Metric) Row(dst []byte, v []float32) []byte {
 	norm := 1.0
 	if m == IP {
@@ -68,7 +69,7 @@ func (m Metric) Row(dst []byte, v []float32) []byte {
 	return dst
 }
 
-// Norm returns the length of v.
+// Norm returns the Euclidean length of v.
 func Norm(v []float32) float64 {
 	var sum float64
 	for _, x := range v {
@@ -77,7 +78,8 @@ func Norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// query returns the query vector v in the form in which it is compared with rows: scaled to length 1 for IP.
+// query returns the vector v in the form in which a kernel compares it with rows: unchanged for L2, scaled to length 1
+// for IP.
 func (m Metric) query(v []float32) []float32 {
 	row := m.Row(make([]byte, 0, 4*len(v)), v)
 	q := make([]float32, len(v))
@@ -87,7 +89,7 @@ func (m Metric) query(v []float32) []float32 {
 	return q
 }
 
-// zero reports whether a row is the zero vector, which never matches. Minus zero counts as zero.
+// zero reports whether a row is the zero vector, which is never a hit of a search. Minus zero counts as zero.
 func zero(row []byte) bool {
 	for ; len(row) >= 4; row = row[4:] {
 		if binary.LittleEndian.Uint32(row)<<1 != 0 {
@@ -97,8 +99,8 @@ func zero(row []byte) bool {
 	return true
 }
 
-// CheckFinite returns a *errs.FieldError for the first NaN or infinity in v, which names the field and the
-// index.
+// CheckFinite returns a *errs.FieldError for the first NaN or infinity in v, or nil if all elements are finite. field
+// is the name for v in the error.
 func CheckFinite(field string, v []float32) error {
 	for i, x := range v {
 		if d := x - x; d != 0 { // NaN if x is not finite

@@ -6,16 +6,16 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Files returns the names of all vector files that a store may have, relative to the store, in an order in
-// which they may be removed: a delta before its base, a mapping before its vectors.
+// Files returns the names of all vector files that a store may have, relative to the store's folder. The files may be
+// removed in this order: the delta before the base, and a mapping before its FAISS file.
 func Files() []string {
 	d, b := levelNames[delta], levelNames[base]
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}
 }
 
-// Remove removes all vector files of the store in dir, because no document has a vector any more. It removes
-// the mappings first and syncs the folder: a mapping without its vectors would be damage, while vectors
-// without a mapping are ignored.
+// Remove removes all vector files of the store in dir. Call it when no document has a vector any more. It first removes
+// the mappings and syncs the folder, because a mapping without its FAISS file counts as damage, but a FAISS file
+// without its mapping is ignored.
 func Remove(fsys vfs.FS, dir string) error {
 	for _, step := range [][]string{
 		{levelNames[delta].mapping, levelNames[base].mapping},

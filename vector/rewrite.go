@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// rewrite is the state of writing a new base or delta of the vectors.
+// rewrite is the state of one write of a new base or delta.
 type rewrite struct {
 	s       *Set
 	to      Target
@@ -15,7 +15,7 @@ type rewrite struct {
 	faiss   *faissWriter
 	mapping *table.Writer
 	skip    [kinds]map[string]bool
-	// blocks of each level's FAISS file below this one were verified again
+	// number of blocks of each level's FAISS file that copyRow has verified
 	verified [2]int64
 }
 
@@ -49,7 +49,8 @@ func (r *rewrite) rows(kind Kind) error {
 			continue
 		}
 		if len(vector) != r.to.Dim {
-			return fmt.Errorf("vector of %q: %w: the vector has %d dimensions, not %d", c.edit.Key, ErrDimension, len(vector),
+			return fmt.Errorf("vector of %q: %w: the vector has %d dimensions, but the files have %d", c.edit.Key,
+				ErrDimension, len(vector),
 				r.to.Dim)
 		}
 		if err := CheckFinite("vector", vector); err != nil {
@@ -62,8 +63,8 @@ func (r *rewrite) rows(kind Kind) error {
 	}
 }
 
-// copyRow copies a row from a file of the set. It verifies the blocks again, even if they were verified
-// before: bytes damaged since must not get a new, valid checksum.
+// copyRow copies a row from a FAISS file of the set into the new file. It verifies the block again, even if the block
+// was verified before. Otherwise bytes that were damaged in the meantime would get a valid checksum in the new file.
 func (r *rewrite) copyRow(level int, row int64) error {
 	f := r.s.levels[level].f
 	return f.guard(func() error {
@@ -77,8 +78,8 @@ func (r *rewrite) copyRow(level int, row int64) error {
 	})
 }
 
-// ids writes the ids of one kind of document into the FAISS file and its lines into the mapping. It returns
-// how many documents of the kind have a vector in the resulting set.
+// ids writes the ids of one kind of document into the FAISS file, and the lines of these documents into the mapping.
+// live is the number of documents of the kind that have a vector in the resulting set.
 func (r *rewrite) ids(kind Kind) (live int64, err error) {
 	m, err := r.s.merge(kind, r.p, r.asDelta, r.skip[kind])
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// chunkBytes is the approximate number of bytes that one worker compares at a time, so that the data stays in the
-// core's cache between hashing and comparing.
+// chunkBytes is the approximate number of bytes that one worker hashes and then compares at a time. It is so small that
+// the data is still in the processor's cache when it is compared.
 const chunkBytes = 256 << 10
 
-// scan returns the best k rows of a level, except those that the delta or the overlay hides.
+// scan returns the best k rows of level i, without the rows that the delta or the overlay hides.
 func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	l := s.v.set.levels[i]
 	if l == nil {
@@ -39,7 +39,7 @@ func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
 	return best(k, tops), nil
 }
 
-// scanner is the state that the workers share that scan one FAISS file for a search.
+// scanner is the state of the scan of one FAISS file for a search. The workers share it.
 type scanner struct {
 	s     *search
 	l     *level
@@ -50,7 +50,7 @@ type scanner struct {
 	err   atomic.Pointer[error]
 }
 
-// run compares one chunk of rows after another until there are no more, and collects the best in t.
+// run compares one chunk of rows after another until no chunk is left, and collects the best rows in t.
 func (w *scanner) run(ctx context.Context, t *top) {
 	out := make([]float32, w.step)
 	for w.err.Load() == nil {
@@ -70,7 +70,8 @@ func (w *scanner) run(ctx context.Context, t *top) {
 	}
 }
 
-// chunk compares the query with the rows [from, to), and adds the best to t. It must be called inside guard.
+// chunk compares the query with the rows [from, to), and adds the best rows to t. Call it only in a function that guard
+// runs.
 func (w *scanner) chunk(from, to int64, out []float32, t *top) error {
 	f := w.l.f
 	if err := f.touchRows(from, to); err != nil {

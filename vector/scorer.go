@@ -8,13 +8,15 @@ type Scorer struct {
 	out    []float32
 }
 
-// NewScorer returns a Scorer for a vector. It is for one goroutine.
+// NewScorer returns a Scorer that compares rows with the vector v. A Scorer must not be used by several goroutines at
+// the same time.
 func NewScorer(m Metric, v []float32) *Scorer {
 	return &Scorer{metric: m, vector: m.query(v), kernel: kernelOf(m)}
 }
 
-// Scores appends the scores of adjoining rows, as Metric.Row writes them, to dst: those that View.Search returns for
-// equal vectors. The score of a row of zeros is below all others, -2.
+// Scores appends the score of each row to dst. rows has rows that follow each other, in the form that Metric.Row
+// returns. The scores are the same as those that View.Search returns for equal vectors. A row of zeros has the score
+// -2, below all others.
 func (s *Scorer) Scores(dst []float64, rows []byte) []float64 {
 	size := 4 * len(s.vector)
 	n := len(rows) / size

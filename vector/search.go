@@ -22,10 +22,10 @@ type Query struct {
 	Limit  int // maximum number of hits; at least 1
 	// MinScore is the minimum score of a hit; 0 means no minimum.
 	MinScore float64
-	// Accept is called for candidates, best first, until Limit are accepted; nil accepts all. It is called without locks,
-	// and never twice for one key.
+	// Accept reports whether a candidate may be a hit; nil accepts all. Search calls it for the candidates, best first,
+	// until Limit candidates are accepted. Search holds no lock during the call, and calls Accept at most once per key.
 	Accept func(key string) (bool, error)
-	// Keys, if not nil, are the only keys to compare: the result of a selective filter.
+	// Keys has the keys of the vectors to compare, for example the result of a filter; nil compares all vectors.
 	Keys []string
 	// Workers is the number of goroutines that search; 0 and 1 start none besides the caller.
 	Workers int
@@ -34,7 +34,7 @@ type Query struct {
 // Hit is a result of a search.
 type Hit struct {
 	Key   string
-	ID    int64   // number of the vector
+	ID    int64   // FAISS id of the vector
 	Score float64 // similarity: the cosine, or 1/(1+d²)
 }
 
@@ -45,12 +45,12 @@ type found struct {
 	enc string // the key in its encoded form, by which rows are ordered
 }
 
-// Search compares every vector of a kind with the query's and returns the nearest, best first, those with equal scores
-// in the order of their keys. The error for a query of another dimension matches ErrDimension. A zero query in a cosine
-// store, and a query that is not finite, are *errs.FieldError.
+// Search compares the vectors of a kind with the query's vector. It returns the nearest ones, best first; hits with
+// equal scores are in the order of their keys. If the query's vector has the wrong number of dimensions, the error
+// matches ErrDimension. If it is not finite, or is zero in a store whose metric is IP, the error is a *errs.FieldError.
 func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 1 {
-		return nil, fmt.Errorf("%w: Limit %d: must be at least 1", errs.ErrInvalid, q.Limit)
+		return nil, fmt.Errorf("%w: Query.Limit is %d, but must be at least 1", errs.ErrInvalid, q.Limit)
 	}
 	dim := v.Dim()
 	if dim == 0 {
@@ -68,7 +68,7 @@ func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 		hits, _, err := s.accept(ctx, list)
 		return hits, err
 	}
-	// How many candidates Accept refuses is unknown: fetch more if there were too few.
+	// It is unknown how many candidates Accept will refuse: if too few are left, fetch more.
 	k := q.Limit
 	if q.Accept != nil {
 		k = max(4*q.Limit, 64)
@@ -89,13 +89,13 @@ func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 func (v *View) checkQuery(vector []float32, dim int) error {
 	if len(vector) != dim {
 		return &errs.FieldError{Field: "vector", Value: fmt.Sprintf("of %d dimensions", len(vector)),
-			Limit: fmt.Sprintf("%d, as the store's", dim), Err: ErrDimension}
+			Limit: fmt.Sprintf("%d, as in the store", dim), Err: ErrDimension}
 	}
 	if err := CheckFinite("vector", vector); err != nil {
 		return err
 	}
 	if v.metric == IP && Norm(vector) == 0 {
-		return &errs.FieldError{Field: "vector", Err: errors.New("zero vector: no direction to compare")}
+		return &errs.FieldError{Field: "vector", Err: errors.New("the vector is zero: it has no direction to compare")}
 	}
 	return nil
 }
@@ -125,8 +125,9 @@ func (s *search) found(key, enc string, id int64, val float32) found {
 	return found{Hit: Hit{Key: key, ID: id, Score: s.v.metric.score(x)}, val: val, enc: enc}
 }
 
-// accept selects from list, whose candidates are sorted best first, up to Limit that Accept accepts. enough is
-// also true if no further candidate can reach MinScore.
+// accept calls Query.Accept for the candidates in list, which are sorted best first, and returns the accepted ones, at
+// most Limit. enough reports that no further candidates are needed: Limit is reached, or all further ones are below
+// MinScore.
 func (s *search) accept(ctx context.Context, list []found) (hits []Hit, enough bool, err error) {
 	for i := range list {
 		h := &list[i].Hit
@@ -165,15 +166,15 @@ func sortFound(list []found) {
 	})
 }
 
-// best returns the best k candidates of base, delta and overlay. more reports whether there may be further
-// ones.
+// best returns the best k candidates of base, delta and overlay. more reports whether there may be further candidates.
 func (s *search) best(ctx context.Context, k int) (list []found, more bool, err error) {
 	for {
 		list, more, missed, err := s.bestOnce(ctx, k)
 		if err != nil || !missed {
 			return list, more, err
 		}
-		// Entries that came into the overlay meanwhile have hidden good candidates, and the ones after these are unknown.
+		// During the scan, new entries of the overlay have hidden some of the best k rows. The rows that take their
+		// places are unknown, so scan again.
 	}
 }
 
@@ -218,8 +219,8 @@ func (s *search) bestOnce(ctx context.Context, k int) (list []found, more, misse
 	return list, more, false, nil
 }
 
-// overlay returns all rows of the overlay as candidates; the caller holds v.mu. Their number is bounded by the
-// log's budget, so they are sorted with the rest instead of kept in a heap.
+// overlay returns all rows of the overlay as candidates. The caller holds v.mu. Their number is limited by the budget
+// of the log, so best sorts all of them and does not need a heap.
 func (s *search) overlay() []found {
 	o := &s.v.over[s.q.Kind]
 	n := len(o.keys)
@@ -239,7 +240,7 @@ func (s *search) overlay() []found {
 	return list
 }
 
-// only returns the candidates among the given document keys, best first.
+// only returns candidates only for the given document keys, best first.
 func (s *search) only(ctx context.Context, keys []string) ([]found, error) {
 	var list []found
 	var row []byte

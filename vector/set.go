@@ -15,8 +15,8 @@ import (
 // ErrForeign means that the vector files belong to another store.
 var ErrForeign = table.ErrForeign
 
-// Set is the base of the vector files with the delta over it, as of one LSN. It never changes. Readers must
-// hold a reference.
+// Set is an immutable state of the vector files at one LSN: the base, and the delta with the changes since the base. A
+// reader must hold a reference.
 type Set struct {
 	levels [2]*level // base and delta; nil if missing
 	shape            // rows is the number of live rows of both
@@ -34,13 +34,13 @@ const (
 	delta
 )
 
-// loadTries is the maximum number of attempts of Load. One more attempt is enough for each write of vector
-// files that ends meanwhile.
+// loadTries is the maximum number of attempts of Load. An attempt can fail because a writer puts new vector files in
+// place at the same time.
 const loadTries = 8
 
-// Load maps the vector files of a store. If there are none, it returns an empty set with LSN 0. Files that are
-// torn, of another store, or that do not belong together are an error, never an empty set. Files that prev has
-// open are shared. The caller owns one reference.
+// Load maps the vector files of a store into memory. If there are no files, it returns an empty set with LSN 0. If the
+// files are damaged, belong to another store, or do not belong together, it returns an error. The new set shares the
+// files that prev already has open; prev may be nil. The caller owns one reference to the new set.
 func Load(fsys vfs.FS, dir, store string, prev *Set) (s *Set, err error) {
 	for range loadTries {
 		if s, err = loadOnce(fsys, dir, store, prev); !errors.Is(err, errPair) {
@@ -57,8 +57,8 @@ func Empty() *Set {
 	return s
 }
 
-// loadOnce makes one attempt of Load. It opens the delta's mapping before the base: a merge puts the new base
-// in place before it removes the delta.
+// loadOnce makes one attempt of Load. It opens the mapping of the delta before that of the base, because a merge puts
+// the new base in place before it removes the delta.
 func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	s := Empty()
 	defer func() {
@@ -89,8 +89,8 @@ func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	return s, s.fill()
 }
 
-// openLevel opens the base (i is 0) or the delta, or takes another reference to the one in prev if the files
-// are the same. It returns nil if there is no mapping.
+// openLevel opens the mapping of the base or the delta; i is the level. If the file is the same as in prev, it returns
+// the level of prev with another reference. It returns nil if the file does not exist.
 func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error) {
 	if prev != nil && prev.levels[i] != nil {
 		if had := prev.levels[i]; !had.next && had.t.Stands(fsys, dir) && had.retain() {
@@ -114,7 +114,7 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 	return l, nil
 }
 
-// fill computes the set's totals from its levels.
+// fill computes the fields of the set that follow from its levels.
 func (s *Set) fill() error {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil {
@@ -124,8 +124,9 @@ func (s *Set) fill() error {
 	if d != nil {
 		top = d
 		if d.f.dim != b.f.dim || d.f.metric != b.f.metric {
-			return corrupt(DeltaMapping, fmt.Errorf("the delta has %d dimensions and metric %v, but the base has %d and %v",
-				d.f.dim, d.f.metric, b.f.dim, b.f.metric))
+			return corrupt(DeltaMapping,
+				fmt.Errorf("the delta has %d dimensions and metric %v, but the base has %d dimensions and metric %v",
+					d.f.dim, d.f.metric, b.f.dim, b.f.metric))
 		}
 	}
 	s.shape = shape{metric: top.f.metric, dim: top.f.dim}
@@ -140,7 +141,8 @@ func (s *Set) fill() error {
 	return nil
 }
 
-// ready determines, when the set is first used, the rows of the base that the delta replaces or deletes.
+// ready computes which rows of the base are replaced or deleted by the delta. It does so only once, when the set is
+// first used.
 func (s *Set) ready() error {
 	if s.done.Load() {
 		return nil
@@ -186,7 +188,7 @@ func (s *Set) ready() error {
 	return nil
 }
 
-// LSN returns the position in the log below which the set includes every change.
+// LSN returns the position in the log up to which the set contains all changes.
 func (s *Set) LSN() uint64 { return s.lsn }
 
 // Exists reports whether the set has files.
@@ -195,13 +197,13 @@ func (s *Set) Exists() bool { return s.levels[base] != nil }
 // Count returns the number of vectors of a kind.
 func (s *Set) Count(kind Kind) int64 { return s.count[kind] }
 
-// Dim returns the number of dimensions, 0 without files.
+// Dim returns the number of dimensions, or 0 if the set has no files.
 func (s *Set) Dim() int { return s.dim }
 
 // Metric returns the metric of the vectors.
 func (s *Set) Metric() Metric { return s.metric }
 
-// Model returns the name of the model that made the vectors, "" if unknown.
+// Model returns the name of the embedding model of the vectors, or "" if the model is unknown.
 func (s *Set) Model() string {
 	if l := s.top(); l != nil {
 		return l.x.Model
@@ -235,14 +237,14 @@ func (s *Set) top() *level {
 	return s.levels[base]
 }
 
-// ID returns the number of a key's vector, or 0 if it has none.
+// ID returns the FAISS id of a key's vector, or 0 if the key has no vector.
 func (s *Set) ID(kind Kind, key string) (int64, error) {
 	_, _, id, err := s.find(kind, key)
 	return id, err
 }
 
-// find returns where the vector of a key is: in base or delta (at), in which row, and the number of the
-// vector. at is -1 if the key has no vector.
+// find returns the position of a key's vector and its FAISS id. at is the level, base or delta, and row is the row in
+// the FAISS file of that level. at is -1 if the key has no vector.
 func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -269,7 +271,8 @@ func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	return -1, -1, 0, nil
 }
 
-// Row appends the row of a key's vector to dst, as stored in the file; ok is false if the key has no vector.
+// Row appends the row of a key's vector to dst, as the FAISS file stores it, and returns the FAISS id of the vector. ok
+// is false if the key has no vector.
 func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
 	at, row, id, err := s.find(kind, key)
 	if err != nil || at < 0 {
@@ -279,10 +282,10 @@ func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok boo
 	return dst, id, err == nil, err
 }
 
-// Retain takes another reference. It returns false if the last one was released.
+// Retain takes another reference. It returns false if the last reference was already released.
 func (s *Set) Retain() bool { return s.refs.Retain() }
 
-// Release releases a reference; the last one unmaps the files.
+// Release releases a reference. The release of the last reference unmaps the files.
 func (s *Set) Release() error {
 	if !s.refs.Release() {
 		return nil

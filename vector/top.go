@@ -2,28 +2,28 @@ package vector
 
 import "slices"
 
-// candidate is a row that may be among the best results of a search. A greater val means that it is nearer.
+// candidate is a row that may be among the best results of a search. A greater val means a nearer vector.
 type candidate struct {
 	val float32
 	row int64
 }
 
-// worse reports whether candidate a ranks after b. Of two with equal val the one with the lower row ranks
-// first; rows are in the order of the keys.
+// worse reports whether candidate a ranks after b. If val is equal, the candidate with the lower row ranks first; the
+// rows are in the order of the keys.
 func worse(a, b candidate) bool { return a.val < b.val || a.val == b.val && a.row > b.row }
 
-// top has the best k candidates in a heap whose root is the worst of them.
+// top collects the best k candidates in a heap whose root is the worst candidate.
 type top struct {
 	k    int
 	heap []candidate
 }
 
-// wants reports whether a candidate is among the best k so far.
+// wants reports whether a candidate belongs to the best k found so far.
 func (t *top) wants(c candidate) bool {
 	return len(t.heap) < t.k || len(t.heap) > 0 && worse(t.heap[0], c)
 }
 
-// add adds a candidate for which wants is true.
+// add adds a candidate. Call it only if wants has returned true for the candidate.
 func (t *top) add(c candidate) {
 	h := t.heap
 	if len(h) < t.k {

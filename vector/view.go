@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// View is a set of vector files with an overlay in memory that has the later changes. It may be filled and
-// searched concurrently.
+// View is a Set together with an overlay: the vectors in memory that changed after the files were written. It is safe
+// for concurrent use, also while vectors are added.
 type View struct {
 	set    *Set
 	metric Metric
@@ -22,20 +22,21 @@ type View struct {
 	size   int // number of keys in the overlay
 }
 
-// overlay is a growing matrix of vectors, in memory, that changed since the files were written. A key has at
-// most one row; a newer vector of the key overwrites the row.
+// overlay has, in memory, the vectors of one kind that changed after the files were written. A key has at most one row:
+// a newer vector of the key overwrites the row.
 type overlay struct {
 	rows []byte
-	keys []string // encoded keys of the overlay, by row
-	ids  []int64  // vector numbers of the overlay, by row; 0: deleted
-	at   map[string]int
+	keys []string       // encoded key of each row
+	ids  []int64        // FAISS id of the vector in each row; 0: the vector was deleted
+	at   map[string]int // row of each encoded key, or gone
 }
 
-// gone marks a key that was deleted and never had a row in the overlay.
+// gone is the value of overlay.at for a key whose vector was deleted and never had a row in the overlay.
 const gone = -1
 
-// NewView returns a view with an empty overlay over a set, and takes over the caller's reference. If the set has no
-// files, metric and dim are those of the store; dim 0 means that it is not known yet.
+// NewView returns a View of a set with an empty overlay. The View takes over the caller's reference to the set. metric
+// and dim are used only if the set has no files: they are those of the store. dim 0 means that the number of dimensions
+// is not known yet.
 func NewView(set *Set, metric Metric, dim int) (*View, error) {
 	if err := set.ready(); err != nil {
 		return nil, err
@@ -53,31 +54,32 @@ func NewView(set *Set, metric Metric, dim int) (*View, error) {
 	return v, nil
 }
 
-// Set returns the underlying set. It may be used as long as the view.
+// Set returns the set of the View. The set is valid as long as the View.
 func (v *View) Set() *Set { return v.set }
 
-// Retain takes another reference to the set. It returns false if the last one was released.
+// Retain takes another reference to the set. It returns false if the last reference was already released.
 func (v *View) Retain() bool { return v.set.Retain() }
 
 // Release releases a reference to the set.
 func (v *View) Release() error { return v.set.Release() }
 
-// Dim returns the number of dimensions, 0 while it is not known.
+// Dim returns the number of dimensions, or 0 as long as it is not known.
 func (v *View) Dim() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.dim
 }
 
-// Overlay returns the number of keys that changed since the vector files were written.
+// Overlay returns the number of keys whose vector changed after the vector files were written.
 func (v *View) Overlay() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.size
 }
 
-// Put sets the vector of a key, which may equal the previous one. The first vector determines the dimension. A vector
-// of another dimension is an error, and the key has no vector then.
+// Put sets the vector of a key. The vector may be equal to the previous one. If the number of dimensions is not known
+// yet, the vector determines it. If the vector has another number of dimensions, Put removes the key's vector and
+// returns an error that matches ErrDimension.
 func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -93,7 +95,8 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 		if err := v.Delete(kind, key); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: the vector has %d dimensions, the store's vectors have %d", ErrDimension, len(vector), dim)
+		return fmt.Errorf("%w: the vector has %d dimensions, but the vectors of the store have %d", ErrDimension,
+			len(vector), dim)
 	}
 	row := v.metric.Row(make([]byte, 0, 4*dim), vector)
 	level, at, had, err := v.set.find(kind, key)
@@ -114,7 +117,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	i, known := o.at[enc]
 	if !known {
 		if same {
-			return nil // equal to that of the set
+			return nil // the set already has this vector
 		}
 		v.hide(level, at)
 		i = gone
@@ -162,7 +165,8 @@ func (v *View) hide(level int, row int64) {
 	}
 }
 
-// Row appends the current row of a key's vector to dst; ok is false if the key has no vector.
+// Row appends the current row of a key's vector to dst and returns the FAISS id of the vector. ok is false if the key
+// has no vector.
 func (v *View) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
@@ -205,14 +209,14 @@ func (v *View) Count(kind Kind) int64 {
 	return n
 }
 
-// end returns the number of the row after the last one of a kind.
+// end returns the index of the row after the last row of a kind.
 func (l *level) end(kind Kind) int64 { return l.first[kind+1] }
 
 // Metric returns the metric of the vectors.
 func (v *View) Metric() Metric { return v.metric }
 
-// Walk calls f with every document key of a kind that has a vector, until f returns an error. Keys in the
-// overlay, as it was at the beginning of the call, come last.
+// Walk calls f with each document key of a kind that has a vector. It stops at the first error of f and returns that
+// error. The keys that the overlay has at the beginning of the call come last.
 func (v *View) Walk(kind Kind, f func(key string) error) error {
 	v.mu.RLock()
 	o := &v.over[kind]

@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Target describes where new vector files are written, and which part of the log they will cover.
+// Target describes the new vector files: where they are written, which part of the log they cover, and the properties
+// of the vectors.
 type Target struct {
 	FS   vfs.FS
 	Dir  string      // the store's folder
@@ -25,7 +26,7 @@ type Target struct {
 
 	Store  string // the store's UUID
 	Chain  uint64 // checksum of the log's last frame before LSN
-	LSN    uint64 // the set with the edits covers everything below it
+	LSN    uint64 // the set together with the edits contains all changes below this position in the log
 	Now    time.Time
 	Metric Metric
 	Dim    int
@@ -46,8 +47,9 @@ var ErrNoBase = table.ErrNoBase
 
 const deltaShare = 8 // a delta larger than 1/deltaShare of the base is merged
 
-// MergeDue reports whether the next write of vectors should be a base: there is no base, its FAISS file is smaller than
-// small bytes, or the delta's FAISS file has grown to an eighth of it.
+// MergeDue reports whether the next write of vectors should be a new base instead of a delta. This is so if there is no
+// base, if the FAISS file of the base has fewer than small bytes, or if the FAISS file of the delta is larger than an
+// eighth of that of the base.
 func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
 	if b == nil || b.f.size() < small {
@@ -56,12 +58,12 @@ func (s *Set) MergeDue(small int64) bool {
 	return d != nil && d.f.size() > b.f.size()/deltaShare
 }
 
-// HasDelta reports whether the set has a delta over its base.
+// HasDelta reports whether the set has a delta.
 func (s *Set) HasDelta() bool { return s.levels[delta] != nil }
 
-// WriteBase merges the set and the edits into new base files and removes the delta. s itself does not change;
-// Load returns the new set. s must have been loaded under the flush.lock that is held, and must be Empty if
-// its dimension or metric differs from the target's.
+// WriteBase writes new base files with the vectors of the set and the edits, and then removes the delta. s does not
+// change; Load returns the new set. The caller must hold flush.lock and must have loaded s while it held this lock. s
+// must be Empty if its dimension or its metric differs from the target's.
 func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	w, err := write(s, to, p, base)
 	if err != nil {
@@ -70,14 +72,16 @@ func WriteBase(s *Set, to Target, p Plan) (Written, error) {
 	return w, dropDelta(to)
 }
 
-// WriteDelta writes a new delta: the vectors of the present delta with the edits applied.
+// WriteDelta writes a new delta that has the vectors of the current delta with the edits applied. Otherwise it is like
+// WriteBase. It returns ErrNoBase if the set has no base.
 func WriteDelta(s *Set, to Target, p Plan) (Written, error) {
 	if s.levels[base] == nil {
 		return Written{}, ErrNoBase
 	}
 	if from := s.levels[base].t.Meta().LSN; to.LSN <= from {
-		return Written{}, fmt.Errorf("write %s, which covers the log up to %d: the base already covers the log up to %d",
-			DeltaMapping, to.LSN, from)
+		return Written{},
+			fmt.Errorf("write %s for the log up to position %d: the base already covers the log up to position %d",
+				DeltaMapping, to.LSN, from)
 	}
 	return write(s, to, p, delta)
 }
@@ -86,11 +90,13 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	n := levelNames[which]
 	w = Written{Name: n.faiss, LSN: to.LSN}
 	if to.LSN < s.lsn {
-		return w, fmt.Errorf("write %s, which covers the log up to %d: the current file already covers the log up to %d",
+		return w, fmt.Errorf("write %s for the log up to position %d: the current file already covers the log up to "+
+			"position %d",
 			n.faiss, to.LSN, s.lsn)
 	}
 	if s.Exists() && (s.dim != to.Dim || s.metric != to.Metric) {
-		return w, fmt.Errorf("write %s with %d dimensions and metric %v: the existing vectors have %d and %v",
+		return w, fmt.Errorf("write %s with %d dimensions and metric %v: the existing vectors have %d dimensions and "+
+			"metric %v",
 			n.faiss, to.Dim, to.Metric, s.dim, s.metric)
 	}
 	if to.Perm == 0 {
@@ -107,7 +113,7 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 		return w, err
 	}
 	if err := settle(s, to); err != nil {
-		return w, fmt.Errorf("finishing the previous write of vectors: %w", err)
+		return w, fmt.Errorf("complete the previous, interrupted write of vectors: %w", err)
 	}
 	if err := fill(s, to, p, which, &w); err != nil {
 		return w, fmt.Errorf("write %s: %w", n.faiss, err)
@@ -123,8 +129,8 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	return w, nil
 }
 
-// place renames the new FAISS file and the new mapping to their final names. Each step is durable before the
-// next; see the package comment.
+// place renames the new FAISS file and the new mapping to their final names. Each rename is durable before the next one
+// begins; see the package comment.
 func place(to Target, n names, folder string) error {
 	for _, step := range [][2]string{
 		{to.Temp + ".faiss", filepath.Join(to.Dir, n.next)},
@@ -141,8 +147,8 @@ func place(to Target, n names, folder string) error {
 	return nil
 }
 
-// settle finishes what an interrupted writer has left: it renames FAISS files that still have their temporary
-// name next, and removes those that belong to no mapping.
+// settle completes the work of a writer that was interrupted. If a FAISS file still has its temporary name next, settle
+// renames it if it belongs to a mapping, and removes it otherwise.
 func settle(s *Set, to Target) error {
 	changed := false
 	for i, n := range levelNames {
@@ -167,7 +173,7 @@ func settle(s *Set, to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// dropDelta removes the delta, which was merged into the new base: its mapping first.
+// dropDelta removes the files of the delta after its merge into the new base. It removes the mapping first.
 func dropDelta(to Target) error {
 	changed := false
 	for _, name := range []string{DeltaMapping, deltaFAISS, deltaNext} {
@@ -176,7 +182,7 @@ func dropDelta(to Target) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("remove %s, which is merged into the new base: %w", name, err)
+			return fmt.Errorf("remove the delta %s after its merge into the new base: %w", name, err)
 		}
 		changed = true
 	}
@@ -186,14 +192,14 @@ func dropDelta(to Target) error {
 	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
 }
 
-// fill writes and syncs the temporary FAISS file and mapping. It removes them if it fails, to free the space
-// on a full disk.
+// fill writes and syncs the temporary FAISS file and the temporary mapping. If it fails, it removes both, so that they
+// take no space on a full disk.
 func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	var f [2]vfs.File
 	var err error
 	path := [2]string{to.Temp + ".faiss", to.Temp + ".mapping"}
 	for i := range f {
-		// Removed instead of truncated: what a crash left here may be open or linked elsewhere.
+		// Remove the file instead of truncating it: after a crash, it may still be open or have another link.
 		if err = to.FS.Remove(path[i]); err != nil && !missing(err) {
 			break
 		}
@@ -226,8 +232,8 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	return err
 }
 
-// both writes the rows, and in a second pass the ids and the mapping, because the number of rows, and so the
-// offset of the ids, is known only after the first pass.
+// both writes the FAISS file and the mapping in two passes: first the rows, then the ids and the mapping. The ids come
+// after the rows in the FAISS file, so their offset is known only after the first pass.
 func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
 	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
 	r.faiss = newFAISSWriter(vfs.Streamed(f[0]), shape{metric: to.Metric, dim: to.Dim})
@@ -277,9 +283,9 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 	return err
 }
 
-// stamp returns the modification time for the FAISS file: the current time with microseconds derived from the LSN, so
-// that two writes have different times even if the clock stands still. No FAISS file of the set has this time: a
-// mapping identifies its FAISS file by the time.
+// stamp returns the modification time for the FAISS file. It is the current time, with microseconds that are derived
+// from the LSN, so that two writes have different times even if the clock does not advance. It differs from the times
+// of the set's FAISS files, because a mapping identifies its FAISS file by the modification time.
 func stamp(s *Set, to Target) time.Time {
 	t := to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
 	for slices.ContainsFunc(s.levels[:], func(l *level) bool { return l != nil && l.x.FAISS.Mtime == t.UnixMicro() }) {
