@@ -191,9 +191,9 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 		"twice":     {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
 		"torn":      {good[:100], "100 bytes, but a file of 2 vectors"},
 		"empty":     {"", "a file of 0 bytes is too short"},
-		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): only an IndexIDMap"},
-		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): inside, only an IndexFlatIP"},
-		"bare":      {good[37:] + strings.Repeat("\x00", 60), "an IndexFlatIP (IxFI): only an IndexIDMap"},
+		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): the outer index must be an IndexIDMap"},
+		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): the inner index must be an IndexFlatIP"},
+		"bare":      {good[37:] + strings.Repeat("\x00", 60), "an IndexFlatIP (IxFI): the outer index must be an IndexIDMap"},
 		"text":      {strings.Repeat("hello ", 40), `"hell": not a known FAISS index`},
 	} {
 		g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1]"), "id_to_index.json", `{"a":1,"b":2}`, "faiss_index.bin", c.file), "", Options{})

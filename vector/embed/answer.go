@@ -14,15 +14,16 @@ import (
 // Embedder parses the answer while it reads it, and counts vectors and numbers before it allocates memory for them.
 // So an answer takes no more memory than the requested vectors may take, whatever else it contains.
 const (
-	// maximum number of dimensions of a vector: the maximum of Options.Dimensions, and of a store by default
+	// maximum number of dimensions of a vector if Options.Dimensions is 0; a store has the same limit by default
 	mostDimensions = 1 << 16
 	numberBytes    = 40       // maximum number of bytes in the text of a number, including the separator
 	overheadBytes  = 64 << 10 // number of bytes allowed for other parts of the answer, and again per vector
-	// maximum number of bytes of one name, string or number, in addition to the bytes that a Decoder reads ahead
+	// maximum number of bytes of one name, string or number in the answer; bytes that the Decoder reads ahead do not
+	// count
 	tokenBytes = 1 << 20
 )
 
-// answer parses the vectors in a service's answer.
+// answer is the state of parsing the answer of an embedding service.
 type answer struct {
 	e     *Embedder
 	texts int
@@ -32,7 +33,8 @@ type answer struct {
 	given int         // number of vectors read
 }
 
-// vectors parses the answer of the service, which must have one vector for each text.
+// vectors parses the answer of the service and returns one vector for each text. It returns an error if the answer is
+// invalid or too large, or if the number or the dimensions of the vectors are wrong.
 func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	a := &answer{e: e, texts: texts, list: make([][]float32, texts), in: &limited{r: body, left: e.mostBytes(texts)}}
 	a.dec = jsontext.NewDecoder(a.in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -40,7 +42,8 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 		var fault *Error
 		switch {
 		case a.in.over:
-			return nil, e.wrong("the answer is longer than %d bytes, or one part of it longer than %d", e.mostBytes(texts),
+			return nil, e.wrong("the answer exceeds %d bytes, or one string or number in the answer exceeds %d bytes",
+				e.mostBytes(texts),
 				tokenBytes)
 		case errors.As(err, &fault):
 			return nil, fault
@@ -64,13 +67,13 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 	return a.list, nil
 }
 
-// mostBytes returns the maximum length, in bytes, of the service's answer for this number of texts.
+// mostBytes returns the maximum length, in bytes, of the service's answer to a request with this number of texts.
 func (e *Embedder) mostBytes(texts int) int64 {
 	each := int64(e.most())*numberBytes + overheadBytes
 	return min(e.o.MaxBytes, int64(texts)*each+overheadBytes)
 }
 
-// most returns the maximum number of dimensions of a vector.
+// most returns the maximum number of dimensions of a vector in an answer.
 func (e *Embedder) most() int {
 	if e.o.Dimensions > 0 {
 		return e.o.Dimensions
@@ -103,12 +106,13 @@ func (a *answer) read() error {
 		return err
 	}
 	if _, err := a.token(); !errors.Is(err, io.EOF) {
-		return errors.Join(errors.New("data after the answer"), err)
+		return errors.Join(errors.New("unexpected data after the JSON of the answer"), err)
 	}
 	return nil
 }
 
-// item parses {"index":0,"embedding":[…]}, the element at index at of the answer's list.
+// item parses one element of the list in an answer of the OpenAI protocol, {"index":0,"embedding":[…]}. If the element
+// has no index, its index is at.
 func (a *answer) item(at int) error {
 	var v []float32
 	err := a.object(func(member string) (err error) {
@@ -129,13 +133,13 @@ func (a *answer) item(at int) error {
 		return err
 	}
 	if at < 0 || at >= a.texts || a.list[at] != nil || v == nil {
-		return a.e.wrong("vector %d of %d is missing, or occurs twice", at, a.texts)
+		return a.e.wrong("vector %d of %d is missing or occurs twice", at, a.texts)
 	}
 	a.list[at] = v
 	return nil
 }
 
-// vector parses a list of numbers; null is nil.
+// vector parses a list of numbers. It returns nil for null.
 func (a *answer) vector() ([]float32, error) {
 	if a.dec.PeekKind() == 'n' {
 		return nil, a.skip()
@@ -150,7 +154,7 @@ func (a *answer) vector() ([]float32, error) {
 			return err
 		}
 		if t.Kind() != '0' {
-			return fmt.Errorf("a vector has %s among its numbers", t.Kind())
+			return fmt.Errorf("a vector has an element that is not a number: %s", t.Kind())
 		}
 		f, err := strconv.ParseFloat(t.String(), 32)
 		v = append(v, float32(f))
@@ -159,7 +163,8 @@ func (a *answer) vector() ([]float32, error) {
 	return v, err
 }
 
-// object calls each with the name of each member of an object; each must read the value. null has no members.
+// object parses a JSON object and calls each with the name of each member. The function each must read the value. null
+// counts as an object without members.
 func (a *answer) object(each func(name string) error) error {
 	t, err := a.token()
 	if err != nil || t.Kind() == 'n' {
@@ -180,7 +185,8 @@ func (a *answer) object(each func(name string) error) error {
 	return err
 }
 
-// array calls each for each element of a list; each must read the element. null has no elements.
+// array parses a JSON list and calls each with the index of each element. The function each must read the element. null
+// counts as an empty list.
 func (a *answer) array(each func(i int) error) error {
 	t, err := a.token()
 	if err != nil || t.Kind() == 'n' {
@@ -212,12 +218,13 @@ func (a *answer) token() (jsontext.Token, error) {
 	return a.dec.ReadToken()
 }
 
-// limited is a reader that returns at most left bytes, and at most tokenBytes for one JSON token.
+// limited is a reader with two limits. It returns an error after left bytes, and if one JSON token needs more than
+// about tokenBytes.
 type limited struct {
 	r    io.Reader
-	left int64
-	part int  // number of bytes since the last token
-	over bool // a limit was exceeded
+	left int64 // number of bytes that may still be read
+	part int   // number of bytes read since the last token
+	over bool  // a limit was exceeded
 	err  error
 }
 

@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 		`{"DATA":[{"Embedding":[1,2]}]}`:                              "",
 		`{"object":"list","data":[{"embedding":[1,2],"index":null}]}`: "",
 		`{"data":[{"embedding":null}]}`:                               "missing",
-		`{"data":[{"embedding":[1,"2"]}]}`:                            "among its numbers",
+		`{"data":[{"embedding":[1,"2"]}]}`:                            "that is not a number",
 		`{"data":[{"embedding":[1,1e999]}]}`:                          "out of range",
 		`{"data":[{"embedding":[1,2],"index":1}]}`:                    "missing",
 		`{"data":[{"embedding":[1,2],"index":18446744073709551616}]}`: "out of range",

@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// firstWait is the wait before the first retry; it doubles each time.
+// firstWait is the wait before the first retry. The wait doubles before each further retry.
 const firstWait = 500 * time.Millisecond
 
-// mostCuts is how often a text that is too long for the model is halved before Embed gives up.
+// mostCuts is the maximum number of times that Embed halves a text that is too long for the model.
 const mostCuts = 8
 
-// Embed returns the vector of each text, all of one dimension. Errors are *Error, or those of ctx.
+// Embed returns the vector of each text. All vectors have the same number of dimensions. The error is an *Error or the
+// error of ctx.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	all := make([][]float32, 0, len(texts))
 	for batch := range slices.Chunk(texts, e.o.Batch) {
@@ -26,13 +27,13 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	for _, v := range all {
 		if len(v) != len(all[0]) {
-			return nil, e.wrong("one vector has %d dimensions, another %d", len(all[0]), len(v))
+			return nil, e.wrong("one vector has %d dimensions, another one has %d", len(all[0]), len(v))
 		}
 	}
 	return all, nil
 }
 
-// batch requests the vectors of texts. If the service refuses that many texts at once, it makes smaller
+// batch requests the vectors of texts. If the service refuses the request as too large, batch splits it into smaller
 // requests.
 func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
 	list, err := e.patiently(ctx, texts)
@@ -51,8 +52,8 @@ func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, erro
 	return append(first, rest...), err
 }
 
-// cut requests the vector of the beginning of a text that is too long; err is the service's refusal of the
-// whole text.
+// cut requests the vector of a text that is too long for the model. It shortens the text by half until the service
+// accepts it. err is the error with which the service refused the whole text.
 func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32, error) {
 	for range mostCuts {
 		n := len(text) / 2
@@ -75,7 +76,7 @@ func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32
 	return nil, err
 }
 
-// patiently sends one request, and repeats it after transient failures.
+// patiently sends one request, and sends it again after a transient failure, at most Options.Retries times.
 func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, error) {
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -101,7 +102,7 @@ func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, 
 	}
 }
 
-// passing reports whether the failure is transient, so that the same request may succeed later.
+// passing reports whether the failure is transient: the same request may succeed later.
 func (e *Error) passing() bool {
 	switch e.Status {
 	case 408, 425, 429, 500, 502, 503, 504, 529:

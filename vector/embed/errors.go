@@ -9,18 +9,18 @@ import (
 
 // The causes of an Error of the embedding service; test with errors.Is.
 var (
-	ErrKey = errors.New("the service refused the key") // HTTP status 401 or 403
-	// HTTP status 404: the model or the path does not exist
-	ErrModel   = errors.New("the service does not have the model or the address")
-	ErrTooLong = errors.New("too long for the model")    // a single text is too long
+	ErrKey = errors.New("the service refused the API key") // HTTP status 401 or 403
+	// HTTP status 404
+	ErrModel   = errors.New("the service does not know the model or the path of the URL")
+	ErrTooLong = errors.New("the text is too long for the model")
 	ErrBusy    = errors.New("the service is overloaded") // HTTP status 429, 503 or 529
-	// the answer is not JSON, or has the wrong count or dimension
+	// the answer is not valid JSON, or its vectors have the wrong number or the wrong dimensions
 	ErrAnswer  = errors.New("the answer does not match the request")
 	ErrReach   = errors.New("the service cannot be reached")            // no connection, or no answer in time
-	errTooMuch = errors.New("the request is too large for the service") // the caller makes a smaller request
+	errTooMuch = errors.New("the request is too large for the service") // batch and cut then send a smaller request
 )
 
-// Error is a failed request to an embedding service.
+// Error is the error of a request to an embedding service.
 type Error struct {
 	URL     string // the requested URL, without user, password and query
 	Model   string
@@ -29,8 +29,8 @@ type Error struct {
 	Tries   int
 	Err     error // one of the errors above, or a system error
 
-	wait time.Duration // the wait that the service requires
-	told bool          // the service requires a wait
+	wait time.Duration // the wait before a retry that the service requires, if told is true
+	told bool          // the service requires a wait before a retry
 }
 
 func (e *Error) Error() string {
@@ -52,8 +52,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Answered reports whether the service answered and refused the request itself: its key, its model or its
-// text. In that case the service is not down.
+// Answered reports whether the service answered and refused the request because of its content: the key, the model or
+// the text. Such an error does not mean that the service is down.
 func (e *Error) Answered() bool {
 	return e.Status >= 400 && e.Status < 500 && !e.passing()
 }
@@ -62,7 +62,7 @@ func (e *Embedder) fault(status int, err error, message string) *Error {
 	return &Error{URL: e.URL(), Model: e.o.Model, Status: status, Err: err, Message: e.clean(message)}
 }
 
-// clean makes a service's message suitable for a log: short, on one line, without secrets.
+// clean prepares a message of the service for a log: on one line, at most about 300 bytes, without secrets.
 func (e *Embedder) clean(s string) string {
 	for _, secret := range e.secrets() {
 		s = strings.ReplaceAll(s, secret, "…")
@@ -79,8 +79,8 @@ func (e *Embedder) clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// secrets returns the strings that a message must not contain: the key, and parts of the URL that may be
-// secret.
+// secrets returns the strings that a message must not contain: the key, the password in the URL, and long values in the
+// query of the URL.
 func (e *Embedder) secrets() (all []string) {
 	if e.o.Key != "" {
 		all = append(all, e.o.Key)

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Protocol is the protocol of an embedding service.
+// Protocol is the HTTP protocol of an embedding service.
 type Protocol string
 
 // The supported protocols; see the package comment.
@@ -28,13 +28,13 @@ type Options struct {
 	URL   string
 	Model string
 	Key   string
-	// number of dimensions that is requested, and required of every vector; 0: the model's default
+	// number of dimensions of the vectors: requested from the service, and checked; 0: the model's default
 	Dimensions int
 	Protocol   Protocol      // "": derived from the URL
 	Batch      int           // number of texts per request; 0 means 64
 	Timeout    time.Duration // maximum duration of one request; 0 means 60 s
 	Retries    int           // number of retries after the first attempt; 0 means 3, negative means none
-	MaxWait    time.Duration // maximum wait that a server may require; 0 means a minute. A longer one is a failure
+	MaxWait    time.Duration // maximum wait before a retry; 0 means a minute. No retry if the service requires more
 	// maximum size of one answer in bytes; 0 means 64 MiB. The limit is lower if the requested vectors need less
 	MaxBytes   int64
 	NoTruncate bool // a text that is too long is an error
@@ -44,14 +44,14 @@ type Options struct {
 	Sleep  func(context.Context, time.Duration) error // waits until the duration has passed or ctx ends
 }
 
-// Embedder requests vectors of one model from one service. It may be used by several goroutines.
+// Embedder requests vectors of one model from one service. It is safe for concurrent use.
 type Embedder struct {
 	o      Options
 	target *url.URL
 	client *http.Client
 }
 
-// New returns an Embedder. It sends no request.
+// New returns an Embedder, or an error if an option is invalid. It sends no request.
 func New(o Options) (*Embedder, error) {
 	bad := func(field, why string) error { return fmt.Errorf("embedding service: %s: %s", field, why) }
 	u, err := url.Parse(strings.TrimSpace(o.URL))
@@ -61,7 +61,7 @@ func New(o Options) (*Embedder, error) {
 	case err != nil: // the text of err has the URL, which may contain a key
 		return nil, bad("URL", "not a valid URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, bad("URL", "must begin with http:// or https:// and name a host")
+		return nil, bad("URL", "must begin with http:// or https://, followed by a host")
 	case o.Model == "":
 		return nil, bad("model", "missing")
 	case o.Dimensions < 0:
@@ -69,7 +69,7 @@ func New(o Options) (*Embedder, error) {
 	case o.Batch < 0 || o.Timeout < 0 || o.MaxWait < 0 || o.MaxBytes < 0:
 		return nil, bad("options", "Batch, Timeout, MaxWait and MaxBytes must not be negative")
 	case strings.ContainsAny(o.Key, "\r\n\x00"):
-		return nil, bad("key", "must not contain a line end or NUL")
+		return nil, bad("key", "must not contain a line break or a NUL byte")
 	}
 	if o.Protocol == "" {
 		o.Protocol = protocolOf(u)
@@ -133,7 +133,8 @@ func protocolOf(u *url.URL) Protocol {
 	return OpenAI
 }
 
-// endpoint returns u with the path to which requests of the protocol are sent.
+// endpoint returns u with the path for requests of the protocol p. It adds only the parts of the path that u does not
+// have.
 func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	version, name := "/v1", "/embeddings"
 	switch p {
@@ -156,10 +157,11 @@ func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
 	return &full, nil
 }
 
-// openAIHost is the host of OpenAI: only requests to it use the key in OPENAI_API_KEY.
+// openAIHost is the host of OpenAI. FromEnv uses OPENAI_API_KEY only for this host.
 const openAIHost = "api.openai.com"
 
-// FromEnv returns the Embedder that environment variables configure. ok is false if VARVE_EMBED_URL is not set.
+// FromEnv returns the Embedder that the environment variables VARVE_EMBED_* configure. ok is false if VARVE_EMBED_URL
+// is not set, and if FromEnv returns an error.
 func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	o := Options{URL: get("VARVE_EMBED_URL"), Model: get("VARVE_EMBED_MODEL"), Key: get("VARVE_EMBED_KEY")}
 	if o.URL == "" {
@@ -171,7 +173,8 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 		}
 	}
 	if o.Model == "" {
-		return nil, false, errors.New("VARVE_EMBED_URL is set, but VARVE_EMBED_MODEL is not: name the model")
+		return nil, false, errors.New("VARVE_EMBED_URL is set, but VARVE_EMBED_MODEL is not: set VARVE_EMBED_MODEL " +
+			"to the name of the model")
 	}
 	if u, err := url.Parse(o.URL); err == nil && o.Key == "" && u.Scheme == "https" && strings.EqualFold(u.Hostname(),
 		openAIHost) {
@@ -183,5 +186,6 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 	return e, true, nil
 }
 
-// spread shortens d by up to a quarter at random, so that clients that failed together do not retry together.
+// spread shortens d by up to a quarter at random. Without this, clients whose requests failed at the same time would
+// also retry at the same time.
 func spread(d time.Duration) time.Duration { return d - rand.N(d/4+1) }

@@ -39,7 +39,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, e.fault(0, errors.New("cannot build the request"), "")
+		return nil, e.fault(0, errors.New("the request cannot be created"), "")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
@@ -57,8 +57,8 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error
 	return e.vectors(resp.Body, len(texts))
 }
 
-// unreached returns the Error for a request without an answer. It drops the url.Error, whose text repeats the whole
-// URL.
+// unreached returns the Error for a request that got no answer. If err is a *url.Error, it uses only the inner error,
+// because the text of a *url.Error contains the whole URL, which may have secrets.
 func (e *Embedder) unreached(err error) *Error {
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -74,7 +74,7 @@ func (e *Embedder) wrong(format string, args ...any) *Error {
 	return e.fault(0, ErrAnswer, fmt.Sprintf(format, args...))
 }
 
-// refused returns the Error for a response without vectors.
+// refused returns the Error for a response whose status is not 200.
 func (e *Embedder) refused(resp *http.Response) *Error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a part of the body suffices
 	message := words(b)
@@ -95,8 +95,8 @@ func (e *Embedder) refused(resp *http.Response) *Error {
 	return f
 }
 
-// words returns the error message in the body of a response: {"error":{"message":"…"}}, {"error":"…"},
-// {"message":"…"}, {"detail":"…"}, or the text itself.
+// words returns the error message in the body of a response. The body may be {"error":{"message":"…"}}, {"error":"…"},
+// {"message":"…"}, {"detail":"…"}, or the message itself.
 func words(b []byte) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(b, &members) == nil {
@@ -117,7 +117,7 @@ func words(b []byte) string {
 	return string(b)
 }
 
-// tooMuch reports whether a message is one by which services refuse an input as too long.
+// tooMuch reports whether an error message of a service means that the input of the request is too long.
 func tooMuch(message string) bool {
 	m := strings.ToLower(message)
 	for _, s := range []string{
@@ -132,7 +132,7 @@ func tooMuch(message string) bool {
 	return false
 }
 
-// retryAfter returns how long the service asks the client to wait; ok is false if it does not ask.
+// retryAfter returns the wait before a retry that the headers of a response require. ok is false if they require none.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond)), true
