@@ -10,7 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// AppendRow appends to dst the line of wal/writers that describes a writer.
+// AppendRow appends the line of the file wal/writers that describes a writer to dst.
 func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
 	line, err := w.Line()
 	if err != nil {
@@ -22,7 +22,8 @@ func AppendRow(dst []byte, store [16]byte, w *Writer) ([]byte, error) {
 	return append(append(dst, rest...), '\n'), nil
 }
 
-// ParseRow parses a line of wal/writers. It returns false if the checksum of the line does not match.
+// ParseRow parses a line of the file wal/writers. It returns false if the line is invalid or its checksum does not
+// match.
 func ParseRow(row []byte, store [16]byte) (Writer, bool) {
 	row, whole := bytes.CutSuffix(row, []byte("\n"))
 	sum, rest, ok := bytes.Cut(row, []byte(" "))
@@ -49,13 +50,14 @@ func rowSum(store [16]byte, rest []byte) uint64 {
 	return d.Sum64()
 }
 
-// Table has the descriptions of writers, in the order of their entries in the log.
+// Table has the descriptions of a store's writers, in the order in which the log has them.
 type Table struct {
 	list []Writer
 	of   map[uint32][]Writer // descriptions by number, each list in ascending order of their positions
 }
 
-// Add adds the description of a writer. It is ignored if the table already has one of the same position.
+// Add adds the description of a writer. It does nothing if the table already has a description with the same position
+// Since.
 func (t *Table) Add(w Writer) {
 	i, found := place(t.list, w.Since)
 	if found {
@@ -77,7 +79,7 @@ func place(list []Writer, at uint64) (int, bool) {
 	return slices.BinarySearchFunc(list, at, func(w Writer, at uint64) int { return cmp.Compare(w.Since, at) })
 }
 
-// Drop removes the descriptions whose entries are below a position of the log.
+// Drop removes the descriptions whose position Since is lower than below.
 func (t *Table) Drop(below uint64) {
 	n, _ := place(t.list, below)
 	if n == 0 {
@@ -93,19 +95,19 @@ func (t *Table) Drop(below uint64) {
 // All returns the descriptions in the order of the log.
 func (t *Table) All() []Writer { return t.list }
 
-// Set is a set of writers; Has reports whether the writer of a version is in it.
+// Set is a subset of the writers in a Table. Its method Has tests whether a writer in the set wrote a version.
 type Set struct {
 	of    map[uint32][]span
 	first uint64
 }
 
-// span is a range of versions in which a number means the same writer.
+// span is a range of versions in which a number means the same writer. in reports whether the Set has this writer.
 type span struct {
 	since, until uint64
 	in           bool
 }
 
-// Where returns the set of those writers for which the function is returns true.
+// Where returns the set of the writers for which is returns true.
 func (t *Table) Where(is func(w *Writer) bool) *Set {
 	s := &Set{of: map[uint32][]span{}}
 	for i := range t.list {
@@ -123,7 +125,8 @@ func (t *Table) Where(is func(w *Writer) bool) *Set {
 	return s
 }
 
-// First returns the position of the log below which no version is by a writer of the set.
+// First returns the first position in the log at which a version by a writer of the set can be. If the set is empty, it
+// returns the maximum.
 func (s *Set) First() uint64 {
 	if s.first == 0 {
 		return 1<<64 - 1
@@ -131,8 +134,8 @@ func (s *Set) First() uint64 {
 	return s.first
 }
 
-// Has reports whether a version was written by a writer of the set. number is the number of the writer in the version's
-// entry.
+// Has reports whether a writer of the set wrote a version. number is the number of the writer in the log entry of the
+// version.
 func (s *Set) Has(number uint32, version uint64) bool {
 	for _, p := range s.of[number] {
 		if p.since <= version && version < p.until {
@@ -142,8 +145,8 @@ func (s *Set) Has(number uint32, version uint64) bool {
 	return false
 }
 
-// Of returns the writer of a version. number is the number of the writer in the version's entry. Of returns false if
-// the writer is not known.
+// Of returns the writer that wrote a version. number is the number of the writer in the log entry of the version. Of
+// returns false if the table does not have the writer.
 func (t *Table) Of(number uint32, version uint64) (Writer, bool) {
 	if number == 0 {
 		return Writer{}, false

@@ -10,20 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// MostName is the maximum number of bytes of a name, including Mark.
+// MostName is the maximum number of bytes of a name, including Mark if the name was shortened.
 const MostName = 256
 
-// Mark is the end of a name that was cut.
+// Mark is the text at the end of a name that was shortened.
 const Mark = "…"
 
 // MostUndo is the maximum number of bytes of Writer.Undo.
 const MostUndo = 1024
 
-// mostLine is the maximum number of bytes that Parse reads: seven names, each byte of which JSON escapes with six, and
-// an undo.
+// mostLine is the maximum number of bytes that Parse accepts. It suffices for seven names, each byte of which JSON may
+// escape with six bytes, and an undo.
 const mostLine = 16 << 10
 
-// Writer describes who changed a store. A field with its zero value is unknown.
+// Writer describes a process, and the agent or client behind it, that changes a store. A zero field means that the
+// value is unknown.
 type Writer struct {
 	Number uint32 `json:"number"` // the number that the store has assigned to the writer
 	Since  uint64 `json:"-"`      // position of the entry of the log that assigns the number
@@ -49,7 +50,7 @@ func (w *Writer) names() [7]*string {
 	return [7]*string{&w.Program, &w.Host, &w.Agent, &w.Session, &w.Client, &w.ClientVersion, &w.Token}
 }
 
-// Fit cuts and escapes the names so that they follow the rules of the package comment.
+// Fit shortens and escapes the names so that they follow the rules of the package comment.
 func (w *Writer) Fit() {
 	for _, s := range w.names() {
 		*s = FitName(*s)
@@ -64,8 +65,8 @@ func (w *Writer) Fit() {
 	}
 }
 
-// TooLong returns the first name of more than MostName bytes, as the name of its field and its value; "" if there is
-// none.
+// TooLong returns the first name that has more than MostName bytes: the name of its field, and its value. It returns ""
+// if no name is too long.
 func (w *Writer) TooLong() (name, value string) {
 	for i, s := range w.names() {
 		if len(*s) > MostName {
@@ -75,14 +76,14 @@ func (w *Writer) TooLong() (name, value string) {
 	return "", ""
 }
 
-// Described returns the writer without its number and Since. The result is the same for one process as long as it
-// describes itself in the same way.
+// Described returns the writer without Number and Since. Use it to find out whether two descriptions are equal.
 func (w Writer) Described() Writer {
 	w.Number, w.Since = 0, 0
 	return w
 }
 
-// FitName returns a name in the form in which the store keeps it: special characters escaped, at most MostName bytes.
+// FitName returns a name as the store keeps it: special characters are escaped, and a name of more than MostName bytes
+// is shortened.
 func FitName(s string) string {
 	if plain(s) {
 		return s
@@ -106,21 +107,21 @@ func FitName(s string) string {
 	return b.String()
 }
 
-// plain reports whether a name needs no change.
+// plain reports whether FitName does not change a name.
 func plain(s string) bool {
 	return len(s) <= MostName && utf8.ValidString(s) && !strings.ContainsFunc(s, special)
 }
 
-// special reports whether a character is a control character or changes the direction of text.
+// special reports whether a character is a control character, is invisible, or changes the direction of text.
 func special(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }
 
-// Line returns the JSON object that describes the writer, as it is written to the log.
+// Line returns the JSON object that describes the writer in the log.
 func (w *Writer) Line() ([]byte, error) { return json.Marshal(w) }
 
-// Parse parses the JSON object that describes a writer, and limits its names as Fit does: a forged object cannot
-// contain more than one that Line has written.
+// Parse parses the JSON object that describes a writer, and then calls Fit. So even the names in a forged object are
+// not longer than those that Line writes.
 func Parse(line []byte) (Writer, error) {
 	var w Writer
 	if len(line) > mostLine {
@@ -130,14 +131,14 @@ func Parse(line []byte) (Writer, error) {
 		return Writer{}, fmt.Errorf("%w: %w", errWriter, err)
 	}
 	if w.Number == 0 {
-		return Writer{}, fmt.Errorf("%w: the number is missing", errWriter)
+		return Writer{}, fmt.Errorf("%w: the member number is missing", errWriter)
 	}
 	w.Fit()
 	return w, nil
 }
 
-// Name returns the name that says most about the writer: that of the agent, else of the client, the token or the
-// program.
+// Name returns the most informative name of the writer that is known: that of the agent, the client, the token or the
+// program, in this order.
 func (w Writer) Name() string {
 	for _, s := range []string{w.Agent, w.Client, w.Token, w.Program} {
 		if s != "" {
@@ -147,8 +148,8 @@ func (w Writer) Name() string {
 	return fmt.Sprintf("writer %d", w.Number)
 }
 
-// Is reports whether name is one of the names of the writer: program, agent, session, client or token. name is a result
-// of FitName.
+// Is reports whether name is the program, the agent, the session, the client or the token of the writer. The caller
+// must pass name through FitName first.
 func (w Writer) Is(name string) bool {
 	program, _, _ := strings.Cut(w.Program, " ")
 	for _, s := range []string{w.Program, program, w.Agent, w.Session, w.Client, w.Token} {
@@ -159,7 +160,7 @@ func (w Writer) Is(name string) bool {
 	return false
 }
 
-// String describes the writer in one line.
+// String returns a description of the writer in one line.
 func (w Writer) String() string {
 	var parts []string
 	add := func(format string, s string) {
