@@ -7,10 +7,10 @@ import (
 	"reflect"
 )
 
-// ErrSkip, returned by the function passed to Update, makes Update write nothing.
-var ErrSkip = errors.New("skip: nothing is written")
+// ErrSkip tells Update to write nothing. The function that is passed to Update returns it.
+var ErrSkip = errors.New("skip the write")
 
-// SetIfAbsent stores a value if the key has none, and reports whether it did.
+// SetIfAbsent stores a value if the key has no value yet, and reports whether it stored the value.
 func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ...SetOption) (bool, error) {
 	life, err := m.fresh(opts)
 	if err != nil {
@@ -25,7 +25,7 @@ func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ..
 	return ok, err
 }
 
-// try writes an item, and reports whether the condition for the write held.
+// try writes an item, and reports whether the condition of the write was met.
 func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	it, err := m.one(ctx, OpPut{Items: []PutItem{p}})
 	var conflict *ConflictError
@@ -36,9 +36,10 @@ func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	return it, err == nil, err
 }
 
-// CompareAndSet stores value if the current value equals old as JSON: the order of members and the
-// form of numbers are ignored. It reports whether it did. A missing value equals nothing; see
-// SetIfAbsent. The remaining lifetime is kept, unless an option sets another.
+// CompareAndSet stores value if the current value is equal to old, and reports whether it stored the value. Two values
+// are equal if their JSON is equal; the order of members and the notation of numbers are ignored. If the key has no
+// value, old never matches; use SetIfAbsent in this case. The value keeps its remaining lifetime, unless an option sets
+// another one.
 func (m *Memory) CompareAndSet(ctx context.Context, key string, old, value any, opts ...SetOption) (bool, error) {
 	want, err := encodeValue("old", old)
 	if err != nil {
@@ -63,10 +64,10 @@ func sameJSON(a, b []byte) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// Update atomically replaces a value by the result of fn: if another writer writes meanwhile, fn
-// runs again on the new value. found is false if there is no value. If fn returns ErrSkip, Update
-// writes nothing and returns no error; any other error of fn is returned unchanged. Update returns
-// the resulting value.
+// Update atomically replaces a value by the result of fn, and returns the new value. found is false if the key has no
+// value. If another writer changes the value while fn runs, Update calls fn again with the new value. If fn returns
+// ErrSkip, Update writes nothing and returns the current value without an error. Any other error of fn is returned
+// unchanged.
 func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error),
 	opts ...SetOption) (any, error) {
 	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
@@ -99,9 +100,9 @@ func (m *Memory) change(ctx context.Context, key string, opts []SetOption,
 	return m.changeItem(ctx, ValueName(key), life, fn)
 }
 
-// changeItem reads an item, calls fn, and writes the result if no other writer wrote in between;
-// otherwise it starts again. A writer fails only if another one succeeded, so all writers together
-// make progress.
+// changeItem reads an item, calls fn, and writes the result. If another writer has changed the item in between,
+// changeItem starts again. An attempt fails only if another writer has succeeded, so at least one writer always makes
+// progress.
 func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
 	fn func([]byte, bool) ([]byte, error)) (Item, error) {
 	for {
@@ -129,9 +130,9 @@ func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
 	}
 }
 
-// Increment adds the parameter by to an integer of 64 bits and returns the sum. A missing value counts as 0. The
-// remaining lifetime is kept, unless an option sets another. The errors ErrNotInteger and ErrOverflow mean that nothing
-// was changed.
+// Increment adds the parameter by to a 64-bit integer and returns the sum. A missing value counts as 0. The value keeps
+// its remaining lifetime, unless an option sets another one. If the error matches ErrNotInteger or ErrOverflow, the
+// value was not changed.
 func (m *Memory) Increment(ctx context.Context, key string, by int64, opts ...SetOption) (int64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err

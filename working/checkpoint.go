@@ -16,14 +16,14 @@ const MaxDescription = 64 << 10
 type Snapshot struct {
 	Info   CheckpointInfo // description of the checkpoint; zero for the current state
 	Values map[string]any
-	TTL    map[string]time.Duration // remaining lifetimes of the values that expire
-	Task   *Task                    // nil: no task state is set
+	TTL    map[string]time.Duration // remaining lifetimes of the values that expire, by key
+	Task   *Task                    // nil: the scope has no task state
 	Notes  []Note
 }
 
-// Checkpoint saves the current state: values with their remaining lifetimes, task state and
-// scratchpad, but not other checkpoints. It stores only what changed since the previous checkpoint.
-// Checkpoints beyond Options.Checkpoints are deleted, the oldest first.
+// Checkpoint saves the current state as a checkpoint: the values with their remaining lifetimes, the task state and the
+// scratchpad. It stores only the differences from the previous checkpoint. If there are then more than
+// Options.Checkpoints, the oldest ones are deleted.
 func (m *Memory) Checkpoint(ctx context.Context, description string) (CheckpointInfo, error) {
 	if err := checkText("description", description, MaxDescription); err != nil {
 		return CheckpointInfo{}, err
@@ -57,17 +57,17 @@ func (m *Memory) mark(ctx context.Context, op Op) (CheckpointInfo, error) {
 	return res.Checkpoints[0], nil
 }
 
-// Checkpoints lists the checkpoints, oldest first, without reading their contents. A damaged one
-// has its error in Err and hides no other.
+// Checkpoints lists the checkpoints, the oldest first, without reading their contents. If a checkpoint is damaged, its
+// field Err has the error; the other checkpoints are listed nevertheless.
 func (m *Memory) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 	res, err := m.do(ctx, OpCheckpoints{})
 	return res.Checkpoints, err
 }
 
-// Restore replaces the current state by that of a checkpoint; a value that expires gets the
-// lifetime that remained at the checkpoint. All checkpoints are kept, newer ones too. The state
-// before Restore becomes a checkpoint, which Restore returns: restoring that checkpoint undoes this
-// Restore. No reader sees an intermediate state.
+// Restore replaces the current state by the state of a checkpoint. A value that expires gets the lifetime that it had
+// left when the checkpoint was made. No checkpoint is deleted, not even a newer one. Restore saves the replaced state
+// as a new checkpoint and returns that checkpoint: to undo the Restore, restore it. Readers see either the old or the
+// new state.
 func (m *Memory) Restore(ctx context.Context, id string) (CheckpointInfo, error) {
 	if err := checkCheckpoint(id); err != nil {
 		return CheckpointInfo{}, err
@@ -79,16 +79,17 @@ func (m *Memory) Restore(ctx context.Context, id string) (CheckpointInfo, error)
 	return m.mark(ctx, OpRestore{ID: id, Undo: undo, Description: "before the restore of " + id, Keep: m.keep()})
 }
 
-// checkCheckpoint returns an error for an id that is not a UUID, and so cannot be the id of a
-// checkpoint.
+// checkCheckpoint returns an error that matches ErrNotFound if id is not a UUID, because then no checkpoint has this
+// id.
 func checkCheckpoint(id string) error {
 	if u, err := uuid.Parse(id); err != nil || u.String() != id {
-		return &CheckpointError{ID: id, Err: fmt.Errorf("%w: the id of a checkpoint is a UUID of 36 characters", ErrNotFound)}
+		return &CheckpointError{ID: id, Err: fmt.Errorf("%w: the id of a checkpoint must be a UUID of 36 characters",
+			ErrNotFound)}
 	}
 	return nil
 }
 
-// DeleteCheckpoint removes a checkpoint and reports whether there was one.
+// DeleteCheckpoint removes a checkpoint, and reports whether the checkpoint existed.
 func (m *Memory) DeleteCheckpoint(ctx context.Context, id string) (bool, error) {
 	if checkCheckpoint(id) != nil {
 		return false, nil
@@ -119,7 +120,7 @@ func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
 // NewSnapshot returns the Snapshot in the Result of an OpLoad.
 func NewSnapshot(res *Result) (*Snapshot, error) { return asFloat.snapshot(res) }
 
-// NewSnapshotAsWritten is like NewSnapshot, with numbers as with Options.AsWritten.
+// NewSnapshotAsWritten is like NewSnapshot, but decodes numbers as Options.AsWritten describes.
 func NewSnapshotAsWritten(res *Result) (*Snapshot, error) { return asWritten.snapshot(res) }
 
 func (d decoder) snapshot(res *Result) (_ *Snapshot, err error) {

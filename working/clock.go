@@ -2,15 +2,15 @@ package working
 
 import "time"
 
-// Clock is the source of times of the in-process home. Lifetimes are measured by Mono, which never jumps: setting the
-// wall clock neither expires a value early nor keeps it longer.
+// Clock is the source of times of the in-process home and of a Memory. Lifetimes are measured by Mono, which never
+// jumps: setting the wall clock does not change when a value expires.
 type Clock interface {
-	Wall() time.Time     // returns the time that is recorded
-	Mono() time.Duration // returns the time since some fixed moment; never decreases
+	Wall() time.Time     // returns the time of day, which is recorded with each write
+	Mono() time.Duration // returns the time since a fixed moment; never decreases
 }
 
-// SystemClock returns the clock of the system. While a machine sleeps, its monotonic clock does not advance, so
-// lifetimes do not pass.
+// SystemClock returns the clock of the system. Its Mono may not advance while the machine sleeps; values then expire
+// later.
 func SystemClock() Clock { return systemClock{start: time.Now()} }
 
 type systemClock struct{ start time.Time }
@@ -18,10 +18,10 @@ type systemClock struct{ start time.Time }
 func (systemClock) Wall() time.Time       { return time.Now() }
 func (c systemClock) Mono() time.Duration { return time.Since(c.start) }
 
-// Moment is a reading of a clock, as State uses it.
+// Moment is one reading of both times of a clock, in the form that State uses.
 type Moment struct {
-	Time int64 // Unix microseconds: the time that is recorded
-	Tick int64 // milliseconds of the clock by which lifetimes are measured
+	Time int64 // time of day in Unix microseconds, which is recorded with each write
+	Tick int64 // time in milliseconds by which lifetimes are measured
 }
 
 func moment(c Clock) Moment {

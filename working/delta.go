@@ -28,7 +28,7 @@ const (
 	ChangeDrop    ChangeKind = "drop"    // the scope is removed
 )
 
-// Change is one step of a Delta, as plain data.
+// Change is one of the changes in a Delta. Kind determines which of the other fields are used.
 type Change struct {
 	Kind     ChangeKind
 	Name     string
@@ -39,16 +39,16 @@ type Change struct {
 	Keep     int
 }
 
-// Delta has the changes that an operation makes: results, not conditions. It contains values, but only the ids of
-// checkpoints that are made or restored, so its size is that of the operation's data.
+// Delta has the changes that an operation makes. It has the results of the operation, not its conditions. It contains
+// changed values, but of checkpoints only the ids, so it is about as large as the data of the operation.
 type Delta struct {
 	Changes []Change
-	// Blind means that the changes are correct on any state of the scope: a home need not ensure that no other change
-	// came between Judge and Play.
+	// Blind means that the changes are correct whatever the state of the scope is. So the home may make other changes
+	// between Judge and Play.
 	Blind bool
 }
 
-// Empty reports whether nothing changes.
+// Empty reports whether the Delta has no changes.
 func (d *Delta) Empty() bool { return len(d.Changes) == 0 }
 
 func (d *Delta) add(c Change) { d.Changes = append(d.Changes, c) }
@@ -63,7 +63,7 @@ type changeJSON struct {
 	Keep     int            `json:"keep,omitempty"`
 }
 
-// Encode returns the changes as one line of JSON, for a log. Values are included unchanged.
+// Encode returns the changes as one line of JSON for a log. The values are included unchanged.
 func (d *Delta) Encode() ([]byte, error) {
 	list := make([]changeJSON, len(d.Changes))
 	for i, c := range d.Changes {
@@ -77,7 +77,7 @@ func (d *Delta) Encode() ([]byte, error) {
 	return out, nil
 }
 
-// DecodeDelta decodes the text that Encode returns.
+// DecodeDelta decodes a line that Encode returned.
 func DecodeDelta(text []byte) (*Delta, error) {
 	var list []changeJSON
 	if err := json.Unmarshal(text, &list, json.RejectUnknownMembers(true)); err != nil {
@@ -88,7 +88,7 @@ func DecodeDelta(text []byte) (*Delta, error) {
 		if !slices.Contains(changeKinds, c.Kind) || (c.Kind == ChangePut) != (len(c.Value) > 0) ||
 			(c.Kind == ChangePut || c.Kind == ChangeDelete) != itemName(c.Name) {
 			return nil, &errs.FieldError{Field: fmt.Sprintf("changes[%d]", i), Value: human.Quote(string(c.Kind)),
-				Err: errors.New("not a change of working memory")}
+				Err: errors.New("unknown kind of change, or a change with invalid fields")}
 		}
 		d.add(Change{Kind: c.Kind, Name: c.Name, Value: slices.Clone(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text,
 			Keep: c.Keep})

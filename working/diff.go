@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Difference is the difference between two states. Lifetimes are not compared: they differ at any
-// two moments.
+// Difference is the difference between two states. It does not include lifetimes, because they differ at any two
+// moments.
 type Difference struct {
 	Added   map[string]any    // keys that only the second state has
 	Removed map[string]any    // keys that only the first state has
@@ -25,7 +25,7 @@ func (d *Difference) Empty() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.NotesAdded)+len(d.NotesRemoved) == 0 && d.Task == nil
 }
 
-// Diff compares two checkpoints; an empty id selects the current state.
+// Diff compares two checkpoints. An empty id means the current state.
 func (m *Memory) Diff(ctx context.Context, from, to string) (*Difference, error) {
 	var both [2]*Snapshot
 	for i, id := range []string{from, to} {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Draft is a memory that can be made from the contents of a session.
+// Draft is a proposal for a memory, made from working memory. The caller may store it as a memory.
 type Draft struct {
 	Content  string
 	Metadata map[string]any
-	Time     time.Time // time of the value or note; zero: it has none
+	Time     time.Time // time of the newest scratchpad entry; zero for a draft made from a value
 }
 
-// Drafts returns drafts of memories made from a snapshot: one for each value whose key matches one
-// of the patterns, and one for the whole scratchpad if notes is set. Metadata has session_id and
-// project if the scope has them, category "working_memory" or "scratchpad", and the key.
+// Drafts returns drafts made from a snapshot of a scope: one for each value whose key matches one of the patterns, and,
+// if notes is true, one for the whole scratchpad. The metadata of a draft have the category "working_memory" or
+// "scratchpad", the key of the value, and the ids that the scope has, such as session_id and project.
 func Drafts(scope Scope, s *Snapshot, notes bool, patterns ...string) ([]Draft, error) {
 	for _, p := range patterns {
 		if err := checkGlob(p); err != nil {

@@ -24,17 +24,17 @@ var (
 
 	// ErrReserved means that a key begins with "_": these keys are reserved.
 	ErrReserved = errors.New(`keys that begin with "_" are reserved`)
-	// ErrUnavailable means that the home cannot be reached; nothing was done.
-	ErrUnavailable = errors.New("the home of the working memory cannot be reached")
-	// ErrWrongType means that a key of the home has something other than working memory.
-	ErrWrongType = errors.New("the value is of another type")
-	// ErrNotInteger means that the value is not an integer of 64 bits, and cannot be incremented.
-	ErrNotInteger = errors.New("not an integer of 64 bits")
-	// ErrOverflow means that a sum does not fit into 64 bits.
-	ErrOverflow = errors.New("the sum does not fit into 64 bits")
+	// ErrUnavailable means that the home, such as a Redis server, cannot be reached. The operation was not performed.
+	ErrUnavailable = errors.New("the server of the working memory cannot be reached")
+	// ErrWrongType means that a key in Redis contains something other than working memory.
+	ErrWrongType = errors.New("the key does not contain working memory")
+	// ErrNotInteger means that a value cannot be incremented because it is not a 64-bit integer.
+	ErrNotInteger = errors.New("not a 64-bit integer")
+	// ErrOverflow means that the sum of an increment exceeds the range of a 64-bit integer.
+	ErrOverflow = errors.New("the sum exceeds the range of a 64-bit integer")
 )
 
-// The error types; reach them with errors.As.
+// Error types of the store that working memory uses too; get them with errors.As.
 type (
 	FieldError      = errs.FieldError
 	CorruptionError = errs.CorruptionError
@@ -45,21 +45,23 @@ type LimitError struct {
 	Scope Scope
 	What  string // "keys" or "bytes"
 	Limit int64
-	Need  int64 // number that would be needed
+	Need  int64 // number that the scope would have after the write
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%v: %s of %s: %d, the limit is %d; delete or expire some, raise Options.Max%s, or set "+
+	return fmt.Sprintf("%v: the scope %s would have %d %s, but the limit is %d: delete values, raise Options.Max%s, "+
+		"or set "+
 		"Options.Evict",
-		errs.ErrLimit, e.What, e.Scope.Key(), e.Need, e.Limit, map[string]string{"keys": "Keys", "bytes": "Bytes"}[e.What])
+		errs.ErrLimit, e.Scope.Key(), e.Need, e.What, e.Limit, map[string]string{"keys": "Keys",
+			"bytes": "Bytes"}[e.What])
 }
 
 func (e *LimitError) Unwrap() error { return errs.ErrLimit }
 
-// ConflictError means that a value was changed meanwhile. It matches ErrConflict.
+// ConflictError means that another writer has changed a value. It matches ErrConflict.
 type ConflictError struct {
 	Name            string
-	Expected, Found uint64 // versions, 0: no value; both 0: unknown
+	Expected, Found uint64 // versions of the value; 0: no value; both 0: the versions are unknown
 }
 
 func (e *ConflictError) Error() string {

@@ -13,15 +13,16 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// File is the document of a scope as a store keeps it, including the scope's position in the log and a checksum.
+// File is the document of a scope as a store keeps it in a file: the state, the position of the scope in the log, and a
+// checksum.
 type File struct {
 	Scope Scope
 	State *State
-	Store string    // the UUID of the store in whose log LSN is a position
-	LSN   uint64    // position of the newest entry included
-	Whole uint64    // position of the newest entry that depends on no earlier one; 0: unknown
+	Store string    // UUID of the store to whose log LSN refers
+	LSN   uint64    // position of the newest log entry that the state includes
+	Whole uint64    // position of the newest log entry that does not depend on earlier entries; 0: unknown
 	Time  time.Time // time of the log entry at LSN, which is also the file's mtime
-	// Intact reports whether the checksum matches, which means that a store wrote these bytes.
+	// Intact reports whether the checksum matches: then the file is as a store wrote it.
 	Intact bool
 }
 
@@ -53,8 +54,8 @@ func (f *File) Encode() ([]byte, error) {
 	return append(doc, "\"\n}\n"...), nil
 }
 
-// DecodeFile decodes a file, which may have been edited: then members that State does not need may
-// be missing, and Intact is false.
+// DecodeFile decodes a file. If the file was edited by hand, Intact is false, and members that the State does not need
+// may be missing.
 func DecodeFile(doc []byte) (*File, error) {
 	s, scope, err := DecodeState(doc)
 	if err != nil {

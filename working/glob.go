@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Match reports whether a key matches a pattern: * matches any run of characters, ? one, [abc],
-// [a-z] and [^a-z] one of a set, and \ makes the next character literal. A slash has no special
-// meaning. A malformed pattern is an error for every key.
+// Match reports whether a key matches a pattern. In a pattern, * matches any number of characters, ? matches one
+// character, and [abc], [a-z] or [^a-z] matches one character of a set. \ makes the next character literal. A slash has
+// no special meaning. If the pattern is malformed, Match returns an error for every key.
 func Match(pattern, key string) (bool, error) {
 	if err := checkGlob(pattern); err != nil {
 		return false, err
@@ -29,13 +29,14 @@ func checkGlob(pattern string) error {
 		switch p[0] {
 		case '\\':
 			if len(p) == 1 {
-				return bad(`ends with \, which must be followed by a character`)
+				return bad(`the pattern ends with \, but a character must follow \`)
 			}
 			p = p[1+runeLen(p[1:]):]
 		case '[':
 			_, rest, ok := set(p, 0)
 			if !ok {
-				return bad(`the set that [ opens is empty, not closed, or has a range that runs backwards; write \[ for the bracket itself`)
+				return bad(`a set [...] is empty, is not closed, or has a range in descending order; ` +
+					`to match the bracket itself, write \[`)
 			}
 			p = rest
 		default:
@@ -47,8 +48,8 @@ func checkGlob(pattern string) error {
 
 func runeLen(s string) int { _, n := utf8.DecodeRuneInString(s); return n }
 
-// match backtracks to the last * only: that is sufficient, and limits the time to the product of
-// the two lengths.
+// match reports whether s matches the pattern p, which must be valid. It backtracks only to the last * in the pattern,
+// which is sufficient. So the time is at most proportional to the product of the two lengths.
 func match(p, s string) bool {
 	var starP, starS string
 	star := false
@@ -73,7 +74,8 @@ func match(p, s string) bool {
 	return true
 }
 
-// one matches the first character of s, and returns the rest of the pattern.
+// one reports whether the first character of s matches the beginning of the pattern p, and returns the rest of the
+// pattern.
 func one(p, s string) (string, bool) {
 	r, _ := utf8.DecodeRuneInString(s)
 	switch p[0] {
@@ -89,8 +91,8 @@ func one(p, s string) (string, bool) {
 	return p[n:], c == r
 }
 
-// set parses the set [...] at the beginning of p. in reports whether r is in the set, rest is the
-// rest of the pattern, and ok is false if the set is malformed.
+// set parses the set [...] at the beginning of p. in reports whether r is in the set. rest is the pattern after the
+// set. ok is false if the set is malformed.
 func set(p string, r rune) (in bool, rest string, ok bool) {
 	p = p[1:]
 	not := p != "" && (p[0] == '^' || p[0] == '!')

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Home keeps the working memory of any number of scopes. It performs operations, each completely or not at all, in one
-// order for all users of the home. JSON, reserved keys and defaults are the task of Memory, not of a Home. See the
-// package comment for the reason why operations are data.
+// Home stores the working memory of any number of scopes. It performs each operation completely or not at all, and in
+// the same order for all users of the home. A Home does not know JSON, reserved keys and defaults; these are the task
+// of Memory. The package comment explains why operations are data.
 //
-// The caller owns the memory of a Result, the home that of an Op: the other side must not write to it.
+// The caller owns the memory of a Result, and the home owns the memory of an Op. Neither may write to the memory of the
+// other.
 type Home interface {
-	// Do carries out one operation. An error that does not match
-	// ErrOutcomeUnknown means that nothing was done.
+	// Do performs one operation. If it returns an error that does not match ErrOutcomeUnknown, nothing was changed.
 	Do(ctx context.Context, r *Request) (Result, error)
 	// Scopes lists the scopes that exist, in no particular order.
 	Scopes(ctx context.Context) iter.Seq2[Scope, error]
-	// Release frees the memory that the process uses for a scope. The in-process home deletes the
-	// scope; every other home loses nothing.
+	// Release frees the memory that the process uses for a scope. The in-process home thereby deletes the scope; other
+	// homes keep all data.
 	Release(ctx context.Context, s Scope) error
 	// Name returns "memory", "store" or "redis".
 	Name() string
@@ -27,16 +27,16 @@ type Home interface {
 	Close() error
 }
 
-// Fallback is implemented by a Home that may be replaced by a substitute when it cannot be reached.
+// Fallback is implemented by a Home that uses a substitute when it cannot be reached.
 type Fallback interface {
-	// UsingFallback reports whether operations use the substitute at the moment.
+	// UsingFallback reports whether the Home now uses the substitute.
 	UsingFallback() bool
 }
 
 // Request is an operation on a scope.
 type Request struct {
 	Scope  Scope
-	Limits Limits // limits of the scope, enforced by operations that add data
+	Limits Limits // limits of the scope; operations that add data enforce them
 	Op     Op
 }
 
@@ -44,14 +44,14 @@ type Request struct {
 type Limits struct {
 	Keys  int
 	Bytes int64 // maximum number of bytes of keys and values together
-	Evict bool  // evict the least recently used values at a limit; otherwise the error is a LimitError
+	Evict bool  // at a limit, delete the least recently used values; otherwise the error is a *LimitError
 }
 
-// Special lifetimes of a value, which are otherwise in milliseconds. 0 expires at once: nothing is
-// stored, and an existing value is removed.
+// Special values of a lifetime in milliseconds. A lifetime of 0 expires at once: nothing is stored, and an existing
+// value is removed.
 const (
 	Forever = -1 // the value does not expire
-	KeepTTL = -2 // keep the remaining lifetime; the lifetime is IfNew if there is no value
+	KeepTTL = -2 // the value keeps its remaining lifetime; a new value gets the lifetime IfNew
 )
 
 // Condition is a condition for writing a PutItem.
@@ -64,20 +64,21 @@ const (
 	IfVersion           // the item has the version PutItem.Version
 )
 
-// Op is an operation: one of the types below.
+// Op is an operation on a scope: one of the types below whose names begin with Op.
 type Op interface{ op() }
 
-// The operations. Names are item names, see ValueName.
+// The operations. Each comment ends with the fields of Result that the operation sets. Name and Names are names of
+// items; see ValueName.
 type (
 	// OpAttach creates the scope if it does not exist. Result: Created.
 	OpAttach struct{}
-	// OpGet reads items. Result: Items, as many as Names, in their order.
+	// OpGet reads items. Result: Items, one for each of Names, in the same order.
 	OpGet struct {
 		Names []string
 		Peek  bool // do not count the read as a use of the items
 	}
-	// OpPut writes items, all or none. Result: Items, without values. If a condition does not hold,
-	// the error is a ConflictError.
+	// OpPut writes all items or none. If the condition of an item is not met, the error is a *ConflictError. Result:
+	// Items, without values.
 	OpPut struct{ Items []PutItem }
 	// PutItem is one item of an OpPut.
 	PutItem struct {
@@ -88,9 +89,9 @@ type (
 		Cond    Condition
 		Version uint64
 	}
-	// OpDelete removes items. Result: Items; Found reports whether the item existed.
+	// OpDelete removes items. Result: Items, whose Found reports whether the item existed.
 	OpDelete struct{ Names []string }
-	// OpIncrement adds to an integer; a missing value counts as 0. Result: N, the sum.
+	// OpIncrement adds By to an integer. A missing value counts as 0. Result: N, the sum.
 	OpIncrement struct {
 		Name  string
 		By    int64
@@ -102,44 +103,45 @@ type (
 		Name string
 		TTL  int64
 	}
-	// OpList reads all values of the user, sorted by name. Result: Items. It does not count as use.
+	// OpList lists all values of the user, sorted by name, and reads their contents if Values is true. It does not
+	// count as a use of the items. Result: Items.
 	OpList struct{ Values bool }
 	// OpClear removes all values of the user. Result: N, their number.
 	OpClear struct{}
-	// OpAppend adds an entry to the scratchpad and removes the oldest entries beyond Keep (0:
-	// none). Result: Notes, the new entry; N, the number of removed entries.
+	// OpAppend adds an entry to the scratchpad. If there are then more than Keep entries, it removes the oldest ones;
+	// if Keep is 0, it removes none. Result: Notes, the new entry; N, the number of removed entries.
 	OpAppend struct {
 		Text string
 		Keep int
 	}
-	// OpNotes reads the last entries of the scratchpad, oldest first; Last < 0: all.
-	// Result: Notes.
+	// OpNotes reads the last entries of the scratchpad, the oldest first: at most Last entries, or all if Last is
+	// negative. Result: Notes.
 	OpNotes struct{ Last int }
 	// OpClearNotes empties the scratchpad. Result: N, the number of removed entries.
 	OpClearNotes struct{}
-	// OpCheckpoint saves the current state and removes the oldest checkpoints beyond Keep (0:
-	// none). Result: Checkpoints, the new one.
+	// OpCheckpoint saves the current state as a checkpoint. If there are then more than Keep checkpoints, it removes
+	// the oldest ones; if Keep is 0, it removes none. Result: Checkpoints, the new one.
 	OpCheckpoint struct {
 		ID, Description string
 		Keep            int
 	}
 	// OpCheckpoints lists the checkpoints, oldest first. Result: Checkpoints.
 	OpCheckpoints struct{}
-	// OpLoad reads a checkpoint, or the current state if ID is empty. Result: Items and Notes; for
-	// a checkpoint also Checkpoints.
+	// OpLoad reads the content of a checkpoint, or the current state if ID is empty. Result: Items and Notes, and for a
+	// checkpoint also Checkpoints.
 	OpLoad struct{ ID string }
-	// OpRestore saves the current state as the checkpoint Undo, and makes the state of checkpoint
-	// ID the current state. Neither of the two checkpoints is removed because of Keep. Result:
-	// Checkpoints, with Undo.
+	// OpRestore saves the current state as a new checkpoint with the id Undo, and then makes the state of the
+	// checkpoint ID the current state. Keep is as in OpCheckpoint, but neither of these two checkpoints is removed.
+	// Result: Checkpoints, the new one.
 	OpRestore struct {
 		ID, Undo, Description string
 		Keep                  int
 	}
-	// OpDiscard removes a checkpoint. Result: N, 1 if it existed.
+	// OpDiscard removes a checkpoint. Result: N, 1 if the checkpoint existed.
 	OpDiscard struct{ ID string }
-	// OpCount counts the keys, entries and checkpoints of the scope. Result: Counts.
+	// OpCount counts the keys, the scratchpad entries and the checkpoints of the scope. Result: Counts.
 	OpCount struct{}
-	// OpDrop removes the scope with everything in it. Result: N, 1 if it existed.
+	// OpDrop removes the scope with all its data. Result: N, 1 if the scope existed.
 	OpDrop struct{}
 )
 
@@ -171,7 +173,7 @@ func Writes(op Op) bool {
 	return true
 }
 
-// Result is the result of an operation; see the operation for the fields that are set.
+// Result is the result of an operation. The comment of the operation tells which fields are set.
 type Result struct {
 	Items       []Item
 	Notes       []Note
@@ -186,16 +188,16 @@ type Item struct {
 	Name    string
 	Found   bool
 	Value   []byte
-	Version uint64    // changes with every write, and is never used again within the scope
+	Version uint64    // number of the last write; a scope never uses a number twice
 	Updated time.Time // time of the last write by the home's clock, to the microsecond
 	TTL     int64     // remaining milliseconds, or Forever
 }
 
 // Note is an entry of the scratchpad.
 type Note struct {
-	Seq  uint64    `json:"seq"` // increases with every entry of the scope, and is never used again
+	Seq  uint64    `json:"seq"` // higher for each new entry; a scope never uses a number twice
 	Text string    `json:"content"`
-	Time time.Time `json:"timestamp"` // time by the home's clock, which may be set back; Seq never decreases
+	Time time.Time `json:"timestamp"` // time by the home's clock; may be lower than in an earlier entry
 }
 
 // CheckpointInfo describes a checkpoint in a list.
@@ -205,7 +207,7 @@ type CheckpointInfo struct {
 	Created     time.Time `json:"created_at"`
 	Keys        int       `json:"keys"`    // number of the user's keys in the checkpoint
 	Notes       int       `json:"entries"` // number of scratchpad entries in the checkpoint
-	// number of items stored for the checkpoint: those that differ from the previous one
+	// number of items that are stored for the checkpoint: those that differ from the previous checkpoint
 	Changed int `json:"changed"`
 	// the error because of which the checkpoint cannot be read; then only ID is valid
 	Err error `json:"-"`

@@ -19,13 +19,14 @@ const (
 	notePrefix  = 'n' // prefix of an entry of the scratchpad, in checkpoints only: n<16 hex digits>
 )
 
-// ValueName returns the name of the item for a user's key.
+// ValueName returns the name of the item that contains the value of a user's key.
 func ValueName(key string) string { return string(valuePrefix) + key }
 
-// TaskName is the name of the item that holds the task state.
+// TaskName is the name of the item that contains the task state.
 const TaskName = taskName
 
-// UserKey returns the user's key in an item's name; false if the item is not a value of the user.
+// UserKey returns the user's key of the item with the given name. It returns false if the item is not a value of the
+// user.
 func UserKey(name string) (string, bool) {
 	if name == "" || name[0] != valuePrefix {
 		return "", false
@@ -33,7 +34,7 @@ func UserKey(name string) (string, bool) {
 	return name[1:], true
 }
 
-// display returns an item's name for a message.
+// display returns the name of an item as a message shows it.
 func display(name string) string {
 	if key, ok := UserKey(name); ok {
 		return "key " + human.Quote(key)
@@ -44,13 +45,13 @@ func display(name string) string {
 	return human.Quote(name)
 }
 
-// checkKey returns an error for an invalid key of a user. Every operation with a key calls it, so that all refuse the
-// same keys.
+// checkKey returns an error if a user's key is invalid. Every operation with a key calls checkKey, so all operations
+// accept the same keys.
 func checkKey(key string) error {
 	switch {
 	case key == "":
 		return &errs.FieldError{Field: "key", Limit: fmt.Sprintf("1 to %d bytes", MaxKey),
-			Err: errors.New("a key must not be empty")}
+			Err: errors.New("the key is empty")}
 	case strings.HasPrefix(key, "_"):
 		return &errs.FieldError{Field: "key", Value: human.Quote(key), Err: ErrReserved}
 	}

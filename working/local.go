@@ -11,15 +11,15 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// sweepEach is the number of expired items that each write removes. It is more than a write can add one at a time,
-// so that expired items do not accumulate.
+// sweepEach is the maximum number of expired items that a write removes. It is higher than the number of items that a
+// typical write adds, so expired items do not accumulate.
 const sweepEach = 4
 
-// Local is the in-process home: its contents end with the process. It is safe for concurrent use.
+// Local is the in-process home. Its data is lost when the process ends. It is safe for concurrent use.
 type Local struct {
 	clock Clock
-	// number of the newest change in any scope: one counter, so that a scope that is created again never repeats a
-	// version
+	// version of the newest change in any scope; all scopes share one counter, so that a scope that is dropped and
+	// created again does not use a version twice
 	version atomic.Uint64
 	mu      sync.RWMutex
 	scopes  map[Scope]*localScope
@@ -32,7 +32,7 @@ type localScope struct {
 	gone  bool // the scope was removed from the map
 }
 
-// NewLocal returns an empty home. A nil clock means the system's clock.
+// NewLocal returns an empty home. If clock is nil, it uses SystemClock.
 func NewLocal(clock Clock) *Local {
 	if clock == nil {
 		clock = SystemClock()
@@ -43,7 +43,7 @@ func NewLocal(clock Clock) *Local {
 // Name returns "memory".
 func (h *Local) Name() string { return "memory" }
 
-// Do carries out one operation.
+// Do performs one operation.
 func (h *Local) Do(ctx context.Context, r *Request) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -59,8 +59,8 @@ func (h *Local) Do(ctx context.Context, r *Request) (Result, error) {
 	}
 }
 
-// scope returns the localScope of s. If the scope does not exist, it is created; without create, an empty one
-// is returned that is not kept.
+// scope returns the localScope of s. If the scope does not exist, it creates the scope if create is true; otherwise it
+// returns an empty localScope that is not part of the home.
 func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	h.mu.RLock()
 	sc, closed := h.scopes[s], h.closed
@@ -85,8 +85,8 @@ func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	return sc, nil
 }
 
-// on performs an operation on a scope. The bool is false if the scope was dropped meanwhile: then the caller must
-// look up the scope again.
+// on performs an operation on a scope. It returns false if the scope was removed from the map in the meantime; the
+// caller must then look up the scope again.
 func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -108,8 +108,8 @@ func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	return res, true, err
 }
 
-// remove deletes a dropped scope from the map. The caller holds sc.mu: no goroutine waits for sc.mu
-// while it holds h.mu.
+// remove deletes a scope from the map. The caller holds sc.mu. Locking h.mu here cannot cause a deadlock, because no
+// goroutine waits for sc.mu while it holds h.mu.
 func (h *Local) remove(s Scope, sc *localScope) {
 	sc.gone = true
 	h.mu.Lock()
@@ -137,7 +137,7 @@ func (h *Local) Scopes(ctx context.Context) iter.Seq2[Scope, error] {
 	}
 }
 
-// Release deletes the scope: the process has its only copy.
+// Release deletes the scope, because only this process has its data.
 func (h *Local) Release(_ context.Context, s Scope) error {
 	h.mu.RLock()
 	sc := h.scopes[s]
@@ -153,7 +153,7 @@ func (h *Local) Release(_ context.Context, s Scope) error {
 	return nil
 }
 
-// Check returns nil until the home is closed.
+// Check returns ErrClosed if the home was closed, and otherwise nil.
 func (h *Local) Check(context.Context) error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -163,7 +163,7 @@ func (h *Local) Check(context.Context) error {
 	return nil
 }
 
-// Close deletes everything.
+// Close deletes all data. Later operations return ErrClosed.
 func (h *Local) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,14 +11,14 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// LogEntry is a log entry about a scope: the changes of operations that were evaluated one after another at one
-// moment; or the whole state of the scope.
+// LogEntry is an entry about a scope in a store's log. It has either the changes of operations that were judged one
+// after another at the same moment, or the whole state of the scope.
 type LogEntry struct {
 	At      Moment
 	Version uint64 // version of the first change; each later change has the next version
 	Changes []*Delta
 	Fresh   bool   // discard the previous state before the changes are made
-	State   *State // the whole state, instead of Changes; nil in an entry made by Encode
+	State   *State // the whole state, instead of Changes; nil if the entry has changes
 }
 
 type entryJSON struct {
@@ -28,7 +28,7 @@ type entryJSON struct {
 	Fresh   bool   `json:"fresh,omitzero"`
 }
 
-// Head returns the members of an entry other than its changes, as one line of JSON.
+// Head returns all of an entry except its changes, as one line of JSON.
 func (e *LogEntry) Head() []byte {
 	fresh := ""
 	if e.Fresh {
@@ -37,8 +37,8 @@ func (e *LogEntry) Head() []byte {
 	return fmt.Appendf(nil, `{"time":%d,"tick":%d,"version":%d%s}`, e.At.Time, e.At.Tick, e.Version, fresh)
 }
 
-// DecodeLogEntry decodes a head and the body after it: one Delta.Encode line per change, or the
-// document of a scope.
+// DecodeLogEntry decodes an entry from its head, which Head returned, and its body. The body has either one line of
+// Delta.Encode for each change, or the document of a scope.
 func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 	var j entryJSON
 	if err := json.Unmarshal(head, &j, json.RejectUnknownMembers(true)); err != nil {
@@ -70,7 +70,7 @@ func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
 	return e, nil
 }
 
-// Play applies an entry to s and returns the resulting State: s, or a new one.
+// Play applies the entry to s and returns the resulting State. The result may be s itself, changed, or another State.
 func (e *LogEntry) Play(s *State) *State {
 	if e.State != nil {
 		return e.State

@@ -2,8 +2,9 @@ package working
 
 import "context"
 
-// Lookup reads a value from the scope or, if it is missing, from the nearest scope above that has
-// it, and returns that scope. Each scope is read at its own moment.
+// Lookup reads a value from the scope. If the scope does not have the key, Lookup reads the value from the nearest
+// parent scope that has it. It returns the scope in which the value was found, and reports whether it was found. It
+// reads one scope after another, not all at the same moment.
 func (m *Memory) Lookup(ctx context.Context, key string) (any, Scope, bool, error) {
 	if err := checkKey(key); err != nil {
 		return nil, Scope{}, false, err

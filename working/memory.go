@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Memory is the working memory of one scope. It holds no data itself: any number of Memories, in
-// any number of processes, may be open on one scope of one home. It is safe for concurrent use. The
-// caller owns the values that its methods return.
+// Memory gives access to the working memory of one scope. It has no data itself: several Memories, in one or several
+// processes, may be open for the same scope of a home. It is safe for concurrent use. The caller owns the values that
+// its methods return.
 type Memory struct {
 	home       Home
 	scope      Scope
@@ -24,8 +24,8 @@ type Memory struct {
 	took       latencies
 }
 
-// Open attaches to a scope, and creates it if it does not exist; an existing scope keeps its
-// creation time. nil options mean the defaults.
+// Open returns a Memory for a scope. It creates the scope if the scope does not exist. If opts is nil, the defaults are
+// used.
 func Open(ctx context.Context, h Home, s Scope, opts *Options) (*Memory, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -61,13 +61,13 @@ func (m *Memory) Created() time.Time { return m.created }
 // Home returns the name of the home: "memory", "store" or "redis".
 func (m *Memory) Home() string { return m.home.Name() }
 
-// UsingFallback reports whether operations use the home's substitute at the moment.
+// UsingFallback reports whether the home now uses its substitute; see Fallback.
 func (m *Memory) UsingFallback() bool {
 	f, ok := m.home.(Fallback)
 	return ok && f.UsingFallback()
 }
 
-// Check returns nil if the home can be reached.
+// Check returns nil if the Memory is open and the home can be reached.
 func (m *Memory) Check(ctx context.Context) error {
 	if m.closed.Load() {
 		return errs.ErrClosed
@@ -75,20 +75,20 @@ func (m *Memory) Check(ctx context.Context) error {
 	return m.home.Check(ctx)
 }
 
-// Drop removes the scope and everything in it, including its checkpoints, and reports whether there
-// was one. The Memory stays open; the next write creates the scope again.
+// Drop removes the scope with all its data, including its checkpoints, and reports whether the scope existed. The
+// Memory stays open; the next write creates the scope again.
 func (m *Memory) Drop(ctx context.Context) (bool, error) {
 	res, err := m.do(ctx, OpDrop{})
 	return res.N > 0, err
 }
 
-// Close detaches the Memory. The scope and its home, which other Memories may use, are unaffected.
+// Close closes this Memory. It changes neither the scope nor the home; other Memories may still use them.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	return nil
 }
 
-// do carries out one operation.
+// do performs one operation on the scope of the Memory.
 func (m *Memory) do(ctx context.Context, op Op) (Result, error) {
 	return m.doOn(ctx, m.scope, op)
 }

@@ -24,12 +24,12 @@ type Options struct {
 	TTL      time.Duration // lifetime of values that are set without a lifetime; 0: they do not expire
 	MaxKeys  int           // maximum number of keys of the user; 0: DefaultKeys
 	MaxBytes int64         // maximum number of bytes of keys and values of the user; 0: DefaultBytes
-	// evict the least recently used values at these limits; otherwise the error is a LimitError
+	// at MaxKeys and MaxBytes, delete the least recently used values; otherwise the error is a *LimitError
 	Evict       bool
-	MaxNotes    int   // maximum number of entries of the scratchpad, the oldest are removed; 0: DefaultNotes
-	Checkpoints int   // maximum number of checkpoints, the oldest are removed; 0: DefaultCheckpoints
+	MaxNotes    int   // maximum number of scratchpad entries: the oldest ones are deleted; 0: DefaultNotes
+	Checkpoints int   // maximum number of checkpoints: the oldest ones are deleted; 0: DefaultCheckpoints
 	Clock       Clock // clock for latencies and the start of a task; nil: SystemClock
-	AsWritten   bool  // numbers are read as json.Number as they were written: 1.10 stays 1.10; otherwise see Get
+	AsWritten   bool  // read numbers as json.Number, exactly as they were written, such as 1.10; otherwise see Get
 	// source of random bytes for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
 	Random io.Reader
 }
@@ -41,15 +41,15 @@ func (o *Options) Validate() error {
 	}
 	switch {
 	case o.TTL < 0:
-		return bad("TTL", o.TTL, "a lifetime must not be negative")
+		return bad("TTL", o.TTL, "the lifetime must not be negative")
 	case o.MaxKeys < Unlimited:
-		return bad("MaxKeys", o.MaxKeys, "must not be negative; 0 is the default, Unlimited no limit")
+		return bad("MaxKeys", o.MaxKeys, "must not be negative: 0 means the default, Unlimited means no limit")
 	case o.MaxBytes < Unlimited:
-		return bad("MaxBytes", o.MaxBytes, "must not be negative; 0 is the default, Unlimited no limit")
+		return bad("MaxBytes", o.MaxBytes, "must not be negative: 0 means the default, Unlimited means no limit")
 	case o.MaxNotes < Unlimited:
-		return bad("MaxNotes", o.MaxNotes, "must not be negative; 0 is the default, Unlimited no limit")
+		return bad("MaxNotes", o.MaxNotes, "must not be negative: 0 means the default, Unlimited means no limit")
 	case o.Checkpoints < Unlimited:
-		return bad("Checkpoints", o.Checkpoints, "must not be negative; 0 is the default, Unlimited no limit")
+		return bad("Checkpoints", o.Checkpoints, "must not be negative: 0 means the default, Unlimited means no limit")
 	}
 	return nil
 }
@@ -68,16 +68,16 @@ func (o *Options) limits() Limits {
 	return Limits{Keys: limit(o.MaxKeys, DefaultKeys), Bytes: limit(o.MaxBytes, DefaultBytes), Evict: o.Evict}
 }
 
-// SetOption sets the lifetime of a value. Without one, a value written by Set and SetMany, or a new
-// value, has Options.TTL; a changed value keeps its remaining lifetime.
+// SetOption sets the lifetime of a value that is written. Without a SetOption, Set and SetMany give a value the
+// lifetime Options.TTL. All other methods do so only for a new value; an existing value keeps its remaining lifetime.
 type SetOption func(*lifetime) error
 
 type lifetime struct {
 	ttl, ifNew int64
 }
 
-// Expires sets a lifetime, counted from the write, in whole milliseconds, rounded up. 0 expires at
-// once: nothing is stored, and an existing value is removed. Negative lifetimes are refused.
+// Expires sets a lifetime that begins with the write. It is rounded up to whole milliseconds. A value with the lifetime
+// 0 is not stored, and an existing value is removed. A negative lifetime is an error.
 func Expires(d time.Duration) SetOption {
 	return func(l *lifetime) error {
 		ms, err := millis(d)
@@ -86,7 +86,7 @@ func Expires(d time.Duration) SetOption {
 	}
 }
 
-// NoExpiry makes the value permanent, regardless of Options.TTL.
+// NoExpiry sets no lifetime: the value does not expire, even if Options.TTL is set.
 func NoExpiry() SetOption {
 	return func(l *lifetime) error { l.ttl = Forever; return nil }
 }
@@ -94,7 +94,7 @@ func NoExpiry() SetOption {
 func millis(d time.Duration) (int64, error) {
 	if d < 0 {
 		return 0, &errs.FieldError{Field: "ttl", Value: d.String(), Limit: "0 or more",
-			Err: errors.New("a lifetime must not be negative; use NoExpiry for a value that does not expire")}
+			Err: errors.New("the lifetime must not be negative: use NoExpiry for a value that does not expire")}
 	}
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond != 0 {
@@ -103,8 +103,8 @@ func millis(d time.Duration) (int64, error) {
 	return ms, nil
 }
 
-// fresh returns the lifetime for a value that is set; changed returns the lifetime for a value that keeps its
-// remaining lifetime by default.
+// fresh returns the lifetime of a value that is set; without an option it is Options.TTL. changed returns the lifetime
+// of a value that is changed; without an option the value keeps its remaining lifetime.
 func (m *Memory) fresh(opts []SetOption) (lifetime, error) { return m.lifetime(m.defaultTTL, opts) }
 
 func (m *Memory) changed(opts []SetOption) (lifetime, error) { return m.lifetime(KeepTTL, opts) }

@@ -8,16 +8,16 @@ import (
 )
 
 // Limits for the number of values, notes, checkpoints and changes in a document or an entry: a text of n bytes may
-// have fewParts + n/partBytes. Each takes up to 700 bytes of memory when it is decoded. A text made for an attack
-// needs only 3 bytes for one; Encode writes at least partBytes for each.
+// have fewParts + n/partBytes. Each of them takes up to 700 bytes of memory when it is decoded. Encode writes at least
+// partBytes for each, but a text that is made to exhaust memory needs only 3 bytes for each.
 const (
 	fewParts  = 1 << 16
 	partBytes = 32
 	partDepth = 3 // nesting of the objects of these parts; deeper objects are in a user's value, which is not decoded
 )
 
-// checkParts returns an error if a text has more parts than permitted, before any of them is
-// decoded.
+// checkParts returns an error if a text has more values, notes, checkpoints and changes than permitted. It does not
+// decode them.
 func checkParts(text []byte) error {
 	most := fewParts + len(text)/partBytes
 	if bytes.Count(text, []byte{'{'}) <= most && bytes.Count(text, []byte{'\n'}) <= most {
@@ -40,14 +40,15 @@ func checkParts(text []byte) error {
 			}
 		}
 		if parts > most || lines > most {
-			return &errs.FieldError{Limit: fmt.Sprintf("%d values, notes, checkpoints and changes in %d bytes", most, len(text)),
+			return &errs.FieldError{Limit: fmt.Sprintf("%d values, notes, checkpoints and changes in a text of %d "+
+				"bytes", most, len(text)),
 				Err: errs.ErrTooLarge}
 		}
 	}
 	return nil
 }
 
-// endOfString returns the offset of the quote that closes the string opened at i.
+// endOfString returns the offset of the quote that closes the JSON string whose opening quote is at i.
 func endOfString(text []byte, i int) int {
 	for i++; i < len(text) && text[i] != '"'; i++ {
 		if text[i] == '\\' {

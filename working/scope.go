@@ -13,9 +13,9 @@ import (
 // MaxID is the maximum length of an id within a scope, in bytes.
 const MaxID = 1024
 
-// Scope identifies a working memory. Empty levels are omitted; the zero Scope is the global one.
-// Two scopes are the same if and only if they are equal: session s of project p is a different
-// scope than session s without a project.
+// Scope identifies a working memory by the ids of its levels. A level without an id is not part of the scope; the zero
+// Scope is the global one. Scopes with different fields are different: session s of project p is not the same scope as
+// session s without a project.
 type Scope struct {
 	Project   string `json:"project,omitempty"`
 	AgentType string `json:"agent_type,omitempty"`
@@ -23,7 +23,7 @@ type Scope struct {
 	Session   string `json:"session,omitempty"`
 }
 
-// Level is the kind of a scope: its lowest level that is not empty.
+// Level is a level of scopes. The level of a scope is its lowest level that has an id.
 type Level string
 
 // The levels, from the top.
@@ -41,18 +41,18 @@ func (s *Scope) ids() [len(levels)]*string {
 	return [...]*string{&s.Project, &s.AgentType, &s.Agent, &s.Session}
 }
 
-// ForSession returns the scope of a session, within a project and an agent instance unless these
-// are empty. An empty session is an error: the scope would be shared by all sessions.
+// ForSession returns the scope of a session. project and agent may be empty. An empty session is an error, because all
+// sessions would share that scope.
 func ForSession(session, project, agent string) (Scope, error) {
 	s := Scope{Project: project, Agent: agent, Session: session}
 	if session == "" {
 		return Scope{}, &errs.FieldError{Field: string(Session), Limit: fmt.Sprintf("1 to %d bytes", MaxID),
-			Err: errors.New("a session needs an id")}
+			Err: errors.New("the id of the session is empty")}
 	}
 	return s, s.Validate()
 }
 
-// Validate returns an error for an id that is too long or not UTF-8. Any other text is a valid id.
+// Validate returns an error if an id is too long or is not valid UTF-8. All other texts are valid ids.
 func (s Scope) Validate() error {
 	for i, id := range s.ids() {
 		if err := checkText(string(levels[i]), *id, MaxID); err != nil {
@@ -84,7 +84,7 @@ func (s Scope) Level() Level {
 	return Global
 }
 
-// ID returns the id at the scope's lowest level, "" for the global scope.
+// ID returns the id of the scope's lowest level, or "" for the global scope.
 func (s Scope) ID() string {
 	ids := s.ids()
 	for i := len(ids) - 1; i >= 0; i-- {
@@ -95,7 +95,7 @@ func (s Scope) ID() string {
 	return ""
 }
 
-// Parent returns the scope one level above; false for the global one.
+// Parent returns the scope without its lowest level. It returns false for the global scope, which has no parent.
 func (s Scope) Parent() (Scope, bool) {
 	ids := s.ids()
 	for i := len(ids) - 1; i >= 0; i-- {
@@ -112,8 +112,8 @@ func (s Scope) Parent() (Scope, bool) {
 //	global
 //	project:p1/agent_type:coder/agent_instance:a/session:s1
 //
-// Empty levels are omitted. Within an id the bytes % / : { } and control characters are written as
-// %XX, so different scopes never have the same key.
+// Levels without an id are omitted. In an id, the bytes % / : { } and control characters are written as %XX, so
+// different scopes have different keys.
 func (s Scope) Key() string {
 	var b strings.Builder
 	for i, id := range s.ids() {
@@ -133,7 +133,7 @@ func (s Scope) Key() string {
 	return b.String()
 }
 
-// String returns the Key.
+// String returns the same as Key.
 func (s Scope) String() string { return s.Key() }
 
 func escapeID(b *strings.Builder, id string) {
@@ -147,8 +147,8 @@ func escapeID(b *strings.Builder, id string) {
 	}
 }
 
-// ParseScope parses a key that Key returned. It refuses any other spelling of a key, so that each
-// scope has exactly one key.
+// ParseScope returns the scope of a key that Scope.Key returned. Any other spelling is an error, so that each scope has
+// only one key.
 func ParseScope(key string) (Scope, error) {
 	var s Scope
 	if key == string(Global) {
@@ -156,7 +156,8 @@ func ParseScope(key string) (Scope, error) {
 	}
 	bad := func(why string) (Scope, error) {
 		return Scope{}, &errs.FieldError{Field: "scope", Value: human.Quote(key), Err: fmt.Errorf(
-			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1", where levels may be omitted and %% / : { } in an id are written %%XX`, why)}
+			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1": levels may be `+
+				`omitted, and in an id the characters %% / : { } are written as %%XX`, why)}
 	}
 	ids, next := s.ids(), 0
 	for _, part := range strings.Split(key, "/") {
@@ -166,16 +167,16 @@ func ParseScope(key string) (Scope, error) {
 			at++
 		}
 		if at == len(levels) {
-			return bad(fmt.Sprintf("%s is not a level that may follow here", human.Quote(name)))
+			return bad(fmt.Sprintf("%s is not a level, or is in the wrong order", human.Quote(name)))
 		}
 		id, ok := unescapeID(escaped)
 		if !ok || id == "" {
-			return bad(fmt.Sprintf("%s is not an id", human.Quote(escaped)))
+			return bad(fmt.Sprintf("%s is not a valid id", human.Quote(escaped)))
 		}
 		*ids[at], next = id, at+1
 	}
 	if s.Key() != key {
-		return bad("not in the form in which Scope.Key writes a key")
+		return bad("not spelled as Scope.Key spells the scope")
 	}
 	return s, s.Validate()
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// DefaultOpen is the default of SessionsOptions.Open.
+// DefaultOpen is the default value of SessionsOptions.Open.
 const DefaultOpen = 1000
 
-// Reason is the reason for which a session is closed.
+// Reason is the reason why a session is closed.
 type Reason string
 
 // The reasons.
@@ -27,20 +27,19 @@ const (
 
 // SessionsOptions are the options of Sessions. The zero value has the defaults.
 type SessionsOptions struct {
-	Open   int     // maximum number of unused sessions that stay open; 0: DefaultOpen
+	Open   int     // number of open sessions above which unused ones are closed; 0: DefaultOpen
 	Memory Options // options of each Memory
-	// OnClose runs before a session is closed, while no other caller can use the session. It can consolidate the
-	// session; if the home is in the process, this is the last opportunity. On an error the session stays open. It
-	// must not use the same scope through Sessions.
+	// OnClose is called before a session is closed, while no other caller can use the session. It can store memories
+	// made from the session; with the in-process home this is the last opportunity. If it returns an error, the session
+	// stays open. It must not use the same scope through Sessions.
 	OnClose func(ctx context.Context, m *Memory, why Reason) error
-	// Failed receives errors that no caller waits for: errors of OnClose or of the home when a
-	// session is evicted.
+	// Failed is called with errors that no caller waits for: errors of OnClose or of the home while a session is
+	// evicted.
 	Failed func(s Scope, err error)
 }
 
-// Sessions keeps the working memory of many scopes open in one host: scopes are opened on use, and
-// the least recently used are closed. The contents of a durable home are kept. It is safe for
-// concurrent use.
+// Sessions keeps the working memory of many scopes open in one program. It opens a scope when the scope is used, and
+// closes the least recently used ones. A durable home keeps their data. Sessions is safe for concurrent use.
 type Sessions struct {
 	home  Home
 	opts  SessionsOptions
@@ -64,7 +63,7 @@ type opened struct {
 	free  chan struct{} // closed when the session is unused; made by a goroutine that waits for that
 }
 
-// NewSessions returns an empty set of sessions. nil options mean the defaults.
+// NewSessions returns Sessions of which none is open. If o is nil, the defaults are used.
 func NewSessions(h Home, o *SessionsOptions) (*Sessions, error) {
 	s := &Sessions{home: h, open: map[Scope]*opened{}, idle: list.New()}
 	if o != nil {
@@ -90,8 +89,8 @@ func NewSessions(h Home, o *SessionsOptions) (*Sessions, error) {
 	return s, s.opts.Memory.Validate()
 }
 
-// With runs fn on the working memory of a scope, which it opens if necessary and keeps open while
-// fn runs. Several callers may use one scope at a time.
+// With calls fn with the working memory of a scope. It opens the scope if necessary, and keeps the scope open while fn
+// runs. Several callers may use one scope at the same time.
 func (s *Sessions) With(ctx context.Context, scope Scope, fn func(*Memory) error) error {
 	o, err := s.acquire(ctx, scope)
 	if err != nil {
@@ -163,7 +162,8 @@ func (s *Sessions) attach(ctx context.Context, o *opened) (*opened, error) {
 	return o, nil
 }
 
-// use marks a session as used; release ends the use. use is called with mu held, release without.
+// use marks a session as used by one more caller, and release ends one use. The caller of use holds mu; the caller of
+// release does not.
 func (s *Sessions) use(o *opened) {
 	o.users++
 	if o.at != nil {
@@ -185,7 +185,7 @@ func (s *Sessions) release(o *opened) {
 	}
 }
 
-// evict closes the least recently used sessions beyond the limit.
+// evict closes the least recently used sessions as long as more than SessionsOptions.Open sessions are open.
 func (s *Sessions) evict(ctx context.Context) {
 	for {
 		s.mu.Lock()
@@ -203,16 +203,16 @@ func (s *Sessions) evict(ctx context.Context) {
 	}
 }
 
-// take removes an idle session from the list and marks it as being closed. The caller holds mu.
+// take removes an unused session from the list idle and marks the session as being closed. The caller holds mu.
 func (s *Sessions) take(e *list.Element) *opened {
 	o := s.idle.Remove(e).(*opened)
 	o.at, o.gone = nil, make(chan struct{})
 	return o
 }
 
-// shut closes a session that take has returned. On an error the session is open again, as the most
-// recently used one, so that another one is tried before it. If drop is set, the scope is removed
-// before any caller can open it again: data written in between would be lost.
+// shut closes a session that take has returned. If that fails, the session is open again, and counts as the most
+// recently used one, so that evict tries the others first. If drop is true, shut also removes the scope. It does so
+// before any caller can open the scope again, because data written in between would be lost.
 func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) error {
 	err := s.opts.OnClose(ctx, o.m, why)
 	if err == nil && drop {
@@ -234,8 +234,8 @@ func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) e
 	return err
 }
 
-// End closes a finished session once no caller uses it: OnClose runs, then, if drop is set, the
-// scope is removed with everything in it. A session that is not open is opened first.
+// End waits until no caller uses a session, and then closes it. It calls OnClose first. If drop is true, it then
+// removes the scope with all its data. If the session is not open, End opens it first.
 func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	for {
 		o, err := s.acquire(ctx, scope)
@@ -269,13 +269,13 @@ func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	}
 }
 
-// Sweep closes the sessions that were unused for at least idle, and returns their number.
+// Sweep closes the sessions that were not used for at least the duration idle, and returns their number.
 func (s *Sessions) Sweep(ctx context.Context, idle time.Duration) (int, error) {
 	return s.shutAll(ctx, Idle, func(o *opened) bool { return s.clock.Mono()-o.used >= idle })
 }
 
-// Close closes all sessions that are not in use. It returns an error if sessions are in use, or if
-// their OnClose fails; these stay open. No session can be opened afterwards.
+// Close closes all sessions that are not in use. Sessions that are in use, or whose OnClose fails, stay open, and Close
+// returns an error. After Close, no session can be opened.
 func (s *Sessions) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// State is the content of one scope, and performs the operations on it: it is the part of a home that is the same for
-// all homes in Go. Judge returns the changes that an operation would make, without making them; Play makes them. In
-// between a home may make the changes durable, and a home that follows a log plays the changes that other processes
-// have judged. A State is not safe for concurrent use.
+// State is the content of one scope, and implements the operations on it. All homes in Go use it. Judge returns the
+// changes that an operation would make, without making them; Play makes the changes. Between Judge and Play, a home may
+// make the changes durable. A home that follows a log plays the changes that other processes have judged. A State is
+// not safe for concurrent use.
 //
-// Judge and Play read no clock and do not depend on map order: the same operations at the same moments result in the
-// same State. The order of last use is the exception, as reads are not played; therefore a Delta names the values that
-// are evicted.
+// Judge and Play read no clock and do not depend on map order: the same operations at the same moments lead to the same
+// State. The only exception is the order of last use, because reads are not played. Therefore a Delta names the values
+// that are evicted.
 type State struct {
 	created int64 // Unix microseconds; 0: the scope does not exist
 	version uint64
@@ -26,10 +26,10 @@ type State struct {
 	use     useList             // the user's items in the order of last use
 	expiry  expiryHeap          // the items that have a deadline, in the order of deadlines
 	keys    int                 // number of the user's items, including expired ones
-	bytes   int64               // bytes of these items
+	bytes   int64               // number of bytes of the keys and values of these items
 }
 
-// cell is an item as of a moment; it never changes.
+// cell is the value of an item at some moment. A cell never changes.
 type cell struct {
 	value    []byte
 	version  uint64
@@ -46,7 +46,7 @@ func (c *cell) left(tick int64) int64 {
 	return c.deadline - tick
 }
 
-// item is the current value of a name in the working memory, with its place in the lists of expiry and last use.
+// item is the current value of a name, with its position in the expiry heap and in the list of last use.
 type item struct {
 	cell
 	name       string
@@ -60,7 +60,8 @@ type note struct {
 	time int64
 }
 
-// noteName returns the name of an entry; names sort in the order of the sequence.
+// noteName returns the name of a scratchpad entry in a checkpoint. The order of the names is the order of the sequence
+// numbers.
 func noteName(seq uint64) string { return fmt.Sprintf("%c%016x", notePrefix, seq) }
 
 func noteSeq(name string) uint64 {
@@ -80,14 +81,14 @@ func NewState() *State {
 // Empty reports whether the scope does not exist.
 func (s *State) Empty() bool { return s.created == 0 }
 
-// Version returns the version of the newest change.
+// Version returns the version of the newest change of the scope.
 func (s *State) Version() uint64 { return s.version }
 
-// Tick returns the tick of the newest change. A home that gets ticks from several clocks must evaluate no operation at
-// an earlier tick: then the items that Sweep removes at this tick are expired for all later changes, in any process.
+// Tick returns the tick of the newest change. A home that gets ticks from several clocks must not judge an operation at
+// an earlier tick. Then the items that Sweep removes at this tick are expired for all later changes, in all processes.
 func (s *State) Tick() int64 { return s.tick }
 
-// live returns an item that exists and has not expired; nil if there is none.
+// live returns an item, or nil if the item does not exist or has expired.
 func (s *State) live(name string, tick int64) *item {
 	if it := s.items[name]; it != nil && !it.over(tick) {
 		return it
@@ -99,7 +100,7 @@ func size(name string, value []byte) int64 { return int64(len(name) - 1 + len(va
 
 func isUser(name string) bool { return name != "" && name[0] == valuePrefix }
 
-// put stores an item. Items change only through put and drop.
+// put stores an item. Only put and drop change items.
 func (s *State) put(name string, c cell) {
 	it := s.items[name]
 	if it == nil {
@@ -127,8 +128,8 @@ func (s *State) drop(name string) {
 	}
 }
 
-// forget removes an expired item without recording a change: every checkpoint recognizes by its
-// deadline that it has expired.
+// forget removes an item without recording a change for the next checkpoint. An expired item needs no record: every
+// checkpoint recognizes by its deadline that it has expired.
 func (s *State) forget(it *item) {
 	delete(s.items, it.name)
 	if isUser(it.name) {
@@ -145,10 +146,9 @@ func (s *State) soil(name string) {
 	}
 }
 
-// Sweep removes at most limit items that had expired at tick, and returns their number. It is not a
-// change: these items were already invisible, though the documents of two States differ if only one
-// was swept. A home whose ticks may jump forward by mistake should let some time pass first, so
-// that it does not remove items that have not really expired.
+// Sweep removes items that have expired at tick, at most limit of them, and returns their number. This is not a change
+// of the scope, because expired items are invisible; but the document no longer contains them. If the ticks of a home
+// may jump forward by mistake, the home should wait before it sweeps, because the items may not really have expired.
 func (s *State) Sweep(tick int64, limit int) (n int) {
 	for ; n < limit && len(s.expiry) > 0 && s.expiry[0].over(tick); n++ {
 		s.forget(s.expiry[0])
@@ -156,7 +156,7 @@ func (s *State) Sweep(tick int64, limit int) (n int) {
 	return n
 }
 
-// Expires returns the tick at which the next item expires; false if no item expires.
+// Expires returns the tick at which the next item expires, or false if no item expires.
 func (s *State) Expires() (int64, bool) {
 	if len(s.expiry) == 0 {
 		return 0, false
@@ -164,8 +164,8 @@ func (s *State) Expires() (int64, bool) {
 	return s.expiry[0].deadline, true
 }
 
-// Clone returns an independent State equal to this one; values, which never change, are shared. A home may judge
-// operations on a clone before their changes are in its log, and make a new clone if the log gets another entry
+// Clone returns an independent copy of the State. The copy shares the values, which never change. A home may judge
+// operations on a clone before their changes are in its log, and make a new clone if the log gets other entries
 // instead.
 func (s *State) Clone() *State {
 	c := NewState()

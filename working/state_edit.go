@@ -1,7 +1,7 @@
 package working
 
-// Edited records that the document of this State was edited by hand, at a version. All items that the edit may have
-// changed are treated as changed at that version.
+// Edited records that the document of this State was edited by hand, and that version is the version of the edit. All
+// items and scratchpad entries that the edit may have changed then count as changed at this version.
 func (s *State) Edited(version uint64) {
 	s.version = version
 	for _, it := range s.items {
@@ -18,10 +18,11 @@ func (s *State) Edited(version uint64) {
 	}
 }
 
-// Skip increases the version by n, because an earlier scope of this name may have used those versions.
+// Skip increases the version by n. A home uses it if an earlier scope of this name may have used the versions in
+// between.
 func (s *State) Skip(n uint64) { s.version += n }
 
-// Use marks items as used, as reading them does.
+// Use marks items as used, in the same way as a read does.
 func (s *State) Use(names []string) {
 	for _, name := range names {
 		if it := s.items[name]; it != nil && isUser(name) {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// The document of a scope; the package comment shows it. Ticks in it are Unix milliseconds, so a
-// home that writes documents has to use such ticks.
+// The JSON form of the document of a scope; the package comment shows it. Ticks in a document are Unix milliseconds, so
+// a home that writes documents must use such ticks.
 type (
 	stateJSON struct {
 		Scope       string               `json:"scope"`
@@ -60,7 +60,7 @@ type (
 	}
 )
 
-// micros and ticks are times in Unix microseconds and milliseconds; their JSON form is RFC 3339.
+// micros is a time in Unix microseconds, and ticks is a time in Unix milliseconds. In JSON both are in RFC 3339.
 type (
 	micros int64
 	ticks  int64
@@ -78,7 +78,7 @@ func (t *micros) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// MarshalJSON returns the time in RFC 3339; after the year 9999, the number.
+// MarshalJSON returns the time in RFC 3339, or as a number if it is after the year 9999.
 func (t ticks) MarshalJSON() ([]byte, error) {
 	at := time.UnixMilli(int64(t))
 	if jsondoc.CheckTime(at) != nil {
@@ -87,7 +87,7 @@ func (t ticks) MarshalJSON() ([]byte, error) {
 	return jsondoc.AppendTime(nil, at), nil
 }
 
-// UnmarshalJSON parses both forms.
+// UnmarshalJSON parses a time in RFC 3339 or a number.
 func (t *ticks) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] != '"' {
 		return json.Unmarshal(raw, (*int64)(t))
@@ -97,7 +97,7 @@ func (t *ticks) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// Encode returns the document of a scope: JSON, indent 2, names sorted.
+// Encode returns the document of a scope: JSON with an indent of 2 and sorted names.
 func (s *State) Encode(scope Scope) ([]byte, error) {
 	f := stateJSON{Scope: scope.Key(), Created: micros(s.created), Version: s.version, Tick: ticks(s.tick),
 		Values: map[string]*cellJSON{},
@@ -171,8 +171,8 @@ func dirtyNames(dirty map[string]struct{}) *dirtyJSON {
 	return &j
 }
 
-// DecodeState decodes the document of a scope. The error for an invalid document matches ErrInvalid
-// and names the invalid member.
+// DecodeState decodes the document of a scope. If the document is invalid, the error matches ErrInvalid and names the
+// invalid member.
 func DecodeState(doc []byte) (*State, Scope, error) {
 	var f stateJSON
 	bad := func(field string, err error) (*State, Scope, error) {
@@ -219,7 +219,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	if len(s.marks) > 0 {
 		s.dirty = map[string]struct{}{}
 		if f.Dirty == nil {
-			return bad("changed_since", errors.New("missing, but the next checkpoint depends on it"))
+			return bad("changed_since", errors.New("the member is missing, but the next checkpoint is made from it"))
 		}
 		f.Dirty.each(s.soil)
 	}
@@ -227,8 +227,8 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 	return s, scope, nil
 }
 
-// byVersion returns the keys in the order in which the values were written: the best approximation
-// of the order of last use.
+// byVersion returns the keys in the order in which their values were written. The document does not have the order of
+// last use; this order is the best approximation.
 func byVersion(values map[string]*cellJSON) []string {
 	keys := slices.Sorted(maps.Keys(values))
 	slices.SortStableFunc(keys, func(a, b string) int {
@@ -264,7 +264,7 @@ func (j *cellJSON) decode(version uint64) (*cell, error) {
 		return nil, errors.New("the member value is missing")
 	}
 	if j.Version > version {
-		return nil, fmt.Errorf("version %d is newer than the document, which has version %d", j.Version, version)
+		return nil, fmt.Errorf("the version %d is higher than the version %d of the document", j.Version, version)
 	}
 	value := slices.Clone(j.Value)
 	if err := value.Compact(); err != nil {
@@ -277,7 +277,8 @@ func decodeNotes(list []noteJSON, version uint64) ([]note, error) {
 	var notes []note
 	for i, n := range list {
 		if n.Seq > version || i > 0 && n.Seq <= list[i-1].Seq {
-			return nil, fmt.Errorf("entry %d has seq %d: seq must increase, up to the document's version", i, n.Seq)
+			return nil, fmt.Errorf("entry %d has seq %d: seq must be higher than in the previous entry, and not "+
+				"higher than the document's version", i, n.Seq)
 		}
 		notes = append(notes, note{seq: n.Seq, text: n.Text, time: int64(n.Time)})
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Judge returns the changes and the result of an operation at a moment. It changes nothing except the order of last
-// use. Versions, sequence numbers and the description of a new checkpoint are known only after Play: Complete adds
-// them to the Result.
+// Judge returns the changes and the result of an operation at a moment. It changes only the order of last use. After
+// Play, Complete adds to the Result what is not known before: versions, sequence numbers and the description of a new
+// checkpoint.
 func (s *State) Judge(at Moment, r *Request) (Delta, Result, error) {
 	var d Delta
 	res, err := s.judge(at, r, &d)
@@ -74,7 +74,7 @@ func (s *State) judge(at Moment, r *Request, d *Delta) (Result, error) {
 		d.add(Change{Kind: ChangeDrop})
 		return Result{N: 1}, nil
 	}
-	return Result{}, fmt.Errorf("%w: working: %T is not an operation", errs.ErrInvalid, r.Op)
+	return Result{}, fmt.Errorf("%w: working: unknown operation %T", errs.ErrInvalid, r.Op)
 }
 
 func (s *State) overflow(n, keep int) int {
@@ -201,8 +201,8 @@ func (s *State) judgeIncrement(at Moment, r *Request, op OpIncrement, d *Delta) 
 	return Result{N: sum}, err
 }
 
-// parseInteger parses an integer that both JSON and Redis accept: no plus sign, no leading zeros,
-// no decimal point and no exponent.
+// parseInteger parses an integer in the form that both JSON and Redis accept: without plus sign, leading zeros, decimal
+// point and exponent.
 func parseInteger(text []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != string(text) {

@@ -1,6 +1,6 @@
 package working
 
-// Bytes returns the approximate number of bytes of values, texts and checkpoints in the document of
+// Bytes returns the approximate number of bytes of the values, scratchpad entries and checkpoints in the document of
 // the scope.
 func (s *State) Bytes() int64 {
 	n := s.bytes
@@ -20,9 +20,9 @@ func (s *State) Bytes() int64 {
 	return n
 }
 
-// Loses reports whether changes, played one after another at a tick, remove a part of the current state: a value that
-// is replaced, deleted or expired, an entry of the scratchpad, or a checkpoint. A restore also counts, because it may
-// lead to the deletion of old checkpoints.
+// Loses reports whether the changes, played one after another at a tick, remove data of the current state. Data is
+// removed if a value is replaced, deleted or expires, or if an entry of the scratchpad or a checkpoint is deleted. A
+// restore always counts, because it may delete old checkpoints.
 func (s *State) Loses(changes []*Delta, tick int64) bool {
 	if at, ok := s.Expires(); ok && at <= tick {
 		return true

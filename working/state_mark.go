@@ -8,9 +8,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// mark is a checkpoint: the items that differ from the previous mark, or all items if there is
-// none. It refers to the cells themselves, which never change, so even the first one copies nothing
-// in memory.
+// mark is a checkpoint. It has the items that differ from the previous mark, or all items if it is the first mark. It
+// shares the cells, which never change, with the current state, so it does not copy values.
 type mark struct {
 	id, description string
 	time, tick      int64
@@ -62,7 +61,7 @@ func (s *State) judgeMark(op Op, d *Delta) (res Result, err error) {
 	return res, nil
 }
 
-// mark makes a checkpoint of the items that changed since the newest mark.
+// mark makes a checkpoint. It has the items that changed since the newest mark, or all items if there was no mark.
 func (s *State) mark(at Moment, id, description string) {
 	c := s.count(at.Tick)
 	m := &mark{id: id, description: description, time: at.Time, tick: at.Tick, keys: c.Keys, notes: c.Notes,
@@ -78,8 +77,7 @@ func (s *State) mark(at Moment, id, description string) {
 	s.dirty = map[string]struct{}{}
 }
 
-// present returns the current cell of an item or an entry of the scratchpad, nil if it does not
-// exist.
+// present returns the current cell of an item or of a scratchpad entry, or nil if it does not exist.
 func (s *State) present(name string, tick int64) *cell {
 	if name[0] == notePrefix {
 		if n := s.findNote(name); n != nil {
@@ -110,8 +108,8 @@ func (s *State) all(tick int64) map[string]*cell {
 	return all
 }
 
-// content returns the complete content of mark i, merged from all marks up to it. Lifetimes are
-// evaluated at the mark's own tick: items that had expired by then are omitted.
+// content returns the complete content of mark i, merged from all marks up to i. It omits the items that had expired
+// when the mark was made.
 func (s *State) content(i int) map[string]*cell {
 	all := map[string]*cell{}
 	for _, m := range s.marks[:i+1] {
@@ -122,8 +120,8 @@ func (s *State) content(i int) map[string]*cell {
 	return all
 }
 
-// discard deletes a mark and merges its items into the next mark, which depends on it. If it is the newest mark, its
-// items are treated as changed since the mark before it.
+// discard deletes a mark and merges its items into the next mark, which has only the differences from it. If it is the
+// newest mark, its items count as changed since the mark before it.
 func (s *State) discard(id string) {
 	i := s.indexMark(id)
 	if i < 0 {
@@ -147,8 +145,8 @@ func (s *State) discard(id string) {
 	s.marks = slices.Delete(s.marks, i, i+1)
 }
 
-// restore makes the content of a mark the current state. Equal items stay as they are; a value that
-// expires gets the lifetime that it had left at the mark.
+// restore makes the content of a mark the current state. Items that are equal stay unchanged. A value that expires gets
+// the lifetime that it had left when the mark was made.
 func (s *State) restore(at Moment, id string) {
 	i := s.indexMark(id)
 	if i < 0 {

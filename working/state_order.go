@@ -2,7 +2,7 @@ package working
 
 import "container/heap"
 
-// useList lists the user's items, the least recently used first.
+// useList is a list of the user's items, the least recently used first.
 type useList struct{ root item }
 
 func (l *useList) init() { l.root.prev, l.root.next = &l.root, &l.root }
@@ -29,7 +29,7 @@ func (l *useList) all(yield func(*item) bool) {
 	}
 }
 
-// expiryHeap is a heap of the items that expire, the next one first.
+// expiryHeap is a heap of the items that expire. Its root is the item that expires first.
 type expiryHeap []*item
 
 func (h *expiryHeap) set(it *item) {
@@ -49,7 +49,7 @@ func (h *expiryHeap) remove(it *item) {
 	}
 }
 
-// over calls visit for the items that have expired at a tick, and examines only few other items.
+// over calls visit for each item that has expired at a tick. It examines few items that have not expired.
 func (h expiryHeap) over(tick int64, visit func(*item)) { h.overFrom(0, tick, visit) }
 
 func (h expiryHeap) overFrom(i int, tick int64, visit func(*item)) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Play makes the changes that Judge returned, in this or another process. version must be higher
-// than any before; at is the moment at which they were judged.
+// Play makes the changes that Judge returned in this or another process. version must be higher than all earlier
+// versions. at is the moment at which the changes were judged.
 func (s *State) Play(at Moment, version uint64, d *Delta) {
 	if d.Empty() {
 		return
@@ -58,7 +58,7 @@ func (s *State) trim(n int) {
 	}
 }
 
-// findNote returns the entry with a name, nil if there is none.
+// findNote returns the scratchpad entry with a name, or nil if no entry has it.
 func (s *State) findNote(name string) *note {
 	i, ok := slices.BinarySearchFunc(s.notes, noteSeq(name),
 		func(n note, seq uint64) int { return cmp.Compare(n.seq, seq) })
@@ -68,7 +68,7 @@ func (s *State) findNote(name string) *note {
 	return &s.notes[i]
 }
 
-// Complete adds to a Result of Judge the fields that Play has determined.
+// Complete adds to a Result of Judge the fields that are known only after Play.
 func (s *State) Complete(op Op, res *Result) {
 	switch op := op.(type) {
 	case OpAttach:

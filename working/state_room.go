@@ -1,7 +1,7 @@
 package working
 
-// makeRoom adds the removals to a delta that the limits require for its values: expired items first, then, if the
-// limits permit eviction, the least recently used ones.
+// makeRoom adds to the delta the removals that are necessary to keep the limits: first of expired items, then, if Evict
+// is set, of the least recently used items. If that is not enough, it returns a *LimitError.
 func (s *State) makeRoom(tick int64, r *Request, d *Delta) error {
 	lim := r.Limits
 	if lim.Keys <= 0 && lim.Bytes <= 0 {

@@ -25,13 +25,13 @@ type Stats struct {
 	Latency     Latency   `json:"latency"`
 }
 
-// Latency has quantiles of the durations of the newest operations of this Memory.
+// Latency has quantiles of the durations of this Memory's last operations.
 type Latency struct {
 	Operations    int // number of operations that are included, at most 1,024
 	P50, P95, P99 time.Duration
 }
 
-// Stats counts the contents of the scope.
+// Stats returns statistics of the scope.
 func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 	res, err := m.do(ctx, OpCount{})
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *Memory) Stats(ctx context.Context) (Stats, error) {
 	return s, nil
 }
 
-// latencies has the newest durations.
+// latencies has the durations of the last operations, at most window of them.
 type latencies struct {
 	mu     sync.Mutex
 	window []time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Task is the state of the agent's task. In JSON the members of Extra are beside the other members.
+// Task is the state of the agent's task. In JSON, the members of Extra are on the same level as the other members.
 type Task struct {
 	Description string
 	Status      string
@@ -27,7 +27,7 @@ type Task struct {
 	Extra       map[string]any // other members that the user adds
 }
 
-// TaskUpdate changes the fields that are not nil.
+// TaskUpdate describes changes of a Task. Fields that are nil change nothing.
 type TaskUpdate struct {
 	Description *string
 	Status      *string
@@ -58,7 +58,7 @@ func (m *Memory) SetTask(ctx context.Context, t Task) (Task, error) {
 	return m.numbers.task(it)
 }
 
-// Task reads the state of the task; false if none is set.
+// Task returns the state of the task, or false if none is set.
 func (m *Memory) Task(ctx context.Context) (Task, bool, error) {
 	it, err := m.one(ctx, OpGet{Names: []string{TaskName}})
 	if err != nil || !it.Found {
@@ -68,8 +68,8 @@ func (m *Memory) Task(ctx context.Context) (Task, bool, error) {
 	return t, err == nil, err
 }
 
-// UpdateTask changes some fields, atomically, and returns the resulting task; false if no task
-// state is set, which is not an error.
+// UpdateTask atomically changes some fields of the task state, and returns the new state. If no task state is set, it
+// returns false and no error.
 func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, error) {
 	it, err := m.changeItem(ctx, TaskName, lifetime{ttl: Forever}, func(now []byte, found bool) ([]byte, error) {
 		if !found {
@@ -89,7 +89,7 @@ func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, erro
 	return t, err == nil, err
 }
 
-// ClearTask removes the state of the task and reports whether there was one.
+// ClearTask removes the state of the task, and reports whether one was set.
 func (m *Memory) ClearTask(ctx context.Context) (bool, error) {
 	it, err := m.one(ctx, OpDelete{Names: []string{TaskName}})
 	return it.Found, err
@@ -116,7 +116,7 @@ func assign[T any](to *T, v *T) {
 	}
 }
 
-// MarshalJSON encodes the task with the members of Extra beside the others.
+// MarshalJSON encodes the task, with the members of Extra on the same level as the other members.
 func (t Task) MarshalJSON() ([]byte, error) {
 	all, err := t.members()
 	if err != nil {
@@ -146,7 +146,7 @@ func (t *Task) members() (map[string]any, error) {
 	case math.IsNaN(t.Progress):
 		return bad("progress_percent", t.Progress, "not a number")
 	case t.CurrentStep < 0:
-		return bad("current_step", t.CurrentStep, "a step must not be negative")
+		return bad("current_step", t.CurrentStep, "the step must not be negative")
 	case t.TotalSteps < 0:
 		return bad("total_steps", t.TotalSteps, "the number of steps must not be negative")
 	}
@@ -155,7 +155,7 @@ func (t *Task) members() (map[string]any, error) {
 		"progress_percent": min(100, max(0, t.Progress)), "started_at": taskTime(t.StartedAt)}
 	for name, v := range t.Extra {
 		if slices.Contains(taskMembers, name) {
-			return bad("extra", name, "the task has a member of this name; set it there")
+			return bad("extra", name, "Extra must not have this name: it is the name of another field of the task")
 		}
 		all[name] = v
 	}

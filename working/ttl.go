@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TTL returns the remaining lifetime of a value: a negative duration means that it does not expire;
-// false means that there is no such value.
+// TTL returns the remaining lifetime of a value. The lifetime is negative if the value does not expire. TTL returns
+// false if the key has no value.
 func (m *Memory) TTL(ctx context.Context, key string) (time.Duration, bool, error) {
 	if err := checkKey(key); err != nil {
 		return 0, false, err
@@ -23,8 +23,8 @@ func remaining(ms int64) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-// Touch sets the lifetime of a value, to Options.TTL without an option, and reports whether the
-// value exists.
+// Touch sets the lifetime of a value, and reports whether the value exists. Without an option, the lifetime is
+// Options.TTL.
 func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -46,7 +46,8 @@ type Entry struct {
 	Version uint64        // changes with every write
 }
 
-// Entry reads a value with its metadata. It does not count as use.
+// Entry returns a value with its metadata, and reports whether the key has a value. It does not count as a use of the
+// value.
 func (m *Memory) Entry(ctx context.Context, key string) (Entry, bool, error) {
 	if err := checkKey(key); err != nil {
 		return Entry{}, false, err

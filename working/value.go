@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// MaxValue is the maximum length of a value and of a text, in bytes of JSON.
+// MaxValue is the maximum length in bytes of a value, as JSON, and of the text of a scratchpad entry.
 const MaxValue = 16 << 20
 
-// encodeValue returns a value as compact JSON with sorted names, so that equal values have equal
-// texts. The result shares no memory with v.
+// encodeValue returns a value as compact JSON with sorted names, so that equal values have equal JSON. The result
+// shares no memory with v.
 func encodeValue(field string, v any) ([]byte, error) {
 	raw, err := jsondoc.AppendValue(nil, v, 0, 0)
 	if err == nil {
@@ -41,7 +41,7 @@ func encodeValue(field string, v any) ([]byte, error) {
 	return raw, nil
 }
 
-// decoder selects the Go type of decoded numbers.
+// decoder decodes JSON values; its value determines the Go type of numbers.
 type decoder bool
 
 const (

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// Set stores a value that can be encoded as JSON. Unless an option sets another lifetime, it is
-// Options.TTL.
+// Set stores a value, which must be encodable as JSON. The lifetime is Options.TTL, unless an option sets another one.
 func (m *Memory) Set(ctx context.Context, key string, value any, opts ...SetOption) error {
 	return m.SetMany(ctx, map[string]any{key: value}, opts...)
 }
 
-// SetMany stores several values, all or none.
+// SetMany stores all values or none, in the same way as Set.
 func (m *Memory) SetMany(ctx context.Context, values map[string]any, opts ...SetOption) error {
 	life, err := m.fresh(opts)
 	if err != nil {
@@ -41,9 +40,9 @@ func putItem(key string, value any, life lifetime) (PutItem, error) {
 	return PutItem{Name: ValueName(key), Value: raw, TTL: life.ttl, IfNew: life.ifNew}, err
 }
 
-// Get reads a value, and reports whether there is one: for a stored null the results are nil and
-// true. The value is nil, bool, string, float64, []any, map[string]any, or json.Number if float64
-// would lose precision, and with Options.AsWritten always.
+// Get returns a value, and reports whether the key has a value. For a stored null, it returns nil and true. The value
+// is nil, a bool, a string, a number, an []any or a map[string]any. A number is a float64, or a json.Number if float64
+// would lose precision or Options.AsWritten is set.
 func (m *Memory) Get(ctx context.Context, key string) (any, bool, error) {
 	it, err := m.item(ctx, key)
 	if err != nil || !it.Found {
@@ -53,7 +52,7 @@ func (m *Memory) Get(ctx context.Context, key string) (any, bool, error) {
 	return v, err == nil, err
 }
 
-// GetOr reads a value, and returns otherwise if there is none.
+// GetOr returns a value, or otherwise if the key has no value.
 func (m *Memory) GetOr(ctx context.Context, key string, otherwise any) (any, error) {
 	v, found, err := m.Get(ctx, key)
 	if err == nil && !found {
@@ -62,8 +61,7 @@ func (m *Memory) GetOr(ctx context.Context, key string, otherwise any) (any, err
 	return v, err
 }
 
-// Decode decodes a value into the variable to which into points, as encoding/json does, and reports
-// whether there is a value.
+// Decode decodes a value into the variable to which into points, and reports whether the key has a value.
 func (m *Memory) Decode(ctx context.Context, key string, into any) (bool, error) {
 	it, err := m.item(ctx, key)
 	if err != nil || !it.Found {
@@ -72,7 +70,7 @@ func (m *Memory) Decode(ctx context.Context, key string, into any) (bool, error)
 	return true, decodeInto(it.Name, it.Value, into)
 }
 
-// GetMany reads several values as of one moment. Missing keys are not in the map.
+// GetMany returns several values, all read at the same moment. Keys without a value are not in the map.
 func (m *Memory) GetMany(ctx context.Context, keys ...string) (map[string]any, error) {
 	names := make([]string, len(keys))
 	for i, key := range keys {
@@ -91,7 +89,7 @@ func (m *Memory) GetMany(ctx context.Context, keys ...string) (map[string]any, e
 	return m.numbers.values(res.Items)
 }
 
-// All reads all values as of one moment.
+// All returns all values, all read at the same moment.
 func (m *Memory) All(ctx context.Context) (map[string]any, error) {
 	res, err := m.do(ctx, OpList{Values: true})
 	if err != nil {
@@ -131,7 +129,7 @@ func (m *Memory) one(ctx context.Context, op Op) (Item, error) {
 	return res.Items[0], nil
 }
 
-// Exists reports whether there is a value. It does not count as use.
+// Exists reports whether a key has a value. It does not count as a use of the value.
 func (m *Memory) Exists(ctx context.Context, key string) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -140,7 +138,7 @@ func (m *Memory) Exists(ctx context.Context, key string) (bool, error) {
 	return it.Found, err
 }
 
-// Delete removes a value and reports whether there was one.
+// Delete removes a value, and reports whether the value existed.
 func (m *Memory) Delete(ctx context.Context, key string) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -149,7 +147,7 @@ func (m *Memory) Delete(ctx context.Context, key string) (bool, error) {
 	return it.Found, err
 }
 
-// Keys lists the keys that match a pattern, see Match, sorted by bytes.
+// Keys returns the keys that match a pattern, in the order of their bytes. Match describes patterns.
 func (m *Memory) Keys(ctx context.Context, pattern string) ([]string, error) {
 	if err := checkGlob(pattern); err != nil {
 		return nil, err
@@ -167,8 +165,8 @@ func (m *Memory) Keys(ctx context.Context, pattern string) ([]string, error) {
 	return keys, nil
 }
 
-// Clear removes all values and returns their number. Task state, scratchpad and checkpoints are
-// kept.
+// Clear removes all values and returns their number. It does not remove the task state, the scratchpad and the
+// checkpoints.
 func (m *Memory) Clear(ctx context.Context) (int, error) {
 	res, err := m.do(ctx, OpClear{})
 	return int(res.N), err

@@ -92,7 +92,7 @@ func (h *Home) dispatch(ctx context.Context, r *working.Request) (res working.Re
 	case working.OpDrop:
 		res.N = run(s.drop).int()
 	default:
-		return res, fmt.Errorf("%w: working/redis: %T is not an operation", errs.ErrInvalid, r.Op)
+		return res, fmt.Errorf("%w: working/redis: unknown operation %T", errs.ErrInvalid, r.Op)
 	}
 	return res, err
 }
