@@ -49,11 +49,9 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
+	option := map[string]string{"keys": "Keys", "bytes": "Bytes"}[e.What]
 	return fmt.Sprintf("%v: the scope %s would have %d %s, but the limit is %d: delete values, raise Options.Max%s, "+
-		"or set "+
-		"Options.Evict",
-		errs.ErrLimit, e.Scope.Key(), e.Need, e.What, e.Limit, map[string]string{"keys": "Keys",
-			"bytes": "Bytes"}[e.What])
+		"or set Options.Evict", errs.ErrLimit, e.Scope.Key(), e.Need, e.What, e.Limit, option)
 }
 
 func (e *LimitError) Unwrap() error { return errs.ErrLimit }

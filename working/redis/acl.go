@@ -1,7 +1,7 @@
 package redis
 
-// ACL returns the rules, for ACL SETUSER, of a user that may do everything a Home needs, and only
-// on keys that begin with prefix.
+// ACL returns the rules for a Redis user, as the command ACL SETUSER needs them. The user may do everything that a Home
+// needs, but only with keys that begin with prefix.
 func ACL(prefix string) string {
 	return "~" + prefix +
 		"* resetchannels -@all +ping +client|setname +auth +select +cluster|slots +cluster|shards +command" +

@@ -9,9 +9,10 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// dialer returns a dial function for go-redis. If dialing fails, that function returns a connection that fails at its
-// first use. Otherwise go-redis would print the failure on stderr, which a library must not use, try five times within
-// half a second, and return an error that cannot be distinguished from a connection that broke later.
+// dialer returns a dial function for go-redis that never fails. If dialing fails, it returns a connection that fails
+// when it is first used. If the dial function failed, go-redis would print the failure on stderr, which a library must
+// not use, try five times within half a second, and return an error that looks the same as that of a connection that
+// broke later.
 func dialer(o *goredis.Options) func(context.Context, string, string) (net.Conn, error) {
 	dial := goredis.NewDialer(o)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -23,7 +24,7 @@ func dialer(o *goredis.Options) func(context.Context, string, string) (net.Conn,
 	}
 }
 
-// dialError means that there was no connection, so nothing was sent. It has Is and As instead of
+// dialError means that no connection could be made, so nothing was sent. It has the methods Is and As instead of
 // Unwrap, because go-redis would unwrap it.
 type dialError struct{ err error }
 

@@ -122,8 +122,8 @@ func (h *Home) increment(ctx context.Context, r *working.Request,
 	return res, err
 }
 
-// notes reads the newest entries of the scratchpad, at most last of them, or all if last is negative, with a plain
-// command instead of a script.
+// notes reads the newest entries of the scratchpad: at most last entries, or all if last is negative. It uses a plain
+// Redis command instead of a script.
 func (h *Home) notes(ctx context.Context, r *working.Request, last int) (res working.Result, err error) {
 	if last == 0 {
 		return res, nil

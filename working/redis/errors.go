@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Error is a failure of Redis. It matches Kind, and all errors that Err matches.
+// Error is the error of an operation that failed because of Redis or the connection. It matches Kind, and all errors
+// that Err matches.
 type Error struct {
 	Op   string // the operation and its scope
 	Kind error  // ErrUnavailable, ErrPermission, ErrReadOnly, ErrLimit, ErrOutcomeUnknown or ErrInvalid of package working
@@ -28,36 +29,38 @@ func (e *Error) Error() string {
 // Unwrap makes the error match Kind and Err.
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// kinds maps the first words of a server's error replies to errors.
+// kinds has, for the first words of a server's error replies, the matching error and the remedy.
 var kinds = []struct {
 	word string
 	kind error
 	fix  string
 }{
-	{"WRONGPASS", errs.ErrPermission, "user or password in the URL are wrong"},
-	{"NOAUTH", errs.ErrPermission, "the server requires a password; add it to the URL as redis://user:password@host"},
+	{"WRONGPASS", errs.ErrPermission, "the user or the password in the URL is wrong"},
+	{"NOAUTH", errs.ErrPermission,
+		"the server requires a password; put the password into the URL: redis://user:password@host"},
 	{"ERR AUTH", errs.ErrPermission, "the server has no password; remove the password from the URL"},
 	{"ERR invalid password", errs.ErrPermission, "the password in the URL is wrong"},
-	{"NOPERM", errs.ErrPermission, "the ACL user needs the keys of the prefix and the commands of the package comment"},
-	{"READONLY", errs.ErrReadOnly, "the server is a replica; name the primary in the URL"},
-	{"MISCONF", errs.ErrReadOnly, "the server cannot write its snapshot and refuses writes"},
-	{"NOREPLICAS", errs.ErrReadOnly, "the server has fewer replicas than it requires for writes"},
-	{"OOM", errs.ErrLimit, "the server is at its maxmemory"},
-	{"LOADING", working.ErrUnavailable, "the server is reading its data"},
-	{"BUSY", working.ErrUnavailable, "the server is running a script"},
+	{"NOPERM", errs.ErrPermission,
+		"the Redis user lacks permissions; set its ACL rules to the result of the function ACL"},
+	{"READONLY", errs.ErrReadOnly, "the server is a replica; use the URL of the primary"},
+	{"MISCONF", errs.ErrReadOnly, "the server refuses writes because it cannot save its snapshot"},
+	{"NOREPLICAS", errs.ErrReadOnly, "the server refuses writes because it has too few replicas"},
+	{"OOM", errs.ErrLimit, "the server has reached its memory limit, maxmemory"},
+	{"LOADING", working.ErrUnavailable, "the server is still loading its data"},
+	{"BUSY", working.ErrUnavailable, "the server is busy with a script"},
 	{"MASTERDOWN", working.ErrUnavailable, ""},
 	{"CLUSTERDOWN", working.ErrUnavailable, ""},
 	{"TRYAGAIN", working.ErrUnavailable, ""},
-	{"MOVED", errs.ErrInvalid, "this is a cluster; add cluster=true to the URL"},
+	{"MOVED", errs.ErrInvalid, "the server is part of a cluster; add cluster=true to the URL"},
 	{"CROSSSLOT", errs.ErrInvalid, ""},
 	{"ERR max number of clients", working.ErrUnavailable, ""},
 	{"ERR This instance has cluster support disabled", errs.ErrInvalid,
 		"the server is not a cluster; remove cluster=true from the URL"},
-	{"ERR DB index", errs.ErrInvalid, "the server has no such database"},
+	{"ERR DB index", errs.ErrInvalid, "the server does not have the database that the URL names"},
 }
 
-// failure converts an error of go-redis. writes reports whether the command could have changed anything: then the
-// outcome is unknown if the connection broke.
+// failure converts an error of go-redis into an error of this package. writes reports whether the command may change
+// data: if the connection broke during such a command, the outcome is unknown.
 func failure(op, prefix string, writes bool, err error) error {
 	if err == nil {
 		return nil
@@ -78,14 +81,14 @@ func failure(op, prefix string, writes bool, err error) error {
 	return &Error{Op: op, Kind: working.ErrUnavailable, Err: err}
 }
 
-// notSent reports whether the command was never sent: there was no connection, or no free one.
+// notSent reports whether the command was never sent, because there was no connection, or no free one in the pool.
 func notSent(err error) bool {
 	var dial *dialError
 	return errors.As(err, &dial) || crowded(err)
 }
 
-// crowded reports whether all connections of the pool were in use: Redis is available, and the host
-// needs a larger pool.
+// crowded reports whether the command failed because all connections of the pool were in use. Redis is available then;
+// the program needs a larger pool.
 func crowded(err error) bool {
 	return errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
 }
@@ -103,8 +106,7 @@ func answered(op, prefix string, reply error) error {
 	return &Error{Op: op, Kind: errs.ErrInvalid, Err: reply}
 }
 
-// refusal returns the error of working memory for a script that refused the operation; nil if err
-// is something else.
+// refusal returns the error of working memory if err means that a script refused the operation, and otherwise nil.
 func refusal(r *working.Request, err error) error {
 	text := ""
 	if reply, ok := errors.AsType[goredis.Error](err); ok {
@@ -122,8 +124,9 @@ func refusal(r *working.Request, err error) error {
 	switch word {
 	case "VARVETYPE":
 		return &errs.CorruptionError{Path: part[2], Offset: -1,
-			Err: fmt.Errorf("%w: the key has type %s, not %s: another program wrote it; remove the key, or use another "+
-				"Options.Prefix", working.ErrWrongType, part[0], part[1])}
+			Err: fmt.Errorf("%w: the key has the Redis type %s, not %s: another program wrote it; remove the key, or "+
+				"set "+
+				"another Options.Prefix", working.ErrWrongType, part[0], part[1])}
 	case "VARVECONFLICT":
 		return &working.ConflictError{Name: rest}
 	case "VARVELIMIT":
@@ -138,7 +141,8 @@ func refusal(r *working.Request, err error) error {
 		return &working.CheckpointError{ID: rest, Err: errs.ErrNotFound}
 	case "VARVECORRUPT":
 		return &working.CheckpointError{ID: part[0],
-			Err: fmt.Errorf("%w: checkpoint %s, on which this one is based, is missing or damaged", errs.ErrCorrupt, part[1])}
+			Err: fmt.Errorf("%w: this checkpoint is based on checkpoint %s, which is missing or damaged",
+				errs.ErrCorrupt, part[1])}
 	}
 	return nil
 }

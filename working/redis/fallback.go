@@ -20,7 +20,7 @@ const (
 	FallbackEnded EventKind = "fallback ended" // a fallback has ended; Written has its data, which are not in Redis
 )
 
-// Event reports the beginning or end of a fallback. Events are delivered one at a time, in order.
+// Event reports the beginning or the end of a fallback. Events are delivered in order, one after another.
 type Event struct {
 	Kind    EventKind
 	Time    time.Time
@@ -28,8 +28,9 @@ type Event struct {
 	Written []Written
 }
 
-// Written is what was written to a scope during a fallback. The scope began empty then, because its content in Redis
-// could not be read. After the fallback no home has what was written; to keep it, the program must write it to a home.
+// Written is the data that was written to a scope during a fallback. At the beginning of a fallback every scope is
+// empty, because its data in Redis cannot be read. At the end, the data written during the fallback is in no home: to
+// keep the data, the program must write it to one.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot
@@ -37,7 +38,7 @@ type Written struct {
 	Err         error // error for content that could not be read
 }
 
-// standIn is the in-process home that is used in place of Redis during a fallback.
+// standIn is the fallback: an in-process home that is used while Redis cannot be reached.
 type standIn struct {
 	ping  func(context.Context) error
 	every time.Duration
@@ -68,7 +69,7 @@ func newStandIn(o *Options, ping func(context.Context) error) *standIn {
 
 func (s *standIn) active() bool { return s.local.Load() != nil }
 
-// do performs an operation on the fallback; the bool is false if Redis is in use.
+// do performs an operation on the fallback. It returns false if there is no fallback now, because Redis is in use.
 func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	if !s.active() {
 		return working.Result{}, false, nil
@@ -83,7 +84,7 @@ func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, b
 	return res, true, err
 }
 
-// begin starts the fallback, and a goroutine that ends it when Redis answers again.
+// begin starts the fallback, and a goroutine that ends it as soon as Redis answers again.
 func (s *standIn) begin(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +117,7 @@ func (s *standIn) look(ctx context.Context) {
 	}
 }
 
-// end ends the fallback. The caller holds mu, so no operation is using local.
+// end ends the fallback. The caller holds mu, so no operation uses local at the same time.
 func (s *standIn) end(why error) {
 	l := s.local.Load()
 	if l == nil {
@@ -137,8 +138,8 @@ func (s *standIn) close() {
 	s.watch.Wait()
 }
 
-// collect reads all scopes of the fallback. The home is in this process and cannot fail; only single values may be
-// unreadable.
+// collect reads the data of all scopes of the fallback. The in-process home cannot fail as a whole, but a single value
+// may be unreadable.
 func collect(l *working.Local) []Written {
 	ctx := context.Background()
 	var all []Written
@@ -167,14 +168,14 @@ func collect(l *working.Local) []Written {
 	return all
 }
 
-// empty reports whether the scope has no content.
+// empty reports whether nothing was written to the scope.
 func (w *Written) empty() bool {
 	return w.Err == nil && len(w.Checkpoints) == 0 && len(w.State.Values) == 0 && len(w.State.Notes) == 0 &&
 		w.State.Task == nil
 }
 
-// Meanwhile returns the data written during fallbacks that have ended, and removes them from the Home. It is for
-// programs without OnEvent.
+// Meanwhile returns the data that was written during the fallbacks that have ended. The Home no longer has this data
+// afterwards. Meanwhile is for programs that do not set Options.OnEvent.
 func (h *Home) Meanwhile() []Written {
 	if h.stand == nil {
 		return nil

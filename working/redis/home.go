@@ -24,8 +24,8 @@ type Home struct {
 	close   error
 }
 
-// Open connects to Redis. If Redis cannot be reached, Open returns an error, or begins a fallback
-// if Options.Fallback is set; a wrong password is always an error.
+// Open returns a Home, and checks the connection to Redis. If Redis cannot be reached, Open begins a fallback if
+// Options.Fallback is set, and otherwise returns an error. It returns an error for a wrong password in any case.
 func Open(ctx context.Context, o Options) (*Home, error) {
 	client, err := o.client()
 	if err != nil {
@@ -51,21 +51,21 @@ func Open(ctx context.Context, o Options) (*Home, error) {
 // Name returns "redis".
 func (h *Home) Name() string { return "redis" }
 
-// Check queries the server, even while a fallback is in use.
+// Check returns nil if Redis can be reached. It asks Redis even during a fallback.
 func (h *Home) Check(ctx context.Context) error { return h.ping(ctx) }
 
 func (h *Home) ping(ctx context.Context) error {
 	return failure("ping", "", false, h.client.Ping(ctx).Err())
 }
 
-// Release does nothing: the process keeps nothing of a scope.
+// Release does nothing, because the process has no data of a scope.
 func (h *Home) Release(context.Context, working.Scope) error { return nil }
 
-// UsingFallback reports whether the fallback is in use at the moment.
+// UsingFallback reports whether the fallback is now in use.
 func (h *Home) UsingFallback() bool { return h.stand != nil && h.stand.active() }
 
-// Close closes the connections. The data of a running fallback are passed to OnEvent and stay
-// available from Meanwhile.
+// Close closes the connections. If a fallback is in use, Close ends it and passes its data to OnEvent; Meanwhile
+// returns the data too.
 func (h *Home) Close() error {
 	h.once.Do(func() {
 		if h.stand != nil {
@@ -76,13 +76,13 @@ func (h *Home) Close() error {
 	return h.close
 }
 
-// key returns the name in Redis of a key of a scope: the hash tag in braces keeps all keys of a scope on one node of a
-// cluster.
+// key returns the name of a key of a scope in Redis. The part in braces, the hash tag, makes a cluster store all keys
+// of the scope on one node.
 func (h *Home) key(s working.Scope, rest string) string {
 	return h.prefix + "{" + s.Key() + "}:" + rest
 }
 
-// Do carries out one operation.
+// Do performs one operation.
 func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return working.Result{}, err
@@ -114,11 +114,11 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 // once is a command that go-redis must not send a second time.
 type once struct{ *goredis.Cmd }
 
-// NoRetry is called by go-redis.
+// NoRetry tells go-redis not to send the command again.
 func (once) NoRetry() bool { return true }
 
-// run runs a script; it sends the script's text only if the server does not have the script. It
-// repeats a read once if the connection broke.
+// run runs a script. It sends the text of the script only if the server does not have the script yet. If the connection
+// breaks, run repeats an operation that only reads, once.
 func (h *Home) run(ctx context.Context, s *script, r *working.Request, args ...any) (any, error) {
 	key, writes := h.key(r.Scope, "m"), working.Writes(r.Op)
 	send := func(what, text string) (any, error) {
@@ -138,13 +138,13 @@ func (h *Home) run(ctx context.Context, s *script, r *working.Request, args ...a
 	}
 }
 
-// describe returns an operation for a message: "increment of session:s".
+// describe returns a description of an operation for messages, for example "increment of session:s".
 func describe(r *working.Request) string {
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", r.Op), "working.Op")) + " of " + r.Scope.Key()
 }
 
-// Scopes lists the scopes, node by node. It yields an error for a key that does not belong to this
-// package.
+// Scopes lists the scopes; in a cluster, of all nodes. For a key that has the form of a scope's key but is not one, it
+// yields an error.
 func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	return func(yield func(working.Scope, error) bool) {
 		if h.stand != nil && h.stand.active() {
@@ -177,8 +177,8 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// scan returns all matching keys. It collects them before any is used, because the caller may write
-// meanwhile and SCAN may return a key twice.
+// scan returns all keys that match a pattern. It collects all of them before it returns, because the caller may write
+// later, and because the Redis command SCAN may return a key twice.
 func (h *Home) scan(ctx context.Context, pattern string) (map[string]bool, error) {
 	keys := map[string]bool{}
 	var mu sync.Mutex

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// DefaultPrefix begins every key when Options.Prefix is empty.
+// DefaultPrefix is the beginning of every key if Options.Prefix is empty.
 const DefaultPrefix = "wm:"
 
 // Options are the options of a Home. Only URL is required.
@@ -25,7 +25,8 @@ type Options struct {
 	// pool_size, min_idle_conns, pool_timeout, conn_max_idle_time and so on, as
 	// ParseURL of go-redis reads them.
 	URL string
-	// Prefix begins every key. It must not have braces, which mark the hash tag.
+	// Prefix is the beginning of every key; "": DefaultPrefix. It must not contain braces, because they mark the hash
+	// tag of a key.
 	Prefix string
 	// Fallback lets operations use an in-process home while Redis cannot be reached. Its content is not in Redis
 	// afterwards; see the package comment. Without Fallback, operations fail.
@@ -34,8 +35,8 @@ type Options struct {
 	RetryAfter time.Duration
 	// OnEvent is called when a fallback begins and when it has ended. It must not call the Home.
 	OnEvent func(Event)
-	// Clock is the clock of the fallback; lifetimes in Redis use the server's clock. nil: the
-	// system's.
+	// Clock is the clock of the fallback; nil: the system's clock. Lifetimes in Redis are measured by the server's
+	// clock.
 	Clock working.Clock
 }
 
@@ -52,7 +53,7 @@ func (o *Options) prefix() string {
 	return o.Prefix
 }
 
-// client returns a client, which connects when it is first used.
+// client returns a client. It connects to Redis when the client is first used.
 func (o *Options) client() (goredis.UniversalClient, error) {
 	one, cluster, err := o.parse()
 	switch {
@@ -64,8 +65,8 @@ func (o *Options) client() (goredis.UniversalClient, error) {
 	return goredis.NewClient(one), nil
 }
 
-// parse returns the options for one node or for a cluster. It disables retries in go-redis, which
-// cannot know whether a command was executed.
+// parse returns the go-redis options, either for a single server or for a cluster. It disables the retries of go-redis,
+// because go-redis cannot know whether a command was already executed.
 func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	bad := func(field, value string, err error) (*goredis.Options, *goredis.ClusterOptions, error) {
 		return nil, nil, &errs.FieldError{Field: field, Value: human.Quote(value), Err: err}
@@ -80,7 +81,7 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || o.URL == "" {
 		// The error of url.Parse includes the whole URL, with its password.
-		return bad("Options.URL", "", errors.New("not a URL; write it as redis://user:password@host:6379/0"))
+		return bad("Options.URL", "", errors.New("not a valid URL; use the form redis://user:password@host:6379/0"))
 	}
 	hidden := u.Redacted()
 	query := u.Query()
@@ -107,7 +108,7 @@ func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	return c, nil, nil
 }
 
-// dialTimeout returns the dial timeout, which defaults to that of go-redis.
+// dialTimeout returns the time limit for a connection attempt; 0 means the default of go-redis.
 func dialTimeout(d time.Duration) time.Duration {
 	if d == 0 {
 		return 5 * time.Second

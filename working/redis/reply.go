@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// reply is the reply of a script, or a part of it. The first value with an unexpected type sets *err.
+// reply is the reply of a script, or a part of it. If a value has an unexpected type, the methods set *err, unless it
+// is set already.
 type reply struct {
 	v   any
 	err *error
@@ -20,7 +21,7 @@ type reply struct {
 func (r reply) fail(what string) {
 	if *r.err == nil {
 		*r.err = &errs.CorruptionError{Path: "redis", Offset: -1,
-			Err: fmt.Errorf("the reply has %T instead of %s", r.v, what)}
+			Err: fmt.Errorf("the reply of the server has %T instead of %s", r.v, what)}
 	}
 }
 
@@ -73,7 +74,7 @@ func (r reply) time() time.Time {
 	return time.UnixMicro(us).UTC()
 }
 
-// item converts a list of value, version, time and ttl to an item. If the list has no value, the item has none.
+// item converts a list of value, version, time and ttl into an item. If the reply is nil, the item does not exist.
 func (r reply) item(name string) working.Item {
 	if r.v == nil {
 		return working.Item{Name: name}
@@ -82,7 +83,7 @@ func (r reply) item(name string) working.Item {
 		Updated: r.at(2).time(), TTL: r.at(3).int()}
 }
 
-// named converts a list that begins with the item's name; the list may contain only the name.
+// named converts a list that has the item's name and then the values for item. The list may have only the name.
 func (r reply) named() working.Item {
 	list, _ := r.v.([]any)
 	name := r.at(0).text()
@@ -92,7 +93,7 @@ func (r reply) named() working.Item {
 	return reply{list[1:], r.err}.item(name)
 }
 
-// note converts a text <sequence>:<time>:<text>.
+// note converts a text of the form <sequence>:<time>:<text> into a scratchpad entry.
 func (r reply) note() working.Note {
 	part := strings.SplitN(r.text(), ":", 3)
 	if len(part) < 3 {
@@ -103,14 +104,14 @@ func (r reply) note() working.Note {
 	return working.Note{Seq: uint64(seq.int()), Time: us.time(), Text: part[2]}
 }
 
-// checkpoint converts a list of id, time, keys, entries, changed and description; a list with only
-// the id is a damaged checkpoint.
+// checkpoint converts a list of id, time, keys, entries, changed and description into the description of a checkpoint.
+// If the list has only the id, the checkpoint is damaged.
 func (r reply) checkpoint() working.CheckpointInfo {
 	list, _ := r.v.([]any)
 	info := working.CheckpointInfo{ID: r.at(0).text()}
 	if len(list) == 1 {
 		info.Err = &working.CheckpointError{ID: info.ID,
-			Err: fmt.Errorf("%w: its contents are missing or damaged", errs.ErrCorrupt)}
+			Err: fmt.Errorf("%w: the contents of the checkpoint are missing or damaged", errs.ErrCorrupt)}
 		return info
 	}
 	info.Created, info.Keys, info.Notes = r.at(1).time(), int(r.at(2).int()), int(r.at(3).int())

@@ -10,13 +10,13 @@ import (
 //go:embed lua/*.lua
 var sources embed.FS
 
-// scripts are the Lua scripts of the operations.
+// scripts has the Lua scripts of the operations.
 type scripts struct {
 	attach, get, list, put, del, expire, clear, append, clearNotes, checkpoint, checkpoints, load, restore, discard, count,
 	drop *script
 }
 
-// script is the text for EVAL and its hash for EVALSHA.
+// script has the text of a Lua script, for the command EVAL, and its hash, for EVALSHA.
 type script struct{ text, sha string }
 
 func loadScripts() (*scripts, error) {
