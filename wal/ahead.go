@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Ahead returns a copy of the newest entry of a key, which may be a deletion, if that entry is written to the
-// log but not yet applied by this process, usually because it is not durable yet. Otherwise ok is false. sole
-// reports whether the entry is the only one of its batch; the other entries of a batch are not visible before
-// they are applied.
+// Ahead returns a copy of the newest entry of a key if that entry is in the log but this process has not applied it
+// yet, usually because the entry is not durable yet. Otherwise ok is false. The entry may be a deletion. sole reports
+// whether it is the only entry of its batch: if it is not, the other entries of the batch are visible only after they
+// are applied.
 //
-// Before the entry is durable (see Settle), the caller must not return to its user anything that depends on
-// the entry. A batch that builds on the entry follows it in the log, so a crash never leaves the later batch
-// without the earlier one.
+// Until the entry is durable (see Settle), the caller must not return anything to its user that depends on the entry. A
+// batch that is based on the entry comes after it in the log, so after a crash the log never has the later batch
+// without the earlier entry.
 func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -33,7 +33,8 @@ func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool
 	return e, !e.More && (n == 0 || !l.state.ahead[n-1].More), true
 }
 
-// Written returns the position up to which the log is written, no matter by which process, durable or not.
+// Written returns the position up to which the log is written. The part before this position may have been written by
+// any process, and may not be durable yet.
 func (l *FileLog) Written() LSN { return l.shared.Tail() }
 
 // Settle blocks until the entry at a position is durable and applied.
@@ -47,13 +48,13 @@ func (l *FileLog) Settle(ctx context.Context, at LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether the caller of Append wants to continue before its batch is durable (Batch.Written is
-// set). Append then also returns a conflict at once, even if it is with an entry that is not durable yet. The
-// caller must not pass on anything that follows from the conflict before that entry is durable.
+// early reports whether Batch.Written is set: the caller of Append wants to continue before its batch is durable.
+// Append then also returns a conflict at once, even a conflict with an entry that is not durable yet. Until that entry
+// is durable, the caller must not tell its user anything that follows from the conflict.
 func (b *Batch) early() bool { return b.Written != nil }
 
-// written calls Batch.Written for the batches of a group that have it: they are in the log now. It also answers the
-// group's failed requests that need not wait for the sync.
+// written calls Batch.Written for those batches of a group that have it, after the group was written to the log. It
+// also answers those failed requests of the group that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

@@ -7,11 +7,12 @@ type Anchor struct {
 	Offset int64 // time minus uptime, in milliseconds
 	At     int64 // the uptime at which the anchor was set, in milliseconds, more than 0
 
-	// A later reading of the clock has confirmed the anchor, which therefore is not replaced in this boot.
+	// A later reading of the clock has confirmed the anchor. It is then not replaced until the next boot.
 	Settled bool
 }
 
-// Anchor returns the anchor of this boot, the zero Anchor if there is none or it cannot be read.
+// Anchor returns the anchor of this boot. It returns the zero Anchor if none was set in this boot, or if it cannot be
+// read.
 func (c Clock) Anchor() Anchor {
 	if !c.l.shared.Mapped() || !c.l.shared.OfBoot(c.l.host) {
 		return Anchor{}
@@ -30,11 +31,12 @@ func (c Clock) Settle(a Anchor) {
 	}
 }
 
-// Cast replaces the anchor was by the anchor is, and reports whether it did. It returns false if another process
-// has replaced was first, or if this process cannot write to the shared page.
-func (c Clock) Cast(was, is Anchor) bool {
+// Cast replaces the anchor old by the anchor next, and reports whether it did. It returns false if another process has
+// already replaced old, or if this process cannot write to the shared page. If old is the zero Anchor, Cast sets the
+// first anchor of this boot.
+func (c Clock) Cast(old, next Anchor) bool {
 	if c.l.o.ReadOnly || !c.l.shared.Mapped() {
 		return false
 	}
-	return c.l.shared.CastAnchor(was.Offset, was != (Anchor{}), is.Offset, is.At)
+	return c.l.shared.CastAnchor(old.Offset, old != (Anchor{}), next.Offset, next.At)
 }

@@ -13,16 +13,17 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// groupLimit is the maximum size of one write in bytes; a single larger batch is written alone.
+// groupLimit is the maximum size in bytes of one write of several batches. A single batch that is larger is written
+// alone.
 const groupLimit = 8 << 20
 
-// groupEnough is the number of queued requests that make a write worthwhile while another sync is running. If n
-// requests wait for that sync and n/2 is smaller than groupEnough, n/2 queued requests are enough. Measured with
-// 4 processes of 16 goroutines each: 69,000 puts/s, against 63,000 when each process waits for 16 queued
-// requests, a number that it never reaches. In one process with 64 goroutines the number stays 16.
+// groupEnough is the number of queued requests for which a write is worthwhile while another sync is running. If n
+// requests wait for that sync and n/2 is smaller than groupEnough, n/2 queued requests suffice. Measured with 4
+// processes of 16 goroutines each: 69,000 puts/s. If each process always waited for 16 queued requests, which it never
+// gets, there were only 63,000 puts/s. In one process with 64 goroutines, the number is always 16.
 const groupEnough = 16
 
-// request is a batch that a caller of Append has handed over, until it is written or refused.
+// request is a batch that was passed to Append, until the batch is written or refused.
 type request struct {
 	batch   *Batch
 	size    uint64 // number of bytes that the batch needs in the log
@@ -39,7 +40,7 @@ type request struct {
 	wake chan wake
 }
 
-// wake is the message that wakes a goroutine that waits in Append, and tells it what to do next.
+// wake is a message to a goroutine that waits in Append. It tells the goroutine what to do next.
 type wake int8
 
 const (
@@ -48,8 +49,8 @@ const (
 	wakeSync             // the batch is written: make it durable
 )
 
-// queue holds the requests of the goroutines that wait in Append while one of them, the leader, writes for
-// all.
+// queue has the requests of the goroutines that wait in Append. One of these goroutines, the leader, writes the
+// requests of all.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request
@@ -60,8 +61,8 @@ type queue struct {
 	enough  chan struct{} // closed when the leader need not wait for more requests
 }
 
-// Append blocks until the batch is durable, and returns the LSN of its last entry. It sets LSN and Time of the
-// entries. If ctx ends after the write, the error is errs.ErrOutcomeUnknown.
+// Append writes a batch and blocks until the batch is durable. It returns the LSN of the last entry, and sets LSN and
+// Time of all entries of the batch. If ctx ends after the write, the error matches errs.ErrOutcomeUnknown.
 func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 	r, err := l.request(b)
 	if err != nil {
@@ -114,7 +115,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 	for i := range b.Entries {
 		e := &b.Entries[i]
 		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < past.KindUser {
-			return nil, fmt.Errorf("entry %d of the batch: %w: key or kind", i, errs.ErrInvalid)
+			return nil, fmt.Errorf("entry %d of the batch: %w: invalid key or kind", i, errs.ErrInvalid)
 		}
 		r.size += segment.FrameSize(uint64(len(e.Key) + len(e.Value)))
 		r.deletes = r.deletes && (e.Delete || b.Frees)
@@ -124,8 +125,8 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 				err = errs.ErrTooLarge
 			}
 			return nil,
-				fmt.Errorf("%w: the batch exceeds the maximum of %d bytes for one commit in this log "+
-					"(half a segment): write it in parts", err, limit)
+				fmt.Errorf("%w: the batch exceeds %d bytes, the maximum for one commit (half a segment of the log): "+
+					"split the batch", err, limit)
 		}
 	}
 	return r, nil
@@ -148,8 +149,8 @@ func (q *queue) add(r *request) (lead bool, err error) {
 	return lead, nil
 }
 
-// gather makes the leader wait, while a sync is running, until enough requests are queued to be worth a write
-// of their own.
+// gather makes the leader wait before the next write. While a sync is running, it waits until enough requests are
+// queued for a write to be worthwhile.
 func (q *queue) gather(ctx context.Context) error {
 	q.mu.Lock()
 	if q.syncs == 0 || q.worthWhile() {
@@ -167,10 +168,10 @@ func (q *queue) gather(ctx context.Context) error {
 	}
 }
 
-// worthWhile reports whether enough requests are queued for the leader to write them; the caller holds mu.
+// worthWhile reports whether enough requests are queued for the leader to write them. The caller holds mu.
 func (q *queue) worthWhile() bool { return len(q.waiting) >= min(groupEnough, max(1, q.written/2)) }
 
-// release ends the leader's wait in gather; the caller holds mu.
+// release ends the leader's wait in gather. The caller holds mu.
 func (q *queue) release() {
 	if q.enough != nil {
 		close(q.enough)
@@ -195,9 +196,9 @@ func (q *queue) syncEnds(n int) {
 	}
 }
 
-// remove takes a request out of the queue, and reports whether the request was still in it. The goroutine of the
-// request calls remove when it stops waiting. If a leader has already taken the request, that leader then does
-// not put it back into the queue.
+// remove takes a request out of the queue, and reports whether the request was in the queue. The goroutine of the
+// request calls remove when it stops waiting. If a leader has already taken the request, the leader will not put it
+// back into the queue.
 func (q *queue) remove(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -225,8 +226,8 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack returns to the head of the queue the requests that the leader did not write. It drops requests whose
-// goroutine no longer waits.
+// giveBack puts requests that the leader did not write back to the head of the queue, except those whose goroutine no
+// longer waits.
 func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -234,7 +235,8 @@ func (q *queue) giveBack(list []*request) {
 	q.waiting = append(list, q.waiting...)
 }
 
-// pass makes the goroutine of the next request in the queue the leader.
+// pass makes the goroutine of the first request in the queue the leader. If the queue is empty, no goroutine is the
+// leader.
 func (q *queue) pass() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -245,8 +247,8 @@ func (q *queue) pass() {
 	q.leading = false
 }
 
-// await blocks until the request is answered. If lead is true, or the lead is passed to this goroutine
-// meanwhile, it writes groups as the leader.
+// await blocks until the request is answered. If lead is true, or if this goroutine becomes the leader while it waits,
+// it writes groups of requests.
 func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error) {
 	if lead {
 		l.lead(ctx, r)

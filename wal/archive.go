@@ -9,16 +9,16 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// archive copies a segment that the log no longer needs into archive/ and makes the copy durable. Damaged
-// parts become gaps in the copy, and an event names them. If the settings allow the archive no bytes, nothing
-// is copied. If the disk is full and removing older copies does not help, an event reports that the segment
-// was not archived: the history of old versions then has a hole, but no current memory is lost.
+// archive copies a segment that the log no longer needs into archive/, and makes the copy durable. Damaged parts become
+// gaps in the copy, and an event reports them. Nothing is copied if the settings allow the archive no bytes and no
+// continuous copy of the log needs the segment. If the disk is full and removing older copies does not help, an event
+// reports that the segment was not archived. The history then lacks old versions, but no current memory is lost.
 func (l *FileLog) archive(number uint64) error {
 	_, err := l.archiveNaming(number)
 	return err
 }
 
-// archiveNaming is like archive, and also returns the damaged parts of the segment, each as a *LostError.
+// archiveNaming is like archive, and also returns a *LostError for each damaged part of the segment.
 func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
 		gaps, err := l.copySegment(number)
@@ -34,10 +34,10 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 		}
 		path := "wal/" + segment.Name(number)
 		if lost = lostIn(path, gaps); len(lost) > 0 {
-			l.o.Logger.Warn("archiving a damaged segment of the log with gaps", "segment",
+			l.o.Logger.Warn("a damaged segment of the log was archived without its damaged parts", "segment",
 				segment.Name(number), "why", lost[0])
 			l.o.Event(Event{Kind: EventArchiveGap, Path: path, LSN: gaps[0].At, Err: errors.Join(lost...),
-				Note: "archived with gaps"})
+				Note: "archived without the damaged parts"})
 		}
 		if err != nil {
 			_ = l.letGo(l.o.wal(past.CopyName(number)) + ".new")
@@ -51,9 +51,9 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 	return lost, l.keepBudget()
 }
 
-// archived reports whether archive/ has a copy of a segment. A copy whose start frame differs from the
-// segment's is damaged or belongs to an earlier log of this folder: archived returns false, and the caller writes
-// the copy again.
+// archived reports whether archive/ has a copy of a segment. It returns false if the start frame of the copy differs
+// from that of the segment: then the copy is damaged or belongs to an earlier log of this folder, and the caller
+// replaces it.
 func (l *FileLog) archived(number uint64) bool {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
@@ -72,7 +72,7 @@ func (l *FileLog) archived(number uint64) bool {
 	return err != nil || have.Sum == want.Sum
 }
 
-// putCopy writes the copy of a segment and renames it into place, durably.
+// putCopy writes the copy of a segment under a temporary name, syncs it, and renames it to its final name.
 func (l *FileLog) putCopy(number uint64, in past.Source) error {
 	name := l.o.wal(past.CopyName(number))
 	if err := l.writeCopy(name+".new", number, in); err != nil {

@@ -12,18 +12,18 @@ import (
 type Attached struct {
 	PID  int
 	Life vfs.Life // whether the process is alive; Unknown if this process cannot tell
-	// The process is in another PID namespace, such as a container's. Here its PID belongs to a different
-	// process, or to none.
+	// The process is in another PID namespace, such as a container's. In the namespace of this process, the PID belongs
+	// to a different process or to none.
 	Elsewhere bool
 	slot      int
 }
 
 func (a Attached) String() string {
 	if a.Elsewhere {
-		return fmt.Sprintf("%d of another PID namespace (a container: stop it there)", a.PID)
+		return fmt.Sprintf("%d in another PID namespace (such as a container; stop it there)", a.PID)
 	}
 	if a.Life == vfs.Unknown {
-		return fmt.Sprintf("%d (may have ended: this process cannot see it)", a.PID)
+		return fmt.Sprintf("%d (may have ended: this process cannot check it)", a.PID)
 	}
 	return fmt.Sprint(a.PID)
 }
@@ -39,7 +39,7 @@ func (ps Processes) All() (list []Attached) {
 	return list
 }
 
-// Command returns the name of the program that the process runs, "" if unknown.
+// Command returns the name of the program that the process runs, or "" if it is unknown.
 func (a Attached) Command() string {
 	if a.Elsewhere {
 		return ""
@@ -47,7 +47,7 @@ func (a Attached) Command() string {
 	return vfs.Process(a.PID).Command
 }
 
-// elsewhere reports whether a process id in the shared page (wal/shared) belongs to another PID namespace.
+// elsewhere reports whether the process with this id in the shared page (wal/shared) is in another PID namespace.
 func (l *FileLog) elsewhere(pid int) bool {
 	found := false
 	for _, a := range l.listed() {
@@ -77,9 +77,9 @@ func (ps Processes) IDs() (pids []int) {
 	return pids
 }
 
-// RemoveDead removes the dead processes in list from the shared list of processes that have the log open.
-// Before that, the caller must have handled what these processes left behind. A process that has died since
-// list was made (see Dead) stays on the shared list until the next RemoveDead.
+// RemoveDead removes the dead processes in list from the shared list of processes that have the log open. The caller
+// must before have handled the files that these processes left. Processes that died after list was made (see Dead) stay
+// on the shared list until the next RemoveDead.
 func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(ps.l); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 // records its reason before NewSegment. A purge, after which a copy must begin again as well, records its
 // reason when it is complete.
 
-// brokenByCreate records in wal/ended why a new log replaces an earlier log of the store: because the store
-// was restored from a backup, or because the earlier log is gone. It records nothing for a log that begins in
-// segment 1 of a folder where neither a checkpoint nor wal/ended names an earlier log.
+// brokenByCreate records in wal/ended why a new log replaces an earlier log of the store: either the store was restored
+// from a backup, or the earlier log is gone. It records nothing if there was no earlier log: the new log begins in
+// segment 1, and neither the checkpoint nor wal/ended names an earlier one.
 func (l *FileLog) brokenByCreate(number uint64, restored, gone bool) error {
 	reason := past.FilesLost
 	switch {
@@ -30,9 +30,9 @@ func (l *FileLog) broken(reason past.Reason, next LSN) error {
 	return l.Past().Broken(reason, next, l.o.Clock(), l.o.FileMode)
 }
 
-// mendEnded replaces a damaged wal/ended. After that, every continuous copy of the log in another place must
-// begin again. The caller holds open.lock, and no other process is attached. If mendEnded fails, only these
-// copies stop; the store works.
+// mendEnded replaces wal/ended if it is damaged. After that, every continuous copy of the log in another place must
+// begin again. The caller holds open.lock, and no other process is attached. A failure of mendEnded is only logged:
+// then such copies stop, but the store works.
 func (l *FileLog) mendEnded(attested LSN) {
 	if !l.hasEnded {
 		return
@@ -41,8 +41,8 @@ func (l *FileLog) mendEnded(attested LSN) {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return
 	}
-	l.o.Logger.Warn("the record of ended logs is damaged and is replaced; a copy of the log must begin again", "err", err)
+	l.o.Logger.Warn("wal/ended is damaged and is replaced; continuous copies of the log must begin again", "err", err)
 	if err := l.broken(past.RecordLost, attested); err != nil {
-		l.o.Logger.Warn("replacing the record of ended logs", "err", err)
+		l.o.Logger.Warn("wal/ended could not be replaced", "err", err)
 	}
 }

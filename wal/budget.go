@@ -16,14 +16,14 @@ import (
 // is an hour or two late, so that a clock that is ahead for a moment removes nothing: see Aged. Segments that a
 // copy of the log in another place lacks may stay longer: see sent.go.
 
-// copyOf is a file of the archive: the copy of one segment, with its number and size.
+// copyOf is a file in the archive: the copy of one segment of the log.
 type copyOf struct {
 	number uint64
 	name   string
 	size   int64
 }
 
-// archiveFiles returns the files in the archive, oldest first, and their total size.
+// archiveFiles returns the files in the archive, the oldest first, and their total size in bytes.
 func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,8 +46,8 @@ func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	return list, total, nil
 }
 
-// keepBudget removes the oldest copies until the archive fits the budget, and the copies whose newest entry is
-// too old.
+// keepBudget removes the oldest copies until the archive is not larger than its budget, and the copies whose entries
+// are all too old.
 func (l *FileLog) keepBudget() error {
 	bytes, age := l.o.Archive()
 	list, total, err := l.archiveFiles()
@@ -81,7 +81,7 @@ func (l *FileLog) keepBudget() error {
 	return nil
 }
 
-// removal counts the copies that were removed from the archive because of one setting.
+// removal counts the copies that were removed from the archive because of one of the settings.
 type removal struct {
 	why         string // name of the setting
 	copies      int
@@ -96,7 +96,8 @@ func (r *removal) add(c copyOf) {
 	r.copies, r.bytes, r.last = r.copies+1, r.bytes+c.size, c.number
 }
 
-// tell logs which copies were removed and why, and emits an event about them.
+// tell logs how many copies were removed because of the setting, and emits an event. It does nothing if none were
+// removed.
 func (r *removal) tell(l *FileLog) {
 	if r.copies == 0 {
 		return
@@ -105,12 +106,12 @@ func (r *removal) tell(l *FileLog) {
 	if r.copies == 1 {
 		note = fmt.Sprintf("segment %d, because of %s", r.first, r.why)
 	}
-	l.o.Logger.Info("old history removed", "setting", r.why, "copies", r.copies, "bytes", r.bytes)
+	l.o.Logger.Info("old history was removed", "setting", r.why, "copies", r.copies, "bytes", r.bytes)
 	l.o.Event(Event{Kind: EventArchiveOld, Path: "wal/archive", Bytes: r.bytes, Note: note})
 }
 
-// KeepBudget removes what exceeds the archive's limits of size and age, unless a backup is running. It
-// releases nothing from the log.
+// KeepBudget removes the copies that exceed the archive's limits of size and age, unless a backup is running. It does
+// not release segments of the log.
 func (a Archive) KeepBudget(held *Held) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -136,10 +137,10 @@ func (l *FileLog) removeCopy(c copyOf) error {
 	return nil
 }
 
-// endedBefore reports whether every entry of the first copy in list was written before t, that is, whether the
-// next readable segment began before t. Without a readable next segment it returns false. It compares times
-// that the frames record, and a clock that is behind never makes these earlier. After a commit with the clock
-// ahead, segments seem younger than they are and are kept longer.
+// endedBefore reports whether every entry of the first copy in list was written before t. It returns true if the next
+// segment that can be read began before t, and false if no next segment can be read. It compares the times in the
+// frames. A clock that is behind never makes these times earlier. After a commit with a clock that is ahead, segments
+// seem younger than they are and are kept longer.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
@@ -162,9 +163,8 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	return false
 }
 
-// cutArchive makes room on a full disk for the copy of a segment in the archive. It calls MakeRoom; if that
-// removes nothing, it removes the oldest copy of a segment that is older than the given one. It returns false
-// if there is nothing to remove.
+// cutArchive frees space on a full disk for the copy of segment number in the archive. It calls MakeRoom. If that frees
+// nothing, it removes the oldest copy, but only of an older segment. It returns false if there is nothing to remove.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	if l.o.MakeRoom != nil && l.o.MakeRoom() {
 		return true, nil
@@ -180,10 +180,9 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	return true, nil
 }
 
-// Kept returns the size of the archive in bytes, and the time at which the oldest segment in archive and log
-// began. The time is zero if it cannot be read. If that segment records a time later than the clock, since is
-// the clock reading that its first entry records instead. Kept reads file names and sizes, and usually one
-// start frame.
+// Kept returns the size of the archive in bytes, and the time since at which the oldest segment in the archive or the
+// log began. since is zero if it cannot be read. If the segment records a time later than the clock, since is the clock
+// reading in its first entry. Kept reads file names and sizes, and usually one start frame.
 func (a Archive) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := a.l.archiveFiles()
 	if err != nil {

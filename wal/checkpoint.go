@@ -19,8 +19,8 @@ import (
 // Folders is the number of the store's folders whose modification times a checkpoint records.
 const Folders = 4
 
-// Checkpoint records up to which positions of the log the store's own files are complete, and other facts
-// about these files. It is stored in a file of its own, never in the log.
+// Checkpoint records up to which positions of the log the store's files and its index are complete, and other facts
+// about these files. It is stored in the file checkpoint, not in the log.
 type Checkpoint struct {
 	Sequence    uint64
 	UUID        [16]byte
@@ -42,10 +42,9 @@ type Checkpoint struct {
 const (
 	checkpointMagic = "VARVECHK"
 
-	// checkpointPlain is the format version of a checkpoint slot in a store without features (see Features).
-	// Version 2 begins with the same bytes under the same checksum. So a program that reads only version 1
-	// reports a newer format; if it saw an invalid slot, it would repair the checkpoint from the segments
-	// alone.
+	// checkpointPlain is the format version of a checkpoint slot in a store without features (see Features). A slot of
+	// version 2 begins with the same bytes and the same checksum, so a program that knows only version 1 reports a
+	// newer format. Otherwise such a program would find the slot invalid and rebuild the checkpoint from the segments.
 	checkpointPlain = 1
 	// CheckpointFormat is the highest format version of a checkpoint slot that this package writes and reads.
 	CheckpointFormat = 2
@@ -96,13 +95,13 @@ func (c *Checkpoint) encode() []byte {
 	return b[:slotSize]
 }
 
-// errSlot reports that both slots of the checkpoint are invalid, or that the checkpoint file is missing.
+// errSlot means that both slots of the checkpoint are invalid, or that the checkpoint file is missing.
 var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1,
-	Err: errors.New("neither slot verifies: close the store in all processes and open it again: opening rebuilds the " +
-		"checkpoint from the log")}
+	Err: errors.New("neither of its two slots is valid: close the store in all processes, then open the store to " +
+		"rebuild the checkpoint from the log")}
 
-// errOneSlot reports that one slot of the checkpoint is invalid, whether or not the other is valid.
-var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot does not verify")}
+// errOneSlot means that one slot of the checkpoint is invalid. The other slot may be valid or not.
+var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot is invalid")}
 
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	le := binary.LittleEndian
@@ -143,12 +142,12 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// check returns an error for values that no program writes: a slot that has such values is damaged even if its
-// checksum matches. Flushed and Spilled are 0 in a log that has not begun, see BeginAbove.
+// check returns an error for values that no program writes. A slot with such values is damaged, even if its checksum is
+// right. Flushed and Spilled are 0 if the log has not begun yet; see BeginAbove.
 func (c *Checkpoint) check() error {
 	geo := segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 	if !geo.Valid() {
-		return fmt.Errorf("the slot has an impossible segment size of %d bytes", c.SegmentSize)
+		return fmt.Errorf("the slot has an invalid segment size of %d bytes", c.SegmentSize)
 	}
 	begun := c.Flushed.LSN != 0 || c.Spilled.LSN != 0
 	for _, m := range []struct {
@@ -156,27 +155,29 @@ func (c *Checkpoint) check() error {
 		at   LSN
 	}{{"spilled", c.Spilled.LSN}, {"flushed", c.Flushed.LSN}, {"attested", c.Attested.LSN}} {
 		if begun && !geo.Holds(m.at) {
-			return fmt.Errorf("the mark %s names position %d, where no frame can end", m.name, m.at)
+			return fmt.Errorf("the mark %s has the invalid position %d: no frame can end there", m.name, m.at)
 		}
 	}
 	switch {
 	case c.Spilled.LSN > c.Flushed.LSN || c.Flushed.LSN > c.Attested.LSN:
-		return fmt.Errorf("the marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN,
+		return fmt.Errorf("the positions of the marks are not in ascending order: spilled %d, flushed %d, attested %d",
+			c.Spilled.LSN, c.Flushed.LSN,
 			c.Attested.LSN)
 	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a new log above it
-		return fmt.Errorf("the mark attested names position %d, which no log can reach", c.Attested.LSN)
+		return fmt.Errorf("the mark attested has the invalid position %d, which is beyond the end of any log",
+			c.Attested.LSN)
 	case c.Time > past.MostTime:
-		return fmt.Errorf("impossible time of the newest commit: %d microseconds since 1970", c.Time)
+		return fmt.Errorf("the time of the newest commit is invalid: %d microseconds since 1970", c.Time)
 	}
 	return nil
 }
 
-// ReadCheckpoint returns the newest checkpoint of a store, for callers that have not opened the log.
+// ReadCheckpoint returns the newest checkpoint of the store in dir. The log need not be open.
 func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
 
-// readCheckpoint returns the newer of the checkpoint's two slots, or errSlot if neither is valid. Its features
-// are those of both slots together: if raising a feature was interrupted after one slot was written, the
-// feature is included.
+// readCheckpoint returns the newer one of the checkpoint's two slots, or errSlot if neither is valid. It returns the
+// features of both slots together. So a feature counts even if the process that raised it was interrupted after it had
+// written only one slot.
 func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,8 +214,8 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	return best, nil
 }
 
-// writeCheckpoint writes c into the slot that is not current, and syncs it. The parity of the sequence number
-// chooses the slot, so the current slot is never touched.
+// writeCheckpoint writes c into the slot that does not have the current checkpoint, and syncs it. c.Sequence must be
+// one higher than that of the current checkpoint: it selects the slot, so the current slot is not changed.
 func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	path := filepath.Join(dir, "checkpoint")
 	f, err := fsys.OpenFile(path, os.O_RDWR, mode)
@@ -243,9 +244,9 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 	return f.Datasync()
 }
 
-// BeginAbove records, in a folder without a log, the position above which a new log there must begin. So a
-// position in an earlier log of the store never means something else in the new one. The new log has the given
-// features from the beginning.
+// BeginAbove records the position above which a new log must begin, in a folder that has no log. So no position has one
+// meaning in an earlier log of the store and another one in the new log. The new log has the given features from the
+// beginning.
 func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
 	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
 	return writeCheckpoint(fsys, dir, c, mode)

@@ -21,7 +21,7 @@ import (
 //
 // A leader whose own ctx ends passes the lead on; no request fails because the ctx of another one ended.
 
-// group is the requests that are written to the log in one write.
+// group has the requests that are written to the log in one write.
 type group struct {
 	requests []*request // requests of the group, accepted and refused, in order
 	buf      []byte
@@ -43,9 +43,9 @@ type group struct {
 	fields  [24]byte          // buffer for the encoded fields of one entry
 }
 
-// lead writes one group of requests, the first of which is own, and passes the lead to the next request. Then it
-// makes the group durable and answers its requests. The next group is written while this one is synced, and one
-// sync may cover several groups.
+// lead writes one group of requests, the first of which is own. It then makes the goroutine of the next request the
+// leader, makes its own group durable and answers the requests. So the next group is written while this one is synced,
+// and one sync may cover several groups.
 func (l *FileLog) lead(ctx context.Context, own *request) {
 	err := l.q.gather(ctx)
 	var g *group
@@ -70,7 +70,7 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	if err == nil {
 		if cerr := l.CatchUp(ctx); cerr != nil {
 			// The group is durable; the failure to apply it in this process does not concern the writer.
-			l.o.Logger.Error("catching up after a commit", "err", cerr)
+			l.o.Logger.Error("the entries of a commit could not be applied", "err", cerr)
 		}
 	}
 	for _, r := range g.requests {
@@ -86,7 +86,8 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 }
 
-// settle makes a request durable that is already written, but whose leader failed to sync it.
+// settle makes the request durable after it was written. It is called if the leader that wrote the request failed to
+// sync it.
 func (l *FileLog) settle(ctx context.Context, r *request) {
 	err := l.syncTo(ctx, r.end)
 	if err == nil {
@@ -97,11 +98,11 @@ func (l *FileLog) settle(ctx context.Context, r *request) {
 		return
 	}
 	if err := l.CatchUp(ctx); err != nil {
-		l.o.Logger.Error("catching up after a commit", "err", err)
+		l.o.Logger.Error("the entries of a commit could not be applied", "err", err)
 	}
 }
 
-// unsettled answers with err a request that cannot be made durable: either it was written, or it was refused
+// unsettled sets the error of a request that cannot be made durable. The request either was written, or was refused
 // because of an entry that is not durable.
 func (l *FileLog) unsettled(r *request, err error) {
 	if r.end == 0 { // evaluated, but nothing was written
@@ -118,8 +119,8 @@ func (l *FileLog) unsettled(r *request, err error) {
 	}
 }
 
-// write takes a group of requests from the queue and writes it to the log. If it returns an error, no request
-// was taken.
+// write takes a group of requests from the queue and writes it to the log. If write returns an error, the queue is
+// unchanged.
 func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	if err := l.CatchUp(ctx); err != nil { // read most of the log before taking the lock
 		return nil, err
@@ -131,12 +132,12 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	return l.writeLocked(ctx, nil)
 }
 
-// writeLocked writes the requests in these to the log, or, if these is nil, the queued requests. The caller
-// holds append.lock.
+// writeLocked writes the given requests to the log, or the requests in the queue if list is nil. The caller holds
+// append.lock.
 //
-// The error is errNoFields if the entries need their clock readings recorded but the store lacks
-// FeatureFields. The holder of an Exclusive does not get this error, because it cannot raise the feature.
-func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, error) {
+// It returns errNoFields if the entries must record clock readings but the store lacks FeatureFields. It does not do so
+// if list is not nil, because the holder of an Exclusive cannot raise the feature.
+func (l *FileLog) writeLocked(ctx context.Context, list []*request) (*group, error) {
 	if err := l.inPlaceFor(l.geo.Number(l.shared.Tail())); err != nil {
 		return nil, err
 	}
@@ -156,13 +157,13 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 		return nil, err
 	}
 	before := l.shared.Prepared()
-	if these == nil {
+	if list == nil {
 		if l.lacksFields() {
 			return nil, errNoFields
 		}
-		these = l.q.take()
+		list = l.q.take()
 	}
-	g := l.gather(these)
+	g := l.gather(list)
 	if len(g.buf) == 0 {
 		return g, nil
 	}
@@ -181,8 +182,8 @@ func (l *FileLog) writeLocked(ctx context.Context, these []*request) (*group, er
 	return g, nil
 }
 
-// appendable returns an error if the log accepts no entries. After a failed sync the log accepts none until a
-// sync has succeeded; appendable tries that sync.
+// appendable returns an error if the log does not accept entries. After a failed sync, the log accepts entries again
+// only after a successful sync; appendable attempts that sync.
 func (l *FileLog) appendable(ctx context.Context) error {
 	switch l.shared.Poison() {
 	case page.Healthy:
@@ -200,9 +201,9 @@ func (l *FileLog) appendable(ctx context.Context) error {
 	return l.syncLocked()
 }
 
-// endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was
-// killed before it published the tail may have left frames there that link to the last frame of the log, and a
-// reader would follow them.
+// endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was killed before
+// it published the tail may have left frames at the tail that continue the log; without the zeros, a reader would read
+// these frames.
 func (l *FileLog) endSegment(at LSN) error {
 	tail := l.state.w.At.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {
@@ -260,8 +261,8 @@ func (l *FileLog) put(g *group) error {
 	return nil
 }
 
-// gather evaluates the preconditions of the requests and encodes the accepted ones into one write; the caller
-// holds append.lock and mu.
+// gather evaluates the preconditions of the requests and encodes the accepted requests into one write. The caller holds
+// append.lock and mu.
 func (l *FileLog) gather(requests []*request) *group {
 	s := &l.state
 	if l.latest == nil {
@@ -313,10 +314,10 @@ func (l *FileLog) gather(requests []*request) *group {
 	return g
 }
 
-// keptBuffer is the maximum size of a write buffer, in bytes, that is kept for reuse.
+// keptBuffer is the maximum size in bytes of a write buffer that is kept for the next write.
 const keptBuffer = 1 << 20
 
-// buffer returns the buffer for the next write; append.lock is held.
+// buffer returns an empty buffer for the next write, with a capacity of at least size. The caller holds append.lock.
 func (l *FileLog) buffer(size uint64) []byte {
 	if size > keptBuffer {
 		return make([]byte, 0, size)
@@ -327,8 +328,8 @@ func (l *FileLog) buffer(size uint64) []byte {
 	return l.writing[:0]
 }
 
-// judge evaluates the preconditions of a request against all entries before it in the log, including those of
-// the group. waits reports whether the result rests on an entry that is not durable yet.
+// judge evaluates the preconditions of a request against all entries before it in the log and in the group. waits
+// reports whether the result depends on an entry that is not durable yet.
 func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 	for i, p := range r.batch.Preconditions {
 		if p.Key == "" {
@@ -396,8 +397,9 @@ func (g *group) last() LSN {
 	return 0
 }
 
-// fit reports whether the request fits at the end of the group's write, within the segment. If the request is
-// the first of its group and does not fit into the segment, fit begins the next segment with a start frame.
+// fit reports whether the request can be added to the group's write: the write must not become too large, and must not
+// exceed the segment. If the first request of a group does not fit into the segment, fit begins the next segment with a
+// start frame.
 func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	number, size := l.geo.Number(g.at), g.size(r)
 	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0
@@ -466,8 +468,8 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 	}
 }
 
-// lockSince takes a lock for a request that has been waiting since the given time. The time that the request
-// has waited already counts toward LockWait.
+// lockSince takes a lock for a request that has been waiting since the given time. It waits at most LockWait, counted
+// from that time.
 func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) error {
 	if err := l.Folder().Replaced(); err != nil { // the files may belong to another process by now
 		return err
@@ -484,4 +486,4 @@ func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) erro
 	return l.lock(ctx, role, vfs.ModeExclusive)
 }
 
-var errRewrite = errors.New("data written before the failed sync cannot be verified")
+var errRewrite = errors.New("a sync of the log failed, and the data written before it cannot be verified")

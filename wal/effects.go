@@ -4,9 +4,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects is what an entry changes besides its own key: further keys of which it becomes the newest entry, and
-// the amounts that it adds to running totals. The log uses the effects to evaluate preconditions before the entry
-// is applied.
+// effects has what an entry changes besides its own key: other keys whose newest entry it becomes, and amounts that it
+// adds to running totals. With the effects, the log can evaluate preconditions before the entry is applied.
 type effects struct {
 	keys []string
 	adds []Amount
@@ -22,8 +21,8 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects of an entry that the group will write, so that the preconditions of later requests in
-// the group see them.
+// stands records the effects of an entry of the group, so that the preconditions of later requests in the same group
+// take them into account.
 func (g *group) stands(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -40,8 +39,8 @@ func (g *group) stands(at LSN, b effects) {
 	}
 }
 
-// awaitBeside records the effects of an entry that was read or written but is not applied yet, so that
-// preconditions see them.
+// awaitBeside records the effects of an entry that is in the log but not applied yet, so that preconditions take them
+// into account.
 func (s *state) awaitBeside(at LSN, b effects) {
 	if b.empty() {
 		return
@@ -55,7 +54,7 @@ func (s *state) awaitBeside(at LSN, b effects) {
 	s.beside[at] = b
 }
 
-// dropBeside removes the effects of an entry that is now being applied: from then on Machine.Current includes
+// dropBeside removes the recorded effects of an entry that is being applied. From then on Machine.Current includes
 // them.
 func (s *state) dropBeside(at LSN) {
 	b, ok := s.beside[at]
@@ -75,7 +74,7 @@ func (s *state) dropBeside(at LSN) {
 	delete(s.beside, at)
 }
 
-// forgetPending removes all entries that were read but not applied, and their effects.
+// forgetPending removes all recorded entries that are not applied yet, and their effects.
 func (s *state) forgetPending() {
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
 	s.beside, s.totals = map[LSN]effects{}, map[string]uint64{}

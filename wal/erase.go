@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-var errNotThrough = errors.New("the frames end before the end of the copy")
+var errNotThrough = errors.New("the readable part of the copy ends too early")
 
-// erased reads the archived copy of a segment, erases the wanted frames, and clears everything after the last
-// frame. It returns the result, in b if b is large enough. frames is the number of frames that it erased; changed
-// reports whether the result differs from the copy.
+// erased reads the archived copy of a segment into memory, erases the frames for which wanted returns true, and clears
+// everything after the last frame. It returns the result, which is in b if b is large enough. frames is the number of
+// erased frames. changed reports whether the result differs from the copy.
 func (l *FileLog) erased(number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
@@ -44,8 +44,8 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases the wanted frames of a segment that is in memory. frames is the number erased, at the
-// position where the readable frames end, and here the error found there.
+// eraseFrames erases the frames for which wanted returns true in b, the content of a segment. It returns the number of
+// erased frames, the position at which the readable frames end, and the error at that position.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
 	for at = geo.Start(number); ; {
@@ -72,14 +72,15 @@ func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	}
 }
 
-// through returns an error unless the frames of a segment's copy reach its end, which the next segment
-// records. Without a next segment, the frames must end with a header of zeros.
+// through returns an error if the frames of a segment's copy end too early, at the position end. They must end where
+// the next segment records their end. If no next segment can be read, a header of zeros must follow them. here is the
+// error that was found at end.
 func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
 	next, err := l.startOf(number + 1)
 	switch {
 	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun a new log
 		if next.PrevEnd != end {
-			return fmt.Errorf("%w: the frames end at %d, but the next segment records %d as their end: %w",
+			return fmt.Errorf("%w: at position %d, but according to the next segment it must end at %d: %w",
 				errNotThrough, end, next.PrevEnd, here)
 		}
 		return nil
@@ -106,14 +107,14 @@ func (l *FileLog) startOf(number uint64) (segment.Start, error) {
 	return s, err
 }
 
-// erasedSegment is a segment in memory some of whose frames are erased. As a past.Source it is written to
-// archive/ in place of the older copy.
+// erasedSegment is a segment in memory of which some frames are erased. It is a past.Source, which is written to
+// archive/ in place of the old copy.
 type erasedSegment struct {
 	*bytes.Reader
 	old *past.Copy // the older copy; nil if it cannot be opened
 }
 
-// Name returns the path of the copy that is replaced.
+// Name returns the path of the old copy.
 func (e *erasedSegment) Name() string {
 	if e.old == nil {
 		return "archive"
@@ -121,8 +122,8 @@ func (e *erasedSegment) Name() string {
 	return e.old.Name()
 }
 
-// Packed returns block i, with its header, in the compressed form of the older copy, if the block is unchanged.
-// Most blocks contain no purged data and need not be compressed again. For a changed block it returns nil.
+// Packed returns block i with its header in compressed form, taken from the old copy, if the block is unchanged, and
+// otherwise nil. Most blocks contain no purged data, and need not be compressed again.
 func (e *erasedSegment) Packed(i int, plain []byte) []byte {
 	if e.old == nil {
 		return nil

@@ -8,13 +8,12 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Exclusive keeps all other writers of the log waiting, in all processes. It is for a caller whose
-// preconditions fail repeatedly, because other writers never pause and its own work takes longer than theirs.
-// Without Exclusive such a caller may never succeed.
+// Exclusive makes all other writers of the log wait, in all processes. It is for a caller whose preconditions fail
+// again and again, because other writers never pause and its own work takes longer than theirs.
 //
-// Exclusive holds append.lock through a handle of its own, so that other writers of this process wait for the
-// lock as writers of other processes do, at most LockWait. The holder bypasses the queue, whose leader may be
-// waiting for the lock. The holder must not wait for another goroutine that appends.
+// An Exclusive holds append.lock through its own handle. So the other writers of this process wait for the lock in the
+// same way as writers of other processes: at most LockWait. The holder does not use the queue, because the leader of
+// the queue may be waiting for the lock. The holder must not wait for another goroutine that appends.
 type Exclusive struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -22,7 +21,7 @@ type Exclusive struct {
 
 type exclusiveKey struct{}
 
-// Exclusive takes append.lock, waiting at most LockWait.
+// Exclusive takes append.lock. It waits at most LockWait.
 func (l *FileLog) Exclusive(ctx context.Context) (*Exclusive, error) {
 	x, err := l.lockExclusive(ctx)
 	for err == nil && l.lacksFieldsNow() { // the holder of the lock could not raise the feature
@@ -67,12 +66,13 @@ func (l *FileLog) lockExclusive(ctx context.Context) (*Exclusive, error) {
 	return x, nil
 }
 
-// In returns a context that marks its user as the holder of the lock. The holder must pass it to Append.
+// In returns a context that marks the caller as the holder of append.lock. The holder must call Append with this
+// context.
 func (x *Exclusive) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exclusiveKey{}, x)
 }
 
-// Release lets other writers continue.
+// Release releases append.lock, so that other writers can continue.
 func (x *Exclusive) Release() error {
 	if x.l.Folder().Replaced() == nil {
 		x.l.shared.ClearHolder(roleAppend)
@@ -82,13 +82,13 @@ func (x *Exclusive) Release() error {
 	return err
 }
 
-// exclusive reports whether ctx belongs to a holder of this log's append.lock.
+// exclusive reports whether ctx was returned by In for an Exclusive of this log.
 func (l *FileLog) exclusive(ctx context.Context) bool {
 	x, ok := ctx.Value(exclusiveKey{}).(*Exclusive)
 	return ok && x.l == l
 }
 
-// appendAlone does what Append does, for the holder of an Exclusive: it bypasses the queue.
+// appendAlone is Append for the holder of an Exclusive. It does not use the queue.
 func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 	g, err := l.writeLocked(ctx, []*request{r})
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *FileLog) appendAlone(ctx context.Context, r *request) (LSN, error) {
 	if err != nil {
 		l.unsettled(r, err)
 	} else if err := l.CatchUp(ctx); err != nil {
-		l.o.Logger.Error("catching up after a commit", "err", err)
+		l.o.Logger.Error("the entries of a commit could not be applied", "err", err)
 	}
 	return r.answer()
 }

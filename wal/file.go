@@ -69,7 +69,7 @@ type FileLog struct {
 type Report struct {
 	Created   bool  // Open created a new log
 	Recovered bool  // no other process had the log open: it was read, and its end was made durable again
-	Clean     bool  // the log ended at the position that the checkpoint attests, and files had all of it
+	Clean     bool  // the log ended at the position that the checkpoint attests, and all entries were in files
 	Replayed  int   // number of replayed entries
 	Bytes     int64 // bytes of log that were replayed
 	TornTail  *TornTail
@@ -91,7 +91,7 @@ type Report struct {
 	Features Features // features of the store when it was opened
 }
 
-// TornTail describes the bytes after the last complete batch, which recovery removed from the end of the log.
+// TornTail describes the bytes after the last complete batch, which a recovery removed from the end of the log.
 type TornTail struct {
 	At    LSN
 	Bytes int64
@@ -121,22 +121,22 @@ func (l *FileLog) Damage() *errs.CorruptionError { return l.damage.Load() }
 // Applied returns the position up to which this process has applied entries to its views.
 func (l *FileLog) Applied() LSN { return l.state.appliedAt.Load() }
 
-// AppliedMark returns the position Applied with the chain hash there.
+// AppliedMark returns the same position as Applied, together with the chain hash at this position.
 func (l *FileLog) AppliedMark() Mark {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.applied
 }
 
-// Read returns the position up to which this process has read or written the log. Machine.Also and
-// Machine.Counts are called for every entry after that position, and not before Read has returned.
+// Read returns the position up to which this process has read or written the log. The log calls Machine.Also and
+// Machine.Counts for each entry after this position, but not while Read is running.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.w.At.LSN
 }
 
-// Durable returns the position up to which the log is durable, no matter which process made it so.
+// Durable returns the position up to which the log is durable. Any process may have made it durable.
 func (l *FileLog) Durable() LSN {
 	if l.private.Load() {
 		return l.Applied()
@@ -144,7 +144,8 @@ func (l *FileLog) Durable() LSN {
 	return l.shared.Durable()
 }
 
-// Flushed returns the position below which all entries are in the JSON files, which are authoritative there.
+// Flushed returns the position below which all entries are in the document files. For these entries the files are
+// authoritative, not the log.
 func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
@@ -152,7 +153,8 @@ func (l *FileLog) Flushed() LSN {
 	return l.shared.Flushed()
 }
 
-// Spilled returns the position below which all entries are in the index, which is authoritative there.
+// Spilled returns the position below which all entries are in the index. For these entries the index is authoritative,
+// not the log.
 func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
@@ -169,12 +171,12 @@ func (l *FileLog) Backlog() int64 {
 	return int64(max(l.shared.Tail(), spilled) - spilled) // the tail is 0 while another process recovers the log
 }
 
-// Poisoned reports whether a sync of the log has failed and none has succeeded since.
+// Poisoned reports whether a sync of the log has failed and no sync has succeeded since then.
 func (l *FileLog) Poisoned() bool {
 	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
 }
 
-// files is the set of the log's segments that this process has open.
+// files has the segments of the log that this process has open.
 type files struct {
 	mu   sync.Mutex
 	open map[uint64]vfs.File
@@ -188,15 +190,15 @@ type fileID struct {
 	ino, dev uint64
 }
 
-// isKnown reports whether the file that now has the name of a segment is the open file that was compared with
-// that name before.
+// isKnown reports whether the file with the name of a segment is known to be the same file as the open handle f. at
+// describes the file that has the name now.
 func (l *FileLog) isKnown(number uint64, f vfs.File, at vfs.Info) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
 	return l.files.known[number] == fileID{f, at.Ino, at.Dev}
 }
 
-// know remembers which file the open handle of a segment refers to.
+// know records the device and the inode of the file behind the open handle of a segment.
 func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -205,8 +207,8 @@ func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	}
 }
 
-// hasOpen reports whether this process has a segment open. Writes then go into the open file, whichever file
-// has the segment's name now.
+// hasOpen reports whether this process has a segment open. If it has, it writes into the open file, even if another
+// file now has the segment's name.
 func (l *FileLog) hasOpen(number uint64) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -235,12 +237,12 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	return f, nil
 }
 
-// source returns a segment of the log as a past.Source, for reading its frames one after another.
+// source returns a segment of the log as a past.Source, from which a Walker reads frames.
 func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
-// forgetFiles closes the segments below a number, because their files are reused for other segments. A reader
-// that still uses such a segment finds frames that are invalid for it, because their checksums use another
-// seed.
+// forgetFiles closes the segments whose numbers are lower than below, because their files are used again for other
+// segments. If a reader still uses such a file, it finds no valid frames, because the checksums of another segment have
+// another seed.
 func (l *FileLog) forgetFiles(below uint64) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
@@ -266,7 +268,7 @@ func (l *FileLog) closeFiles() {
 	l.forgetFiles(1 << 63)
 }
 
-// ioError adds to an error of the system what was being done to which path, and a sentinel error that fits it.
+// ioError adds to an error of the system the operation and the path, and a sentinel error that fits.
 func (l *FileLog) ioError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -281,7 +283,7 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Past returns a reader of the whole history that is kept: the segments and the archive as one log.
+// Past returns a reader of the whole history that is kept. It reads the segments and the archive as one log.
 func (l *FileLog) Past() *past.Log {
 	return &past.Log{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
 }

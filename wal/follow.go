@@ -8,12 +8,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// followName is the name of the lock of the process that sends the log to a copy elsewhere. It is taken before
-// flush.lock, which that process takes for a snapshot; no process waits for it while it holds another lock.
+// followName is the name of the lock that a process holds while it sends the log to a copy in another place. The
+// process takes it before flush.lock, which it needs for a snapshot. No process waits for it while it holds another
+// lock.
 const followName = "follow.lock"
 
-// Follow blocks until this process is the only one that sends the log to a copy elsewhere, or ctx ends. The caller
-// closes the lock.
+// Follow takes the lock that allows only one process to send the log to a copy in another place. It blocks until it has
+// the lock or ctx ends. The caller must close the lock.
 func (ps Processes) Follow(ctx context.Context) (vfs.Lock, error) {
 	name := ps.l.o.wal(followName)
 	lock, err := ps.l.openLock(name)
@@ -29,7 +30,7 @@ func (ps Processes) Follow(ctx context.Context) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// Followed reports whether a process sends the log to a copy elsewhere.
+// Followed reports whether a process is sending the log to a copy in another place.
 func (ps Processes) Followed() (bool, error) {
 	name := ps.l.o.wal(followName)
 	if _, err := ps.l.o.FS.Stat(name); errors.Is(err, fs.ErrNotExist) {

@@ -13,11 +13,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// healLimit is the maximum number of segments that one Open restores: the log is read again after each.
+// healLimit is the maximum number of segments that one Open restores. After each of them, the log is read again.
 const healLimit = 100
 
-// healAll restores one damaged segment after another from its copy in archive/, and replays the log after
-// each, until the log is sound or the archive has no usable copy. It returns the result of the last replay.
+// healAll restores damaged segments from their copies in archive/. After each segment it replays the log, until no
+// damage is left or the archive has no usable copy. It returns the result of the last replay.
 func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end Mark,
 	damage *errs.CorruptionError) (Mark, *errs.CorruptionError, error) {
 	for n := 0; damage != nil && n < healLimit; n++ {
@@ -39,12 +39,12 @@ func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end M
 	return end, damage, nil
 }
 
-// heal restores a segment from its copy in archive/: the segment that contains the damage, or the segment in
-// which the log should continue. The caller holds open.lock, and no other process is attached. heal returns the
-// name of the copy, or "" if no copy helps.
+// heal restores one segment from its copy in archive/: the segment with the damage or, if that has no usable copy, the
+// next one. The caller holds open.lock, and no other process is attached. heal returns the name of the copy, or "" if
+// no copy is usable.
 //
-// The damaged segment is moved to quarantine. If the process is killed during heal, the segment is missing at
-// worst; the next heal restores it from the same copy.
+// The damaged segment is moved to quarantine/. If the process is killed during heal, at worst the segment is missing.
+// The next heal then restores it from the same copy.
 func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (string, error) {
 	for _, number := range []uint64{l.geo.Number(damage.LSN), l.geo.Number(damage.LSN) + 1} {
 		serves, err := l.copyServes(ctx, number)
@@ -67,8 +67,8 @@ func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (strin
 	return "", nil
 }
 
-// copyServes reports whether the copy of a segment in archive/ can replace the segment: it is sound from end
-// to end, belongs to this log, and differs from the segment.
+// copyServes reports whether the copy of a segment in archive/ can replace the segment. The copy must be undamaged,
+// belong to this log, and differ from the segment.
 func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
@@ -149,7 +149,8 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	}
 	l.forgetFiles(number + 1)
 	if _, err := l.o.FS.Stat(name); err == nil {
-		why := fmt.Sprintf("a damaged segment of the log; the segment was restored from wal/%s: %v", past.CopyName(number),
+		why := fmt.Sprintf("this is a damaged segment of the log, which was replaced by its copy wal/%s: %v",
+			past.CopyName(number),
 			damage)
 		if _, err := l.quarantine().File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Held proves that flush.lock is held. A function that only the holder may call takes a Held. Only LockFlush,
-// LockFlushUnless and TryLockFlush return one, and Unlock ends it: the methods of this package refuse a Held that
-// was unlocked or belongs to another log.
+// Held proves that the caller holds flush.lock. Methods that only the holder may call take a Held. Only LockFlush,
+// LockFlushUnless and TryLockFlush return one. The methods of this package return an error for a Held that was unlocked
+// or that belongs to another log.
 type Held struct {
 	l        *FileLog
 	unlocked atomic.Bool
@@ -20,9 +20,8 @@ type Held struct {
 	rescue bool
 }
 
-// errNotHeld is the error of a call whose Held does not prove that flush.lock is held, which is a bug in the
-// caller.
-var errNotHeld = errors.New("wal: flush.lock is not held: the Held was unlocked, or belongs to another log")
+// errNotHeld is the error for a Held that does not prove that flush.lock is held. It means that the caller has a bug.
+var errNotHeld = errors.New("wal: flush.lock is not held: the Held was unlocked or belongs to another log")
 
 // LockFlush waits for flush.lock and takes it. Only its holder may put document files in place, write the
 // index and release parts of the log.
@@ -36,9 +35,9 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// LockFlushUnless is like LockFlush, for a caller that no longer needs the lock once done returns true. In that
-// case LockFlushUnless returns nil without an error. It calls done repeatedly while another process holds the
-// lock, but not with Options.Inline.
+// LockFlushUnless is like LockFlush, but gives up as soon as done returns true, because the caller then no longer needs
+// the lock. In that case it returns nil without an error. While another process holds the lock, LockFlushUnless calls
+// done repeatedly, but with Options.Inline it does not.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
@@ -69,8 +68,8 @@ func (l *FileLog) TryLockFlush() (*Held, error) {
 	return l.heldNow()
 }
 
-// heldNow returns the Held just after flush.lock was taken. If the log was replaced or recovered by another
-// process in the meantime, it releases the lock and returns an error.
+// heldNow returns the Held of a caller that has just taken flush.lock. If the log was replaced, or recovered by another
+// process, while the caller waited, heldNow releases the lock and returns an error.
 func (l *FileLog) heldNow() (*Held, error) {
 	l.place.begins()
 	err := l.Folder().InPlace()
@@ -93,7 +92,7 @@ func (h *Held) Unlock() {
 	}
 }
 
-// proves returns an error unless h proves that flush.lock of the log l is held.
+// proves returns an error if h does not prove that flush.lock of the log l is held.
 func (h *Held) proves(l *FileLog) error {
 	if h == nil || h.l != l || h.unlocked.Load() {
 		return errNotHeld

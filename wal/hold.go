@@ -10,20 +10,18 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Hold keeps segments of the log from being recycled while a backup copies them. It is valid until the log has
-// grown by more than Options.HoldBytes since the hold began; what was written before is not counted. From then
-// on the log is released in spite of the hold, because a hanging backup must not fill the disk until every put
-// fails. The holder calls Held regularly, and stops when Held returns an error. Held and the release use the
-// same check, overstayed.
+// Hold prevents segments of the log from being recycled while a backup copies them. It becomes invalid when the log has
+// grown by more than Options.HoldBytes since the hold began. Then segments are recycled in spite of the hold; otherwise
+// a hanging backup would fill the disk. The holder must call Held regularly, and stop when Held returns an error. Held
+// and the code that recycles segments use the same check, overstayed.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
 }
 
-// Hold takes hold.lock in shared mode, through a handle of its own, because this process uses the log's handle
-// when it releases segments. On a read-only FileLog, Hold takes no lock: on a read-only medium no segment is
-// released. If other processes write nevertheless, a segment that is released during the copy makes the copy
-// fail.
+// Hold takes hold.lock in shared mode through its own handle, because this process uses the handle of the log when it
+// releases segments. If the FileLog is read-only, Hold takes no lock, because no segment is released on a read-only
+// medium. If other processes write nevertheless, and release a segment during the copy, the copy fails.
 func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	if a.l.o.ReadOnly {
 		return &Hold{l: a.l}, nil
@@ -44,9 +42,8 @@ func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// lockHold takes hold.lock, and waits for a running release to end. If there is no other holder, the count of
-// bytes written since the hold began starts from zero, because an earlier holder may have been killed without
-// resetting it.
+// lockHold takes hold.lock in shared mode; it waits while another process releases segments. If there is no other
+// holder, it first resets the position from which overstayed counts, because an earlier holder may have been killed.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)
 	if err == nil && ok {
@@ -69,20 +66,20 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 	return nil
 }
 
-// Held returns an error once the log has grown by more bytes than the hold allows.
+// Held returns an error if the log has grown by more bytes than the hold allows, or if the log was replaced.
 func (h *Hold) Held() error {
 	if h.lock == nil {
 		return nil
 	}
 	if piled, over := h.l.overstayed(); over {
-		return fmt.Errorf("%w: the log has grown by %d bytes since the copy began, the limit is %d: copy to a faster disk, "+
-			"or when less is written",
+		return fmt.Errorf("%w: the log has grown by %d bytes since the copy began; the limit is %d bytes: copy to a "+
+			"faster disk, or at a time when less is written",
 			errs.ErrLimit, piled, h.l.holdLimit())
 	}
 	return h.l.stillOurs()
 }
 
-// Release ends the hold: the log may be recycled again.
+// Release ends the hold. Segments of the log may be recycled again.
 func (h *Hold) Release() error {
 	if h.lock == nil {
 		return nil
@@ -90,12 +87,12 @@ func (h *Hold) Release() error {
 	return h.lock.Close()
 }
 
-// holdLimit returns by how many bytes the log may grow before a hold ends: at least two segments, because with
-// less a hold would keep nothing.
+// holdLimit returns the number of bytes by which the log may grow before a hold becomes invalid. It is at least two
+// segments, because with less a hold would not keep any segment.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
 
-// overstayed returns the number of bytes of log written since the oldest hold began, and whether that exceeds
-// holdLimit. Once exceeded, it stays exceeded until hold.lock is free.
+// overstayed returns the number of bytes of log written since the oldest hold began, and reports whether this exceeds
+// holdLimit. If it does, it does so until no process holds hold.lock.
 func (l *FileLog) overstayed() (piled uint64, over bool) {
 	from, tail := l.shared.CopyStart(), l.shared.Tail()
 	if from == 0 || tail <= from {
@@ -104,8 +101,8 @@ func (l *FileLog) overstayed() (piled uint64, over bool) {
 	return tail - from, tail-from > l.holdLimit()
 }
 
-// copied reports whether a backup is copying the log and needs the segments from number oldest on. locked
-// reports whether hold.lock was taken; the caller releases it.
+// copied reports whether a backup is copying the log and its hold is valid: then no segment may be released. oldest is
+// the number of the oldest segment. If locked is true, copied has taken hold.lock, and the caller must release it.
 func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil || ok {
@@ -115,7 +112,8 @@ func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error
 	if !over {
 		return true, false, nil
 	}
-	l.o.Logger.Warn("a backup holds the log for too long; the log is released nevertheless", "bytes", piled, "limit",
+	l.o.Logger.Warn("a backup has taken too long; segments of the log that it still needs are released", "bytes", piled,
+		"limit",
 		l.holdLimit())
 	l.o.Event(Event{Kind: EventHoldBroken, Path: "wal/" + segment.Name(oldest), Bytes: int64(piled)})
 	return false, false, nil

@@ -21,8 +21,8 @@ import (
 // Once each of its files has one name (the home was removed, or the folder was copied with cp -a) it is an
 // independent store and records its own folder.
 
-// dwelling is what the files in a folder record about the log's home: the one folder to which a log belongs, even
-// if other folders have hard links to its files.
+// dwelling has what the files in a folder record about the home of a log. A log belongs to only one folder, its home,
+// even if other folders have hard links to its files.
 type dwelling struct {
 	own    uint64 // inode of wal/; 0 if the system has no inodes
 	home   uint64 // the recorded inode, 0 if none
@@ -30,7 +30,8 @@ type dwelling struct {
 	links  uint64
 }
 
-// astray reports whether files of the log are hard links, and the log belongs to another folder.
+// astray reports whether the log belongs to another folder: files of the log are hard links, and the recorded home is
+// not this folder.
 func (d *dwelling) astray() bool {
 	return d.own != 0 && d.home != 0 && d.home != d.own && d.linked != ""
 }
@@ -39,7 +40,7 @@ func (d *dwelling) error(dir string) *errs.LinkedError {
 	return &errs.LinkedError{Path: dir, File: d.linked, Links: d.links}
 }
 
-// dwells determines to which folder the log in dir belongs. It reads the recorded home only if files are hard
+// dwells reads to which folder the log in dir belongs. It reads the recorded home only if files of the log are hard
 // links.
 func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	walDir := filepath.Join(dir, "wal")
@@ -83,9 +84,9 @@ func dwells(fsys vfs.FS, dir string, mode fs.FileMode) (d dwelling, err error) {
 	return d, nil
 }
 
-// setAside returns, for each inode in quarantine/, the number of names that it has there. When a segment is
-// moved to quarantine, its new name is made before its name in wal/ is removed. If the process is killed in
-// between, the second name of the file does not mean that another folder has it.
+// setAside returns, for each inode, the number of names that it has in quarantine/. A segment that is moved to
+// quarantine first gets its new name there and then loses its name in wal/. If the process is killed in between, the
+// segment has two names although no other folder has a link to it.
 func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	count := map[uint64]uint64{}
 	folder := filepath.Join(dir, docfile.QuarantineFolder)
@@ -108,8 +109,8 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	return count, nil
 }
 
-// ownPage maps the shared page (wal/shared) of a folder. It returns false unless the page records the inode of its
-// own file: a copied page describes the original file and not the copy.
+// ownPage maps the shared page (wal/shared) of a folder. It returns false if the page does not record the inode of its
+// own file, because it is then a copy that describes the original file.
 func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)
@@ -124,9 +125,9 @@ func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	return p, true
 }
 
-// dwell returns an error if the log in this folder belongs to another folder. If no home is recorded, it
-// records this folder as the log's home. The caller holds open.lock. dwell must run before sever, while the
-// shared page is still one file in both folders, so that the other folder sees the record.
+// dwell returns an error if the log in this folder belongs to another folder. If no home is recorded, it records this
+// folder as the home. The caller holds open.lock. Call dwell before sever: until then both folders have the same file
+// wal/shared, so a process that opens the other folder finds the record too.
 func (l *FileLog) dwell() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil {
@@ -138,7 +139,7 @@ func (l *FileLog) dwell() error {
 	if l.home = d.own; d.linked == "" || d.home == d.own {
 		return nil
 	}
-	l.o.Logger.Warn("files of the log are hard-linked in another folder as well; the log now belongs to this folder",
+	l.o.Logger.Warn("another folder has hard links to files of the log; the log now belongs to this folder",
 		"file", d.linked)
 	if p, ok := ownPage(l.o.FS, l.o.Dir, l.o.FileMode); ok {
 		p.SetHome(d.own)
@@ -147,8 +148,8 @@ func (l *FileLog) dwell() error {
 	return nil
 }
 
-// strays determines, for a read-only handle, whether the log belongs to another folder, and stores that in the
-// report of Open.
+// strays is called for a read-only handle. If the log belongs to another folder, strays records this in the report of
+// Open.
 func (l *FileLog) strays() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

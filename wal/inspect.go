@@ -12,9 +12,9 @@ import (
 // Functions with which verify and repair read a log. They change no file, take no lock and leave no file open.
 // A segment may be recycled while it is read; a caller that finds damage checks whether that is the reason.
 
-// Needs reports whether the history of the log depends on a segment's file, that is, whether the segment
-// belongs to this log, even if its beginning is damaged. A recycled segment begins with zeros, too, but then
-// its copy is in the archive, or no history is kept. A segment that cannot be read is not needed.
+// Needs reports whether the history of the log depends on a segment's file: the file belongs to this log, even if its
+// beginning is damaged. The file of a recycled segment begins with zeros and is not needed, because its content is in
+// the archive or no history is kept. A file that cannot be read is not needed.
 func (a Archive) Needs(s SegmentFile) bool {
 	if s.Err == nil {
 		return true
@@ -26,8 +26,8 @@ func (a Archive) Needs(s SegmentFile) bool {
 	return err == nil && holds
 }
 
-// Unsettled reports whether document files written for log entries above the position Flushed may have any
-// content. That is so after an unclean end, until the first flush has written them again.
+// Unsettled reports whether the document files of entries above the position Flushed may have any content. This is so
+// after an unclean end, until the first flush has written these files again.
 func (n Notes) Unsettled() bool {
 	return n.l.private.Load() || n.Distrusted() || n.l.shared.Mapped() && !n.l.shared.Valid(n.l.host)
 }
@@ -39,7 +39,7 @@ type Slot struct {
 	Err   error // reason why the slot is invalid
 }
 
-// CheckpointSlots reads both slots of the checkpoint file, and returns the length of that file.
+// CheckpointSlots reads both slots of the checkpoint file. It also returns the length of the file.
 func CheckpointSlots(fsys vfs.FS, dir string) (slots [2]Slot, size int64, err error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reach determines which versions of documents the log and its archive still have. It is for one goroutine,
-// which must close it. If the caller asks for positions in ascending order, Reach opens each copy in the archive
-// once.
+// Reach determines which versions of documents the log and its archive still have. A Reach must not be used by several
+// goroutines at the same time, and must be closed. If the positions are asked for in ascending order, Reach opens each
+// copy in the archive only once.
 type Reach struct {
 	l     *FileLog
 	live  LSN // everything from this position on is in the log
@@ -19,15 +19,14 @@ func (a Archive) Reach() *Reach {
 	return &Reach{l: a.l, live: a.l.Spilled(), files: a.l.Past().Files()}
 }
 
-// Live reports whether a version is in the part of the log that is replayed; the check reads no file. A number
-// that is not the position of a frame is not live, for example a version number that was made up when the index
-// was rebuilt from the files.
+// Live reports whether a version is in the part of the log that a replay reads. It reads no file. It returns false for
+// a number that is not the position of a frame, for example a version number that was invented when the index was
+// rebuilt from the files.
 func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
 
-// Keeps reports whether the version of a key at a position can still be read from the log or its archive. It
-// looks for the frame itself, or in the list of frames that lookedInto made from the copy. The position alone
-// is not enough: a copy written by a repair may lack the frame, and a log that was begun again has other
-// frames.
+// Keeps reports whether the version of a key at a position can still be read from the log or its archive. It looks for
+// the frame in the file, or in the list of frames that lookedInto has made. The position alone is not sufficient: a
+// copy written by a repair may lack the frame, and a log that was begun again has other frames at the same positions.
 func (r *Reach) Keeps(key string, at LSN) bool {
 	if r.Live(at) {
 		return true
@@ -49,7 +48,7 @@ func (r *Reach) Keeps(key string, at LSN) bool {
 	return err == nil && r.has(f, key, at)
 }
 
-// has reports whether a frame of the key begins at the position in the segment or copy f.
+// has reports whether f, a segment or a copy of one, has a frame of the key at the position.
 func (r *Reach) has(f past.Source, key string, at LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {

@@ -17,11 +17,11 @@ import (
 // to one file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different
 // file. Frames that are in no list are looked up in the copy.
 
-// mostNoted is the maximum number of frames that copyNotes lists for all copies together, at 8 bytes each.
+// mostNoted is the maximum number of frames in the lists of copyNotes together. A frame takes 8 bytes.
 const mostNoted = 1 << 20
 
-// copyNotes has, for copies in archive/ that are read often, the list of their frames. A look-up in the list
-// replaces one in the file.
+// copyNotes has lists of the frames in those copies in archive/ that are read often. A look-up in a list is faster than
+// one in the copy.
 type copyNotes struct {
 	mu     sync.Mutex
 	of     map[uint64]*copyNote // notes by segment number
@@ -52,8 +52,8 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn reports whether the list made for the copy of segment number contains a frame of the key at a
-// position. It returns false if that copy is no longer the file from which the list was made.
+// notedIn reports whether the list of the copy that contains the position has a frame of the key at this position. It
+// returns false if there is no list, or if the copy is no longer the file from which the list was made.
 func (l *FileLog) notedIn(key string, at LSN) bool {
 	number := l.geo.Number(at)
 	c := &l.copies
@@ -84,8 +84,8 @@ func (c *copyNotes) drop(number uint64) {
 	}
 }
 
-// lookedInto records that a look-up in a copy has decompressed cost bytes. After enough look-ups it lists all
-// frames of the copy.
+// lookedInto records that a look-up in a copy has decompressed cost bytes. When the look-ups in a copy have
+// decompressed as much as a whole segment, lookedInto lists all frames of the copy.
 func (l *FileLog) lookedInto(number uint64, f *past.Copy, cost int64) {
 	c := &l.copies
 	c.mu.Lock()
@@ -122,7 +122,7 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy, cost int64) {
 	}
 }
 
-// framesIn reads the frames of a copy, from its start to the first damage, and returns those of users' entries,
+// framesIn reads the frames of a copy, from the beginning to the first damage. It returns the frames of users' entries,
 // at most mostNoted.
 func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
 	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})

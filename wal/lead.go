@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Lead makes one of the processes that have the store open watch the store's files for all of them. The leader
-// holds watch.lock, which is outside the order of the other locks: no process waits for watch.lock while it
-// holds another lock, and the holder of watch.lock waits for another lock only for a limited time.
+// Lead is held by the leader: the one process that watches the store's files for all processes that have the store
+// open. The leader holds watch.lock, which has no place in the order of the other locks: no process waits for
+// watch.lock while it holds another lock, and the holder of watch.lock waits for another lock only for a limited time.
 type Lead struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -19,7 +19,7 @@ type Lead struct {
 	err  error // error of closing the lock
 }
 
-// Lead blocks until this process leads or ctx ends. If a leader dies, another process takes over.
+// Lead blocks until this process is the leader or ctx ends. If the leader dies, another process takes over.
 func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
 	name := ps.l.o.wal("watch.lock")
 	lock, err := ps.l.openLock(name)
@@ -40,9 +40,9 @@ func (ps Processes) Lead(ctx context.Context) (*Lead, error) {
 	return lead, nil
 }
 
-// Release lets another process lead.
+// Release gives up the lead, so that another process can be the leader.
 func (d *Lead) Release() error {
-	// else the page may belong to a later log, which even a failed exchange would mark as changed
+	// if the log was replaced, the page may belong to a later log, and even a failed exchange would mark it as changed
 	if d.l.Folder().Replaced() == nil {
 		d.l.shared.ClearLeader(d.l.host.PID)
 	}
@@ -50,16 +50,16 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes watch.lock; only the first call does. When the log is lost, settleLoss calls end: if only segments
-// were removed, the next log of the folder uses the same lock file, and its processes would otherwise wait for
-// the lock as long as this store is open.
+// end closes watch.lock; further calls do nothing. settleLoss calls end if the log is lost. If only segments were
+// removed, the next log in the folder uses the same lock file, and its processes would otherwise wait for the lock as
+// long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
 }
 
-// Leader returns the id of the process that leads, 0 if none is known. The id is a hint: only the holder of
-// watch.lock leads.
+// Leader returns the id of the leader's process, or 0 if it is not known. The id is only a hint: the holder of
+// watch.lock is the leader.
 func (ps Processes) Leader() int {
 	if !ps.l.shared.Mapped() {
 		return 0
@@ -91,8 +91,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError returns the error for a lock that could not be taken: the error of InPlace if the log was removed or
-// replaced, otherwise the error of ioError.
+// lockError returns the error for a lock that could not be taken. If the log was removed or replaced, this is the error
+// of InPlace; otherwise it is err with the path.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
@@ -100,8 +100,8 @@ func (l *FileLog) lockError(name string, err error) error {
 	return l.ioError("locking", name, err)
 }
 
-// tookOurs is called after a lock from openLock was taken. It returns an error if the log was replaced while
-// the caller waited, or for a reason that stillOurs finds.
+// tookOurs is called after a lock from openLock was taken. It returns an error if the log was replaced while the caller
+// waited, or if stillOurs returns one.
 func (l *FileLog) tookOurs() error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -109,8 +109,7 @@ func (l *FileLog) tookOurs() error {
 	return l.stillOurs()
 }
 
-// PollCause is the reason why the leading process scans all files at intervals instead of being notified of
-// changes.
+// PollCause is the reason why the leader scans all files at intervals and does not get notifications of changes.
 type PollCause uint8
 
 // The reasons why the leading process scans files at intervals.
@@ -121,18 +120,18 @@ const (
 	NoNotices             // the system or the file system has no notifications
 )
 
-// String returns a message that names the limit that was reached, "" for NotPolling.
+// String returns a message that names the limit and the remedy, or "" for NotPolling.
 func (c PollCause) String() string {
 	switch c {
 	case NotPolling:
 		return ""
 	case NoWatches:
-		return "this user has no inotify watches left: raise fs.inotify.max_user_watches (sysctl)"
+		return "this user has no inotify watches left: raise the system limit fs.inotify.max_user_watches (sysctl)"
 	case NoInstances:
-		return "this user has no inotify instances left, or the process no open files: raise fs.inotify.max_user_instances " +
-			"(sysctl) or ulimit -n"
+		return "this user has no inotify instances left, or this process cannot open more files: raise the system " +
+			"limit fs.inotify.max_user_instances (sysctl) or ulimit -n"
 	}
-	return "the system or file system does not report file changes"
+	return "the system or the file system does not report changes of files"
 }
 
 // SetPolling records, for all processes, why the leader scans files at intervals. Only the leader calls it.
@@ -147,8 +146,8 @@ func (ps Processes) SetPolling(why PollCause) {
 	ps.l.shared.SetPolls(leader, uint8(why))
 }
 
-// Polling returns why the leader scans files at intervals. It returns NotPolling if there is no leader, or if the
-// system notifies the leader of changes.
+// Polling returns the reason why the leader scans files at intervals. It returns NotPolling if there is no leader, or
+// if the system notifies the leader of changes.
 func (ps Processes) Polling() PollCause {
 	leader := ps.Leader()
 	if leader == 0 {

@@ -15,13 +15,12 @@ var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent|
 // other name that ends in ".new" belongs to the user, and is not removed.
 func IsMaking(name string) bool { return making.MatchString(name) }
 
-// leftAfter is the time for which an unfinished segment must have been unchanged before its process is
-// considered dead.
+// leftAfter is the age from which an unfinished segment counts as left by a dead process.
 const leftAfter = 10 * time.Minute
 
-// dropLeft removes unfinished segments that killed processes have left, each up to the size of a segment.
-// Otherwise only a recovery would remove them. If a process was stopped and not killed, it finds its file
-// missing when it continues, and does without the file.
+// dropLeft removes unfinished segments that killed processes have left. Each may be as large as a segment, and
+// otherwise only a recovery would remove them. If the process was only stopped, it does not find its file when it
+// continues, and works without it.
 func (l *FileLog) dropLeft() error {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {

@@ -23,18 +23,18 @@ const (
 
 var roleNames = [roles]string{"open.lock", "attach.lock", "flush.lock", "append.lock", "sync.lock", "hold.lock"}
 
-// slowWait is the shortest wait for a lock that is logged.
+// slowWait is the duration from which a wait for a lock is logged.
 const slowWait = 50 * time.Millisecond
 
-// lock waits for a lock, at most LockWait. If it does not get the lock, the error is a *errs.LockError that
-// names the holder, and wraps the error of ctx if ctx ended.
+// lock takes a lock. It waits at most LockWait. If it does not get the lock, the error is a *errs.LockError that names
+// the holder. If ctx has ended, it wraps the error of ctx.
 func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 	_, err := l.lockUnless(ctx, role, mode, nil)
 	return err
 }
 
-// lockUnless is like lock, for a caller that no longer needs the lock once done returns true, because the
-// lock's holder may have done the caller's work. held is false in that case.
+// lockUnless is like lock, but gives up as soon as done returns true, because the caller then no longer needs the lock:
+// the holder of the lock may have done the caller's work. In that case held is false.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if err := l.Folder().Replaced(); err != nil {
 		return false, err // the lock files may belong to another process by now
@@ -61,8 +61,8 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 	return held, nil
 }
 
-// took records in the shared page that this process holds a lock. If a process died while it held flush.lock,
-// its record is still there: took then notes that tmp/ may contain files that no process has examined.
+// took records in the shared page that this process holds a lock. If the page already names a holder of flush.lock,
+// that process has died: took then records that tmp/ may contain files that it left.
 func (l *FileLog) took(role int) {
 	if role == roleFlush {
 		if _, _, named := l.shared.Holder(role); named {
@@ -109,8 +109,8 @@ const (
 	tryTimes = 100
 )
 
-// brief returns the number of a lock on the shared page. ok is false for locks that processes do not wait for
-// there.
+// brief returns the number that a lock has on the shared page. ok is false if processes do not wait for this lock on
+// the shared page.
 func (l *FileLog) brief(role int) (lock int, ok bool) {
 	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
 		return 0, false
@@ -118,7 +118,7 @@ func (l *FileLog) brief(role int) (lock int, ok bool) {
 	return role - roleAppend + page.AppendLock, l.shared.Sleeps()
 }
 
-// waitLock waits for a lock until it has the lock, ctx ends, or done returns true.
+// waitLock waits for a lock until it gets the lock, ctx ends, or done returns true. done may be nil.
 func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if lock, ok := l.brief(role); ok {
 		for range lookTimes {
@@ -143,8 +143,8 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 	return err == nil, err
 }
 
-// lockAsking waits for a lock until it has the lock, ctx ends, or done returns true. It calls done before each
-// attempt to take the lock and after the last one.
+// lockAsking waits for a lock until it gets the lock, ctx ends, or done returns true. It calls done before each attempt
+// to take the lock, and once more after the last one.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
 		if rerr := l.Folder().Replaced(); rerr != nil {
@@ -169,8 +169,8 @@ func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done 
 	}
 }
 
-// lockFor waits for a lock for at most the given time. If that time passes without the lock, it returns no
-// error.
+// lockFor waits for a lock, but at most for the given time. If it does not get the lock in this time, it returns false
+// and no error.
 func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most time.Duration) (held bool, err error) {
 	part, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -191,16 +191,16 @@ func (l *FileLog) unlock(role int) {
 	l.rouse(role)
 }
 
-// rouse wakes the processes that wait for a lock on the shared page. Processes that it does not reach try
-// again after lookAgain.
+// rouse wakes the processes that wait for a lock on the shared page. A process that is not woken looks again after
+// lookAgain.
 func (l *FileLog) rouse(role int) {
 	if lock, ok := l.brief(role); ok && l.Folder().Replaced() == nil { // else the page may belong to a later log
 		l.shared.Released(lock)
 	}
 }
 
-// holder returns the process that last recorded that it took a lock. If no process is recorded, holder asks
-// flock, which is authoritative: a process may be stopped for long between taking the lock and recording that.
+// holder returns the process that has recorded in the shared page that it holds a lock. If no process has recorded
+// this, holder asks the system. A process may be stopped for a long time between taking a lock and recording it.
 func (l *FileLog) holder(role int) errs.Holder {
 	pid, since, named := 0, time.Time{}, false
 	if l.shared.Mapped() {
@@ -220,10 +220,10 @@ func (l *FileLog) holder(role int) errs.Holder {
 		Since: since}
 }
 
-// stillOurs is called after each acquisition of a lock. It returns an error if the shared page is not of this
-// boot, or if its generation is not the one that this process joined. Then another process has recovered the
-// log while this one was attached, and everything that this process knows of the log may be wrong. It also
-// returns an error if the store now has a feature that this process does not know.
+// stillOurs is called each time a lock was taken. It returns an error if the shared page has another generation than
+// the one that this process joined. Then another process has recovered the log while this process had it open, and
+// everything that this process knows of the log may be wrong. stillOurs also returns an error if the store has a
+// feature that this process does not know.
 func (l *FileLog) stillOurs() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -231,9 +231,9 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is like stillOurs without the check of features: entries that are already written are durable
-// regardless of features. Every commit calls it several times. Comparing the generation is enough: a page with
-// another generation belongs to another log, or to no log.
+// lost is like stillOurs, but does not check features, because entries that are already written are durable whatever
+// the features are. Every commit calls lost several times. To compare the generation is sufficient: a page with another
+// generation belongs to another log or to no log.
 func (l *FileLog) lost() error {
 	if l.shared.Generation() == l.generation.Load() && !l.shared.Cut() {
 		return nil
@@ -245,5 +245,5 @@ func (l *FileLog) lost() error {
 	return errors.Join(errs.ErrReplaced, errs.ErrClosed, errLost)
 }
 
-var errLost = errors.New("another process has recovered this log while this one had it open (was wal/attach.lock " +
-	"replaced?): open the store again")
+var errLost = errors.New("another process has recovered the log while this process had it open; perhaps the file " +
+	"wal/attach.lock was replaced: open the store again")

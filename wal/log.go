@@ -25,18 +25,18 @@ type (
 // exclusive: they cover every entry whose LSN is lower.
 type LSN = segment.LSN
 
-// Precondition holds if the newest entry of Key has this LSN; LSN is 0 for an absent key. The empty key means
-// the whole log: the precondition holds if nothing was committed at or after LSN.
+// Precondition is a condition under which a batch is written. It is met if the newest entry of Key has the position
+// LSN. If LSN is 0, it is met if the key is absent. If Key is empty, it is met if the log has no entry at or after LSN.
 //
-// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the precondition was
-// made; 0 means that there is no hint.
+// Hint helps Machine.Unchanged to determine quickly that the state has not changed since the Precondition was made. 0
+// means that there is no hint.
 //
-// A key may also be that of a running total (Machine.Counts). Then LSN is the total that the caller saw, and
-// the precondition holds as long as the total has grown by at most Most since.
+// Key may also name a running total (see Machine.Counts). Then LSN is the total that the caller has seen, and the
+// Precondition is met if the total has since grown by at most Most.
 //
-// A precondition on an absent key holds no matter when the key was deleted. An entry that names its
-// predecessor needs more: with Chained, the newest entry of an absent key must also be the deletion at
-// Deletion, as Machine.Deletion returns it.
+// A Precondition on an absent key is normally met no matter when the key was deleted. If Chained is set, the deletion
+// of the key must also be the one at the position Deletion, which Machine.Deletion returned. An entry that names its
+// predecessor needs this.
 type Precondition struct {
 	Key      string
 	LSN      LSN
@@ -63,8 +63,8 @@ type Amount struct {
 	N   uint64
 }
 
-// Batch is a list of entries that is written as a whole or not at all. Its preconditions are evaluated when it
-// is written, against all entries before it in the log.
+// Batch is a list of entries of which either all or none are written. Its Preconditions are evaluated when it is
+// written, against all entries before it in the log.
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition

@@ -32,7 +32,8 @@ type LostError struct {
 
 // Error returns the message, in one line.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("%s was damaged: the history lost the versions from %d to %d; no memory is lost: %v",
+	return fmt.Sprintf("%s was damaged: the history has lost the versions from %d to %d, but no current memory is "+
+		"lost: %v",
 		e.Path, e.From, e.To, e.Err)
 }
 
@@ -47,8 +48,8 @@ func lostIn(path string, gaps []Gap) (list []error) {
 	return list
 }
 
-// lacks returns how many bytes of the copy of a segment are gaps, where frames are missing. damaged reports
-// whether the copy cannot be read to its end.
+// lacks returns the number of bytes of gaps, where frames are missing, in the copy of a segment. damaged reports
+// whether a part of the copy cannot be read.
 func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	holes, gaps, err := l.Past().CheckArchived(context.Background(), number)
 	if err != nil {
@@ -63,8 +64,8 @@ func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	return bytes, len(holes) > 0, nil
 }
 
-// copySegment writes the copy of a segment into archive/, with gaps in place of damaged frames, and returns the
-// gaps. It keeps an existing copy that is sound, or that has more of the segment than the segment's file.
+// copySegment writes the copy of a segment into archive/. It puts gaps in place of damaged frames, and returns the
+// gaps. It keeps an existing copy if that is undamaged, or has at least as much of the segment as the segment's file.
 func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 	most := ^uint64(0)
 	if l.archived(number) {
@@ -115,8 +116,8 @@ type Mended struct {
 	geo  segment.Geometry
 }
 
-// Mend reads the undamaged blocks and frames of a damaged copy of a segment. It returns nil if there are none,
-// or if the copy belongs to another log. It does not change the copy.
+// Mend reads the undamaged blocks and frames of a damaged copy of a segment. It returns nil if no frame can be read, or
+// if the copy belongs to another log. It does not change the copy.
 func (a Archive) Mend(ctx context.Context, number uint64) (*Mended, error) {
 	path := "wal/" + past.CopyName(number)
 	plain, bad, err := past.SalvageCopy(a.l.o.FS, a.l.o.wal(past.CopyName(number)), number)
@@ -168,7 +169,7 @@ func (a Archive) WriteMended(held *Held, number uint64, m *Mended) error {
 	return nil
 }
 
-// memory is the content of a segment in memory, which can be read like a file.
+// memory is the content of a segment in memory. It is a past.Source, which can be read like a file.
 type memory struct {
 	*bytes.Reader
 	name string

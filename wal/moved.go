@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sentry is the goroutine that sleeps on the shared page until the durable position moves, on behalf of all
-// goroutines of this process that wait for that.
+// sentry is a goroutine that waits on the shared page until the durable position changes. It does so for all goroutines
+// of this process that wait for this.
 type sentry struct {
 	mu     sync.Mutex
 	moved  chan struct{} // closed when durable has moved; nil while no goroutine waits
@@ -14,14 +14,14 @@ type sentry struct {
 	done   sync.WaitGroup
 }
 
-// sentryMost is the maximum duration of one sleep: the process that moved the durable position may have been
-// killed before it woke the others.
+// sentryMost is the maximum duration of one wait. A process that has changed the durable position may have been killed
+// before it woke the waiting processes.
 const sentryMost = time.Second
 
-// Moved returns a channel that is closed when the durable position has moved since the call, whichever process
-// moved it. The channel is also closed when the log is closed, and in any case after a second. Moved returns
-// nil if the caller has to poll: on systems without support, and in a read-only process, which cannot register
-// as waiting. Nothing is watched between two calls, so read Durable after calling Moved, not before.
+// Moved returns a channel that is closed when any process has changed the durable position after the call. The channel
+// is also closed when the log is closed, and at the latest after a second. Moved returns nil if the caller must poll
+// instead: if the system does not support such waits, and in a read-only process, which cannot register as waiting. No
+// change is noticed between two calls, so call Moved first, and Durable after it.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -53,14 +53,13 @@ func (l *FileLog) Moved() <-chan struct{} {
 	return s.moved
 }
 
-// wake wakes the processes of the machine that sleep until the durable position moves, after it has moved.
+// wake wakes all processes that wait until the durable position changes. Call it after a change.
 //
-// A process that is about to sleep raises the sleeper word of the shared page to the durable position that it
-// saw. It does not fall asleep if the durable position has moved since. wake clears the word only if the
-// durable position has passed the word's value: then all processes that raised the word so far, or found that
-// value in it, were woken or will not sleep. A process that saw the current durable position may be about to
-// sleep; the next call of wake wakes it. The word of a process that was killed in its sleep is cleared in the
-// same way.
+// A process that is about to wait raises a word in the shared page, the sleeper word, to the durable position that it
+// has seen. If the durable position has changed since then, it does not wait. wake clears the word only if the durable
+// position is higher than the word: then each process that has raised the word, or has found this value in it, was
+// woken or will not wait. A process that has seen the current durable position may be about to wait; the next call of
+// wake wakes it. If a process was killed while it waited, its word is cleared in the same way.
 func (l *FileLog) wake() {
 	if !l.shared.Sleeps() {
 		return
@@ -75,8 +74,7 @@ func (l *FileLog) wake() {
 	l.shared.WakeDurable()
 }
 
-// closeSentry wakes the goroutine that sleeps on the shared page and waits until it has ended, before the page
-// is unmapped.
+// closeSentry ends the goroutine that waits on the shared page. Call it before the page is unmapped.
 func (l *FileLog) closeSentry() {
 	s := &l.sentry
 	s.mu.Lock()

@@ -16,9 +16,9 @@ import (
 // Functions with which repair replaces a log that cannot be read to its end. No other process may have the log
 // open: the caller holds the locks of LockExclusive.
 
-// LockExclusive takes open.lock and attach.lock exclusively, as a recovery does, so that no other process can
-// open the store for writing until release is called. ok is false if another process has the store open. wait
-// is called to wait for open.lock. If the store has features that are not in known, the error is
+// LockExclusive takes open.lock and attach.lock in exclusive mode, as a recovery does. No other process can then open
+// the store for writing until release is called. ok is false if another process has the store open. LockExclusive calls
+// wait to wait for open.lock. If the store has features that neither known nor KnownFeatures has, the error is a
 // *errs.FeatureError.
 func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 	wait func(vfs.Lock) error) (release func(), ok bool, err error) {
@@ -61,9 +61,9 @@ func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 	return release, true, nil
 }
 
-// folderAlone takes the lock on the store's folder exclusively, as a recovery does. It waits for a process that
-// still has an earlier log of this folder open; such a process notices within placeLook that its log is gone.
-// On systems without such locks, folder is nil and ok is true. Otherwise ok reports whether the lock was taken.
+// folderAlone takes the lock on the store's folder in exclusive mode, as a recovery does. It waits for a process that
+// still has an earlier log of this folder open; such a process notices within placeLook that its log is gone. ok
+// reports whether the lock was taken. If the system has no such locks, folder is nil and ok is true.
 func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err error) {
 	folder, err = vfs.OpenFolderLock(fsys, dir)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -80,9 +80,8 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange returns an error if the store in dir has features that are not in known. It ignores an unreadable
-// checkpoint if wal/features can be read or does not exist, and an unreadable wal/features if the checkpoint, which
-// has the features, too, can be read.
+// mayChange returns an error if the store in dir has features that are not in known. The features are stored in the
+// checkpoint and in wal/features; if only one of them can be read, or wal/features does not exist, that is sufficient.
 func mayChange(fsys vfs.FS, dir string, known Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -95,8 +94,8 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 	return (c.Features | noted).Lacking(known, dir, false)
 }
 
-// NewSegment creates a segment that restarts a log, and makes it durable. Like the first segment of a store,
-// it refers to nothing before it. NewSegment returns the position and chain hash after the start frame.
+// NewSegment creates a segment with which a log begins again, and makes it durable. Like the first segment of a store,
+// it does not refer to an earlier one. NewSegment returns the position and the chain hash after the start frame.
 func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header,
 	mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
@@ -110,7 +109,8 @@ func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h se
 		mode)
 }
 
-// NewCheckpoint replaces the checkpoint file, whatever it contains, by a new file with c in one slot.
+// NewCheckpoint replaces the checkpoint file by a new file that has c in one slot. The old file may be damaged or
+// missing.
 func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
 	c.Sequence++
 	b := make([]byte, 2*slotSize)
@@ -122,8 +122,8 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 // Copy copies a segment of the log into the archive, as the release of a segment does.
 func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
 
-// Known returns the position up to which the log is known to have been durable, even if it cannot be read that
-// far. It uses the positions that the log has recorded and, after damage, the frames that follow the damage.
+// Known returns the position up to which the log is known to have been durable, even if the log cannot be read that
+// far. It uses the positions that the log has recorded and, if the log is damaged, the frames after the damage.
 func (l *FileLog) Known() (LSN, error) {
 	known := max(l.Durable(), l.unmarked)
 	if l.shared.Mapped() && l.shared.OfBoot(l.host) {
@@ -151,7 +151,7 @@ func (l *FileLog) Known() (LSN, error) {
 // that the segments record.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
-// claimed returns the highest durable position that the frames of a segment record, or most if that is higher.
+// claimed returns the highest durable position that the frames of a segment record. If most is higher, it returns most.
 func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
 	f, err := l.Past().OpenSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,13 +8,13 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// onTop calls Batch.OnTop, so that the batch prepares its entry again, to follow the newest entry of its key,
-// instead of failing with a conflict. at is the position of that newest entry, and i the index of the
-// precondition that failed. onTop reports whether the batch's entry now follows the newest one. The caller holds
-// append.lock and mu, so the next entry of the key comes after this batch.
+// onTop calls Batch.OnTop after a precondition on the key of a batch's only entry has failed. OnTop can change the
+// entry so that it follows the newest entry of the key, and the batch then does not fail with a conflict. at is the
+// position of that newest entry, and i is the index of the failed precondition. onTop reports whether the batch's entry
+// was changed. The caller holds append.lock and mu, so no other entry of the key can come in between.
 //
-// If the newest entry is below the position Flushed, onTop returns false, because the document file of the
-// entry may have been edited.
+// If the newest entry is below the position Flushed, onTop returns false, because the document file may have been
+// edited by hand since.
 func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	b := r.batch
 	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
@@ -36,8 +36,8 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 	return true
 }
 
-// entryAt returns the entry at a position: from the group, from the entries that are not applied yet, or from
-// the log.
+// entryAt returns the entry at a position. The entry may be in the group, in the list of entries that are not applied
+// yet, or in the log.
 func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
 		if n, ok := find(list, at); ok {
@@ -47,17 +47,17 @@ func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
 	return l.readAt(at)
 }
 
-// find returns the index of the entry at a position, in a list sorted by position, and whether it is in the
-// list.
+// find returns the index of the entry at a position in a list that is sorted by position, and reports whether the list
+// has such an entry.
 func find(list []Entry, at LSN) (int, bool) {
 	return slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
 }
 
-// preparing lets Append, once its ctx has ended, wait until no other goroutine is preparing the batch again,
-// because the preparation reads the caller's data.
+// preparing is locked while a goroutine calls OnTop or Written of a batch, because these functions use the caller's
+// data. When the ctx of Append has ended, Append locks it once, to wait until no such call is running.
 type preparing struct{ sync.Mutex }
 
-// again calls f unless the caller of Append has given up. It reports whether f was called and returned true.
+// again calls f unless the caller of Append has stopped waiting. It reports whether f was called and returned true.
 func (r *request) again(q *queue, f func() bool) bool {
 	r.preparing.Lock()
 	defer r.preparing.Unlock()
@@ -67,8 +67,8 @@ func (r *request) again(q *queue, f func() bool) bool {
 	return !gone && f()
 }
 
-// ended blocks until no goroutine is preparing the batch of the request again. The caller has marked the
-// request as gone, so no goroutine begins to prepare the batch again.
+// ended blocks until no goroutine is calling OnTop or Written of the request's batch. The caller must have set gone, so
+// that no such call begins later.
 func (r *request) ended() {
 	r.preparing.Lock()
 	//lint:ignore SA2001 it waits for who has it

@@ -14,10 +14,10 @@ import (
 
 // Open opens the log of a store.
 //
-// Under open.lock it determines whether another process is attached, by trying to lock attach.lock
-// exclusively. If no process is attached, Open recovers the log. Otherwise Open takes the positions of the log
-// from the shared page. If another process is attached and the page is invalid, Open fails, because recreating
-// the page would lose the writes of that process. A read-only handle is not attached and changes nothing.
+// Under open.lock, Open tries to lock attach.lock in exclusive mode, to find out whether another process has the log
+// open. If no process has it open, Open recovers the log. Otherwise it reads the positions of the log from the shared
+// page, and fails if the page is invalid: a new page would lose the writes of the other processes. A read-only handle
+// takes no lock and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
 		return nil, fmt.Errorf("%w options: Machine is required", errs.ErrInvalid)
@@ -116,7 +116,8 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if !alone {
 		if !volume.Coherent {
 			return &errs.LockError{Path: l.o.Dir,
-				Err: fmt.Errorf("on %s only one process can use a store at a time", volume.Type)}
+				Err: fmt.Errorf("on a file system of the type %s, only one process can use a store at a time",
+					volume.Type)}
 		}
 		return l.joinWhole(ctx)
 	}
@@ -157,7 +158,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared)
 	if err == nil && !ok {
-		err = errors.New("another process has locked the store without having opened it")
+		err = errors.New("another program, which does not have the store open, has locked the file")
 	}
 	if err != nil {
 		return fmt.Errorf("locking %s: %w", l.o.wal("attach.lock"), err)
@@ -165,7 +166,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	return nil
 }
 
-// namedPage maps the shared page at the path wal/shared, if it exists and belongs to this folder only.
+// namedPage maps the shared page at the path wal/shared, if the file exists and has no hard link in another folder.
 func (l *FileLog) namedPage() {
 	if l.shared.Mapped() {
 		_ = l.shared.Close()
@@ -178,21 +179,20 @@ func (l *FileLog) namedPage() {
 	}
 }
 
-// leavingError is the error of joining a log some of whose files are missing, probably because they are being
+// leavingError is the error if a log could not be joined because files are missing, probably because they are being
 // removed.
 type leavingError struct{ error }
 
 func (e *leavingError) Unwrap() error { return e.error }
 
-// IsLeaving reports whether a log could not be joined because files of it are missing while another process has
-// it open. If the files are being removed, the other process notices and releases the folder, and the next Open
-// creates a log.
+// IsLeaving reports whether err means that files of a log are missing while another process has the log open. If the
+// files are being removed, the other process notices this and releases the folder; the next Open then creates a log.
 func IsLeaving(err error) bool {
 	leaving := (*leavingError)(nil)
 	return errors.As(err, &leaving)
 }
 
-// joinWhole is like join, but if join fails because files are missing, IsLeaving reports true for the error.
+// joinWhole is like join. If join fails because files are missing, IsLeaving returns true for the error of joinWhole.
 func (l *FileLog) joinWhole(ctx context.Context) error {
 	err := l.join(ctx)
 	if err != nil && !l.o.Inline && l.isOfRemoval(err) {
@@ -201,10 +201,10 @@ func (l *FileLog) joinWhole(ctx context.Context) error {
 	return err
 }
 
-// errNoPage reports that there is no shared page through which this process could join the others.
+// errNoPage means that the shared page, through which this process would join the others, is missing.
 var errNoPage = errors.New("close the store in every process that has it open, then open it again")
 
-// join attaches this process to a log that other processes have open and recovered.
+// join attaches this process to a log that other processes have already recovered and have open.
 func (l *FileLog) join(ctx context.Context) error {
 	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
 		return &errs.LockError{Path: l.o.wal("attach.lock"), Holder: l.holder(roleOpen), Err: err}
@@ -221,8 +221,8 @@ func (l *FileLog) join(ctx context.Context) error {
 		l.shared = page.New(p)
 	}
 	if !l.shared.Valid(l.host) {
-		return fmt.Errorf("%w: other processes have this store open, but %s is not of this boot: close the store in all of "+
-			"them, then open it again", errs.ErrLocked, l.o.wal("shared"))
+		return fmt.Errorf("%w: other processes have this store open, but %s was not written since the machine was "+
+			"started: close the store in all of them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
 	l.generation.Store(l.shared.Generation())
 	if err := l.still(); err != nil {
@@ -240,7 +240,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	return l.follow(ctx)
 }
 
-// follow loads the views at the position that the checkpoint records and applies all durable entries after it.
+// follow loads the views as of the position that the checkpoint records, and applies all durable entries after it.
 func (l *FileLog) follow(ctx context.Context) error {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -298,8 +298,8 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches this process from the log. For a clean end, the caller must first flush and record the end of
-// the log as attested in the checkpoint.
+// Close closes the log for this process. For a clean end, the caller must first flush, and record the end of the log in
+// the checkpoint as attested.
 func (l *FileLog) Close() error {
 	l.q.close()
 	replaced := l.Folder().InPlace() != nil

@@ -30,8 +30,8 @@ type Options struct {
 	FileMode    fs.FileMode         // mode of new files; 0600 when 0
 	DirMode     fs.FileMode         // mode of new folders; 0700 when 0
 	Archive     Budget              // returns the current budget of archive/; 256 MiB of any age if nil
-	// Returns by how many bytes archive/ may exceed its budget, to keep segments that the continuous copy of
-	// the log in another place does not have yet, see sent.go; 1 GiB if nil.
+	// Returns the number of bytes by which archive/ may exceed its budget, to keep segments that the continuous copy
+	// of the log in another place does not have yet; see sent.go. nil: 1 GiB.
 	Unsent func() int64
 	// Reports whether the store has a config.json, which the checkpoint records; nil: it has none.
 	Config func() bool
@@ -71,18 +71,18 @@ type Options struct {
 	Machine Machine // the state to which entries are applied; required
 }
 
-// Budget returns how many bytes the copies of released segments may take in the archive, and the age of a
-// copy's newest entry at which the copy is removed. If bytes is 0 or negative, no copies are kept. If the age
+// Budget returns the limits of the archive. bytes is the maximum size of the copies of released segments; if it is 0 or
+// negative, no copies are kept. age is the maximum age of the newest entry of a copy; older copies are removed. If age
 // is 0, no copy is removed because of its age.
 type Budget func() (bytes int64, age time.Duration)
 
-// Aged returns the current time for comparing the age of copies in the archive, or the zero time if the current time
-// is not certain: a single reading of the clock must not remove history. It is called under flush.lock; now is the
-// clock's reading, and old reports whether a copy is too old at that time. A call with old false shows that an
-// earlier reading, at which a copy was too old, was wrong.
+// Aged returns the time with which the age of copies in the archive is compared. It returns the zero time while it is
+// not certain that the clock is right, because a single wrong reading of the clock must not remove history. now is the
+// reading of the clock. old reports whether a copy is too old at this time: if it is false, an earlier reading at which
+// a copy was too old was wrong. Aged is called under flush.lock.
 type Aged func(now time.Time, old bool) time.Time
 
-// Event is an event of the log that the log passes to the program that opened the store.
+// Event is something that happened in the log, which the log reports to the program that opened the store.
 type Event struct {
 	Kind  EventKind
 	Path  string
@@ -114,7 +114,7 @@ const (
 	EventArchiveOld EventKind = "old history removed"
 )
 
-// Start describes where a replay of the log begins, for the views that are loaded before it.
+// Start describes where a replay of the log begins. Machine.Begin gets it to load the views as of this position.
 type Start struct {
 	UUID    [16]byte
 	Spilled LSN       // position below which the views must cover all entries

@@ -26,14 +26,14 @@ const (
 	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // interval at which Heartbeat must be called
 	ownerWatch     = HeartbeatEvery + time.Second
-	// How often a wal/owner that reads as invalid is read again, and the pause between two attempts. A file
-	// that is being written may read as invalid: through another kernel a write is not atomic, and a program
-	// may truncate the file first. So an invalid file is read several times before it is ignored.
+	// The number of attempts to read wal/owner as long as it is invalid, and the pause between two attempts. The file
+	// may be invalid only while it is being written: through another kernel a write is not atomic, and a program may
+	// truncate the file first. An invalid file is ignored after the last attempt.
 	ownerTries = 6
 	ownerPause = 20 * time.Millisecond
 )
 
-// errTorn reports that wal/owner exists but is invalid.
+// errTorn means that wal/owner exists but is invalid.
 var errTorn = errors.New("the file does not match its checksum")
 
 type owner struct {
@@ -41,8 +41,8 @@ type owner struct {
 	beat time.Time
 }
 
-// steadyOwner reads wal/owner repeatedly until it is valid. ok is false if the file names no owner, or is still
-// invalid after ownerTries.
+// steadyOwner reads wal/owner until the file is valid, but at most ownerTries times. ok is false if the file names no
+// processes, or is still invalid after the last attempt.
 func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error) {
 	for range ownerTries {
 		if o, ok, err = l.readOwner(); !errors.Is(err, errTorn) {
@@ -55,8 +55,8 @@ func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error)
 	return o, false, nil // a crash has left it like this
 }
 
-// readOwner reads wal/owner, which names the processes that use the log. ok is false if the file is missing or names
-// none. The error is errTorn if the file is invalid.
+// readOwner reads wal/owner, which records the boot of the processes that use the log, and their last heartbeat. ok is
+// false if the file is missing or records no boot. The error is errTorn if the file is invalid.
 func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal("owner"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +79,7 @@ func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	return o, o.boot != [2]uint64{}, nil
 }
 
-// otherKernel returns an error if processes of another kernel use the log.
+// otherKernel returns an error if processes under another kernel, such as that of another machine, use the log.
 func (l *FileLog) otherKernel(ctx context.Context) error {
 	first, ok, err := l.steadyOwner(ctx)
 	if err != nil || !ok || first.boot == l.host.Boot || l.o.Clock().Sub(first.beat).Abs() > ownerOld {
@@ -91,13 +91,14 @@ func (l *FileLog) otherKernel(ctx context.Context) error {
 	now, ok, err := l.steadyOwner(ctx)
 	if err == nil && ok && now != first {
 		return &errs.LockError{Path: l.o.Dir,
-			Err: errors.New("the store is in use through another kernel (a container and its host, or another machine), and " +
-				"locks do not work between kernels")}
+			Err: errors.New("a process under another kernel uses the store (in a container or a virtual machine, or " +
+				"on another machine), and locks do not work between kernels: close the store there first")}
 	}
 	return err
 }
 
-// Heartbeat records that this log is in use, unless a process has just recorded that.
+// Heartbeat records in wal/owner that this log is in use, unless a process has recorded this less than HeartbeatEvery
+// ago.
 func (ps Processes) Heartbeat() error {
 	if ps.l.o.ReadOnly {
 		return nil
@@ -119,7 +120,7 @@ func (l *FileLog) writeOwner(o owner) error {
 	f, err := l.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE, l.o.FileMode)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: the store's folder is gone: %w", name, err)
+			return fmt.Errorf("%s: the store's folder no longer exists: %w", name, err)
 		}
 		return l.ioError("opening", name, err)
 	}

@@ -9,8 +9,8 @@ import (
 // fast they follow, and a clock by which writers take turns if the files follow too slowly. All of it is
 // advisory: no byte of a store depends on it.
 
-// Unfiled returns how many bytes of durable log entries are not in document files yet. It does not count
-// entries of working-memory scopes whose file may lag behind the log.
+// Unfiled returns the number of bytes of durable log entries that are not in document files yet. Working-memory scopes
+// whose files may lag behind the log do not count.
 func (pc Pace) Unfiled() int64 {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return 0
@@ -19,8 +19,8 @@ func (pc Pace) Unfiled() int64 {
 	return int64(max(pc.l.shared.Durable(), files) - files)
 }
 
-// FiledTo returns the position in the log below which all entries are in document files, except those of
-// working-memory scopes whose file may lag behind.
+// FiledTo returns the position in the log below which all entries are in document files. Working-memory scopes whose
+// files may lag behind the log do not count.
 func (pc Pace) FiledTo() LSN {
 	if !pc.l.shared.Mapped() || pc.l.private.Load() {
 		return pc.l.Flushed()
@@ -28,16 +28,15 @@ func (pc Pace) FiledTo() LSN {
 	return max(pc.l.Flushed(), pc.l.shared.Filed())
 }
 
-// settleSpan is the flushing time over which the flush rate is averaged. It is longer than a round that only
-// writes the index, during which no document file is written.
+// settleSpan is the time over which the flush rate is averaged. Only time during which a process flushes counts.
+// settleSpan is longer than a flush that writes only the index and no document file.
 const settleSpan = 5 * time.Second
 
-// longRound is the duration from which a flush round is ignored when the flush rate is computed: the machine
-// may have slept.
+// longRound is the duration from which a flush does not count for the flush rate, because the machine may have slept.
 const longRound = time.Minute
 
-// Filed records that all entries below a position are in document files, except those of scopes whose file may
-// lag, and that the last flush round took the given time for the given number of bytes of log.
+// Filed records that all entries below a position are in document files, except those of working-memory scopes whose
+// files may lag. It also records that the last flush took the given time for the given number of bytes of log.
 func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
@@ -53,8 +52,8 @@ func (pc Pace) Filed(held *Held, to LSN, bytes uint64, took time.Duration) error
 	return nil
 }
 
-// Rate returns how many bytes of log per second the flushers can write to document files while they do nothing
-// else, 0 if unknown.
+// Rate returns the number of bytes of log per second that the flushers can write to document files while they do
+// nothing else, or 0 if the rate is unknown.
 func (pc Pace) Rate() float64 {
 	if !pc.l.shared.Mapped() {
 		return 0
@@ -73,10 +72,10 @@ const (
 	turnsSlack = 10 * time.Second // difference between the clocks that two writers have read
 )
 
-// Turn makes writers take turns, each for as long as its write costs the flusher. A call gives the calling
-// writer the turn after those of all earlier callers. begins is the machine's uptime at which the earlier
-// turns end. The turn lasts for cost and ends at ends. If the end would be too far ahead (mostTurns), the turn
-// is shorter or empty, and later writers begin at the same time.
+// Turn makes writers take turns. The turn of a writer lasts for cost, the time that its write costs the flusher, and
+// begins after the turns of all earlier callers. Turn returns the uptimes of the machine at which the turn begins and
+// ends; now is the current uptime. If the turn would end more than mostTurns after now, it is shorter or empty, and
+// later writers begin at the same time.
 func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	for {
 		v := pc.l.shared.Turns()
@@ -91,7 +90,7 @@ func (pc Pace) Turn(now, cost time.Duration) (begins, ends time.Duration) {
 	}
 }
 
-// GiveBack returns an unused turn of a writer (see Turn), so that the turns after it begin earlier.
+// GiveBack gives back a turn that a writer did not use (see Turn), so that later turns begin earlier.
 func (pc Pace) GiveBack(cost time.Duration) {
 	for {
 		v := pc.l.shared.Turns()

@@ -50,18 +50,18 @@ import (
 // whole folder was replaced, the handles of vfs.Hold make this harmless: the write goes to the old folder. If
 // only files in it were replaced, the lock on the folder makes the change harmless.
 
-// placeLook is the interval at which an idle process checks whether the log at the store's path is still the
-// one that it has open.
+// placeLook is the interval at which an idle process checks whether the log at the store's path is still the one that
+// the process has open.
 const placeLook = time.Second
 
-// placeFresh is how long a check that the log is still in place (see InPlace) remains valid for the next write
-// into an open segment. That write goes to the file that was checked, wherever that file is by then, and it is
-// acknowledged only after another check, which follows the sync. Only a process that writes without a pause
-// saves a check by this, one of two per commit.
+// placeFresh is the time for which the result of a check that the log is in place (see InPlace) is used for the next
+// write into an open segment. Such a write goes into the file that was checked, even if the file was moved meanwhile,
+// and it is acknowledged only after another check that follows the sync. A process that writes without a pause so saves
+// one of the two checks per commit.
 const placeFresh = time.Millisecond
 
-// place is what this process knows about the folder in which it opened the log: whether the log is still there,
-// and whether this process still keeps the folder locked.
+// place has what this process knows about the folder in which it opened the log: whether the log is still in it, and
+// whether this process still holds the lock on the folder.
 type place struct {
 	ino, dev uint64      // inode and device of wal/shared, when this process mapped it
 	opened   atomic.Bool // the log is open and in use
@@ -84,7 +84,7 @@ type place struct {
 	checkpoint openedCheckpoint
 }
 
-// replacedError explains how the log at the path differs from the one that was opened. It matches errs.ErrReplaced.
+// replacedError describes how the log at the path differs from the log that was opened. It matches errs.ErrReplaced.
 type replacedError struct {
 	dir, why string
 }
@@ -95,11 +95,11 @@ func (e *replacedError) Error() string {
 
 func (e *replacedError) Unwrap() error { return errs.ErrReplaced }
 
-// InPlace returns an error that matches errs.ErrReplaced if the log is no longer the one at the path by which
-// it was opened: its folder or its files were removed, renamed or replaced. The error is final: nothing is
-// written from then on.
+// InPlace returns an error that matches errs.ErrReplaced if the log at the path is not the one that was opened, because
+// the folder or its files were removed, renamed or replaced. After that, InPlace always returns the error, and nothing
+// is written to the log any more.
 //
-// While the log is being opened nothing is compared: settlePlace compares at the end of Open.
+// While the log is being opened, InPlace compares nothing: settlePlace does so at the end of Open.
 func (d Folder) InPlace() error {
 	if err := d.Replaced(); err != nil {
 		return err
@@ -121,7 +121,8 @@ func (d Folder) InPlace() error {
 	return d.Replaced()
 }
 
-// inPlaceFor is like InPlace, before a write into segment number: a recent check is reused, see placeFresh.
+// inPlaceFor is like InPlace, for a caller that is about to write into segment number. It may use the result of a
+// recent check; see placeFresh.
 func (l *FileLog) inPlaceFor(number uint64) error {
 	at := l.place.compared.Load()
 	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
@@ -133,8 +134,8 @@ func (l *FileLog) inPlaceFor(number uint64) error {
 	return l.Folder().Replaced()
 }
 
-// Replaced returns the error that InPlace has returned earlier, without checking again. It returns nil if InPlace has
-// returned no error.
+// Replaced returns the error that an earlier InPlace returned, or nil if InPlace has not returned an error. It does not
+// check again.
 func (d Folder) Replaced() error {
 	if e := d.l.place.gone.Load(); e != nil {
 		return e
@@ -142,9 +143,9 @@ func (d Folder) Replaced() error {
 	return nil
 }
 
-// Explain returns the error of InPlace if that explains err, and otherwise err. A file or a folder may be
-// missing because the store's folder is being removed. The page may be removed last, so Explain waits for its
-// removal, at most rescuePatience.
+// Explain returns the error of InPlace if the log was replaced, and otherwise err. If err means that a file or a folder
+// is missing, the store's folder may be about to be removed. The shared page may be removed last, so Explain then waits
+// for its removal, at most rescuePatience.
 func (d Folder) Explain(err error) error {
 	if err = d.l.orReplaced(err); err == nil || errors.Is(err, errs.ErrReplaced) || d.l.o.ReadOnly ||
 		!d.l.isOfRemoval(err) {
@@ -175,15 +176,15 @@ func (l *FileLog) orReplaced(err error) error {
 	return err
 }
 
-// isOfRemoval reports whether a failure may have been caused by the removal of the store's files. The error of
-// a damaged checkpoint counts, because a missing checkpoint is reported as a damaged one.
+// isOfRemoval reports whether an error may mean that the store's files are being removed. This includes the error for
+// an invalid checkpoint, if the checkpoint file is missing.
 func (l *FileLog) isOfRemoval(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, past.ErrNoSegment) || errors.Is(err, errNoPage) ||
 		l.Folder().Unrecorded(err)
 }
 
-// Unrecorded reports whether an error means that the checkpoint file is missing. As long as the log is open no
-// process creates another checkpoint.
+// Unrecorded reports whether err is the error for an invalid checkpoint and the checkpoint file is missing. No process
+// creates a checkpoint file while a log is open.
 func (d Folder) Unrecorded(err error) bool {
 	if errors.Is(err, errSlot) {
 		_, err = d.l.o.FS.Stat(filepath.Join(d.l.o.Dir, "checkpoint"))
@@ -192,8 +193,8 @@ func (d Folder) Unrecorded(err error) bool {
 	return false
 }
 
-// keeps is like InPlace, for a caller that has seen the log durable up to the position at. It also returns an
-// error if the shared page has a lower durable position: then the page was replaced by an older copy.
+// keeps is like InPlace, for a caller that has seen that the log is durable up to the position at. It also returns an
+// error if the durable position in the shared page is lower: then the page was replaced by an older copy.
 func (l *FileLog) keeps(at LSN) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -204,8 +205,8 @@ func (l *FileLog) keeps(at LSN) error {
 	return nil
 }
 
-// older records that wal/shared was overwritten in place with a copy of an earlier moment, because a position
-// in it has decreased. If another process has recovered the log, older returns that error instead.
+// older is called if a position in the shared page has decreased. It records that wal/shared was overwritten with an
+// older copy, and returns the error. If another process has recovered the log, it returns the error for that instead.
 func (l *FileLog) older() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -214,19 +215,19 @@ func (l *FileLog) older() error {
 	return l.Folder().Replaced()
 }
 
-// atTail returns an error unless the frames that this process has read end at the tail that the shared page
-// records; append.lock and state.mu are held.
+// atTail returns an error if this process has not read the frames exactly up to tail, the tail in the shared page. The
+// caller holds append.lock and state.mu.
 func (l *FileLog) atTail(tail LSN) error {
 	switch at := l.state.w.At.LSN; {
 	case at > tail:
 		return l.older()
 	case at < tail:
-		return fmt.Errorf("the log's tail is at %d, but its frames end at %d", tail, at)
+		return fmt.Errorf("the tail of the log is at position %d, but its frames end at position %d", tail, at)
 	}
 	return nil
 }
 
-// lose records that another log is at the path, and why, and starts to release the folder of this log.
+// lose records that the log was replaced, and the reason, and begins to release the folder of this log.
 func (l *FileLog) lose(why string) {
 	p := &l.place
 	p.mu.Lock()
@@ -246,7 +247,7 @@ func (l *FileLog) lose(why string) {
 	go l.settleLoss()
 }
 
-// settleLoss releases the folder of a log that was replaced, once no flush is running. Before that it writes
+// settleLoss releases the folder of a log that was replaced, as soon as no flush is running. Before that, it writes
 // entries that only this process has into document files.
 func (l *FileLog) settleLoss() {
 	p := &l.place
@@ -271,9 +272,9 @@ func (l *FileLog) settleLoss() {
 	close(p.settled)
 }
 
-// rescue calls Options.Rescue, again every second as long as that may help, for example while the disk is full
-// or another process has a lock. Meanwhile this process keeps the folder locked, so that no other process
-// begins a log that lacks these entries. When the log is being closed there is one more call, whose error
+// rescue calls Options.Rescue. If that fails but may succeed later, for example because the disk is full or another
+// process has a lock, rescue repeats the call every second. During this time the folder stays locked, so that no other
+// process begins a log without these entries. When the log is being closed, rescue makes one more call, whose error
 // Leave returns.
 func (l *FileLog) rescue() error {
 	t := time.NewTicker(placeLook)
@@ -293,7 +294,7 @@ func (l *FileLog) rescue() error {
 		if err == nil {
 			return nil
 		}
-		l.o.Logger.Error("writing entries of the removed log into document files", "err", err)
+		l.o.Logger.Error("entries of the removed log could not be written into document files", "err", err)
 		switch {
 		case !again:
 			return err
@@ -313,17 +314,17 @@ func (l *FileLog) rescue() error {
 	}
 }
 
-// rescuePatience is how long rescue waits for a removal of the store's files that has begun, because they are
-// removed one after the other.
+// rescuePatience is the time for which rescue waits if a removal of the store's files has begun, because the files are
+// removed one after the other. placePause is the pause between two checks.
 const (
 	rescuePatience = 500 * time.Millisecond
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no document file yet must be rescued: their segments are removed
-// or about to be, while the folder is the one that was opened and no other log is in it. If wal/shared is gone
-// and the segments still exist, it is unknown how long the removal will take, so the entries are rescued, too.
-// If the segments stay, the next process finds the same entries in them.
+// rescues reports whether entries that are in no document file yet must be rescued. This is so if their segments were
+// removed, while the folder is the one that was opened and has no other log. If wal/shared was removed but the segments
+// still exist, the removal may continue later, so the entries are rescued too. If the segments stay, the next process
+// finds the same entries in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
 		return false
@@ -356,7 +357,7 @@ func (l *FileLog) folderIsOurs() bool {
 	return ok && err == nil && merr == nil && at.Ino == mine.Ino && at.Dev == mine.Dev
 }
 
-// otherFolder is like outOfPlace, for a handle that has no shared page: it compares only the folder.
+// otherFolder is like outOfPlace, but compares only the folder. It is for a handle that has no shared page.
 func (l *FileLog) otherFolder() string {
 	at, ok, err := vfs.AtPath(l.o.FS, l.o.Dir+"/.")
 	mine, merr := l.o.FS.Stat(l.o.Dir)
@@ -366,13 +367,12 @@ func (l *FileLog) otherFolder() string {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return "the folder is missing"
 	case err == nil && (at.Ino != mine.Ino || at.Dev != mine.Dev):
-		return "another folder is there"
+		return "the path now leads to another folder"
 	}
 	return ""
 }
 
-// lostSegments reports whether a segment with entries above the position Flushed no longer has its name in
-// wal/.
+// lostSegments reports whether a segment with entries above the position Flushed no longer has its name in wal/.
 func (l *FileLog) lostSegments() bool {
 	for n := l.geo.Number(l.shared.Flushed()); n <= l.geo.Number(l.shared.Durable()-1); n++ {
 		f, err := l.segment(n)
@@ -386,7 +386,8 @@ func (l *FileLog) lostSegments() bool {
 	return false
 }
 
-// outOfPlace returns a description of how the log at the path differs from this one, "" if it does not.
+// outOfPlace returns a description of the difference between the log at the path and this log, or "" if they are the
+// same.
 func (l *FileLog) outOfPlace() string {
 	info, ok, err := vfs.AtPath(l.o.FS, l.o.wal("shared"))
 	ino, dev := l.place.ino, l.place.dev
@@ -404,14 +405,14 @@ func (l *FileLog) outOfPlace() string {
 	case err != nil:
 		return "" // the path cannot be examined, which proves no difference
 	case (info.Ino != ino || info.Dev != dev) && (l.o.ReadOnly || l.otherPage()):
-		return "another wal/shared is there"
+		return "wal/shared is now another file"
 	case info.Size < vfs.PageSize, l.shared.Cut():
 		return pageCut
 	case !l.o.ReadOnly && l.lost() != nil:
 		if l.shared.Cut() { // only an access detects this
 			return pageCut
 		}
-		return "another process has recovered its log"
+		return "another process has recovered the log"
 	}
 	if l.o.ReadOnly {
 		return ""
@@ -419,9 +420,8 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns a description of what is wrong if the file of the newest segment no longer has its name, ""
-// otherwise. It also compares the positions in the shared page: in a copy that was written over the files in
-// place they are lower.
+// unlinked returns a description if the file of the newest segment no longer has its name, and otherwise "". It also
+// compares positions in the shared page: they are lower if an older copy was written over the files.
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
 		applied := l.state.appliedAt.Load() // load before durable, which only grows: nothing beyond it is applied
@@ -444,13 +444,12 @@ func (l *FileLog) unlinked() string {
 	}
 }
 
-// pageCut is the message for a program that has truncated wal/shared in place, as cp -a of another copy does
-// before it writes. The page is mapped, and an access beyond the end of the file faults: see vfs.IsCut.
-// Acknowledged entries are in the segments, unless the program truncates those too.
-const pageCut = "wal/shared was cut short"
+// pageCut is the message if another program has truncated wal/shared, as cp -a does before it copies over the file. The
+// page is mapped, and an access beyond the end of the file causes a fault: see vfs.IsCut. Acknowledged entries are
+// still in the segments, unless the program truncates the segments too.
+const pageCut = "wal/shared was truncated"
 
-// nameless returns a description of what has become of the name of a segment's open file, "" if it still has
-// it.
+// nameless returns a description if the open file of a segment no longer has the segment's name, and otherwise "".
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
@@ -462,9 +461,9 @@ func (l *FileLog) nameless(number uint64) string {
 	return ""
 }
 
-// named reports whether the open file of a segment is the file with that name in wal/. The number of its links
-// is not enough: the file may have a name in a copy of hard links (cp -al, rsync --link-dest), and some file
-// systems do not count links.
+// named reports whether the open file of a segment is still the file with the segment's name in wal/. To count the
+// links of the open file is not sufficient: the file may have a name in a copy made of hard links (cp -al, rsync
+// --link-dest), and some file systems do not count links.
 func (l *FileLog) named(number uint64, f vfs.File) bool {
 	at, err := vfs.Identify(l.o.FS, l.o.wal(segment.Name(number))) // before each commit: Stat would make it slower
 	if err != nil {
@@ -480,8 +479,8 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile opens the file that has a segment's name again, and reports whether it is the file that at describes.
-// That shows whether inodes are reliable on this file system.
+// isFile opens the file with a segment's name again, and reports whether its inode is the one in at. If it is not,
+// inodes are not reliable on this file system.
 func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -492,9 +491,10 @@ func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
 	return err == nil && info.Ino == at.Ino && info.Dev == at.Dev
 }
 
-// otherPage reports whether the page at the path is not the one that this process has mapped. The check raises
-// a word in the mapped page: in a copy, however recent, the word has a smaller value. A page that is missing,
-// not a regular file or not accessible is another one; any other failure to examine it is not a difference.
+// otherPage reports whether the page at the path is not the page that this process has mapped. It raises a word in the
+// mapped page, and then compares the word in the page at the path: in a copy of the page, even a recent one, the word
+// is lower. A page that is missing, not a regular file or not accessible counts as another page. Any other error does
+// not.
 func (l *FileLog) otherPage() bool {
 	p, err := vfs.SharedAtPath(l.o.wal("shared"))
 	if err != nil {
@@ -507,8 +507,8 @@ func (l *FileLog) otherPage() bool {
 	return at < from || at > l.shared.Probed()
 }
 
-// settlePlace records, at the end of Open, the inode of the shared page that this process has mapped. It returns an
-// error if another page is at the path by then.
+// settlePlace is called at the end of Open. It records the inode of the shared page that this process has mapped, and
+// returns an error if the file at the path is another one.
 func (l *FileLog) settlePlace() error {
 	info, err := l.o.FS.Stat(l.o.wal("shared"))
 	if err != nil {
@@ -516,7 +516,7 @@ func (l *FileLog) settlePlace() error {
 	}
 	l.place.ino, l.place.dev = info.Ino, info.Dev
 	if info.Ino != l.shared.Inode() { // replaced since it was mapped
-		return &replacedError{l.o.Dir, "another wal/shared is there"}
+		return &replacedError{l.o.Dir, "wal/shared is now another file"}
 	}
 	return nil
 }
@@ -534,9 +534,9 @@ func (l *FileLog) openFolder() error {
 	return nil
 }
 
-// folderFree tries to lock the folder exclusively and reports whether it succeeded. Success means that no
-// process has a log of this folder open, whatever became of the log's files. folderFree also returns true if the
-// file system has no such locks.
+// folderFree tries to lock the folder in exclusive mode, and reports whether it succeeded. If it did, no process has a
+// log of this folder open, even if files of the log were removed. folderFree also returns true if the file system has
+// no such locks.
 func (l *FileLog) folderFree() bool {
 	if l.place.folder == nil {
 		return true
@@ -548,8 +548,9 @@ func (l *FileLog) folderFree() bool {
 	return ok || err != nil
 }
 
-// waitFolder waits until the folder is free, or until the function other returns true. It calls that function only
-// after some milliseconds, because the system releases the locks of a killed process one after the other.
+// waitFolder waits until no process has a log of the folder open, or until other returns true. It reports whether the
+// folder is free. It first calls other after some milliseconds, because the system needs time to release the locks of a
+// killed process.
 func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -561,7 +562,8 @@ func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool,
 			return false, &errs.LockError{
 				Path: l.o.Dir, Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name,
 					PIDNamespace: l.host.PIDNamespace},
-				Err: errors.New("a process still uses the previous log of this folder, whose files were removed or replaced"),
+				Err: errors.New("a process still has the previous log of this folder open, although its files were " +
+					"removed or replaced"),
 			}
 		}
 		if err := l.o.Sleep(ctx, pause); err != nil {
@@ -587,7 +589,7 @@ func (l *FileLog) pageIsLive() bool {
 	return err == nil && len(segments) > 0
 }
 
-// shareFolder locks the folder shared, as an attached process does, and releases an exclusive lock first.
+// shareFolder locks the folder in shared mode, as all attached processes do. It first releases an exclusive lock.
 func (l *FileLog) shareFolder(ctx context.Context) error {
 	l.freeFolder()
 	if l.place.folder == nil {
@@ -614,14 +616,14 @@ func (l *FileLog) freeFolder() {
 	}
 }
 
-// noFolder continues without the lock on the folder, because the file system has no such locks. It is
+// noFolder makes the process continue without the lock on the folder, because the file system has no such locks. It is
 // called only while the log is being opened.
 func (l *FileLog) noFolder() {
 	_ = l.place.folder.Close()
 	l.place.folder = nil
 }
 
-// leave unlocks the folder, which other processes may then use; the caller holds mu.
+// leave unlocks the folder; other processes may then use the folder. The caller holds mu.
 func (p *place) leave() {
 	if p.folder != nil {
 		_ = p.folder.Close()
@@ -629,7 +631,7 @@ func (p *place) leave() {
 	}
 }
 
-// begins and ends count the running flushes of this process.
+// begins counts a flush of this process that begins, and ends counts one that has ended.
 func (p *place) begins() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -648,8 +650,9 @@ func (p *place) ends() {
 	}
 }
 
-// AwaitRescue blocks until this process no longer uses a folder whose log was replaced (InPlace) and has
-// rescued what it could into files. It returns at once if the log is in its place.
+// AwaitRescue blocks until this process has released the folder of a log that was replaced (see InPlace). Before that,
+// the process writes the entries that would be lost into document files, as far as it can. If the log is in place,
+// AwaitRescue returns at once.
 func (d Folder) AwaitRescue(ctx context.Context) error {
 	d.l.place.mu.Lock()
 	settled := d.l.place.settled
@@ -665,7 +668,7 @@ func (d Folder) AwaitRescue(ctx context.Context) error {
 	}
 }
 
-// Leave is like AwaitRescue, for a log that is being closed: it tries a failed rescue once more, and the first
+// Leave is like AwaitRescue, for a log that is being closed. If the rescue has failed, it is tried once more. The first
 // call of Leave returns the error of the rescue.
 func (d Folder) Leave(ctx context.Context) error {
 	p := &d.l.place
@@ -685,8 +688,9 @@ func (d Folder) Leave(ctx context.Context) error {
 	return err
 }
 
-// watchPlace checks every placeLook whether the log is still in place, for an idle process: other processes
-// wait for its lock on the folder, and a caller in this process that watches the store would wait without end.
+// watchPlace checks at intervals of placeLook whether the log is still in place. An idle process would otherwise not
+// notice that the log was replaced: other processes would wait for its lock on the folder, and a caller in this process
+// that waits for changes would wait forever.
 func (l *FileLog) watchPlace() {
 	t := time.NewTicker(placeLook)
 	defer t.Stop()

@@ -15,14 +15,14 @@ import (
 // sequence does not belong to this log. The sequence may be the same, as in the copy of a store that has written
 // no checkpoint since. Then the file decides: the checkpoint file that this process has open has lost its name.
 
-// openedCheckpoint is the checkpoint file as this process last read or wrote it; guarded by flush.lock.
+// openedCheckpoint is the checkpoint file as this process last read or wrote it. It is guarded by flush.lock.
 type openedCheckpoint struct {
 	file     vfs.File // open checkpoint file; nil: nothing is known
 	sequence uint64   // sequence number of the checkpoint in the file, or of an earlier one
 }
 
-// knowCheckpoint opens the checkpoint file and keeps it open, so that a replacement of the file can be
-// detected. If the file cannot be opened, no replacement is detected.
+// knowCheckpoint opens the checkpoint file and keeps the file open, so that this process can detect its replacement. If
+// the file cannot be opened, a replacement is not detected.
 func (l *FileLog) knowCheckpoint() {
 	p := &l.place.checkpoint
 	p.close()
@@ -43,11 +43,12 @@ func (l *FileLog) wroteCheckpoint(c *Checkpoint) {
 	l.place.checkpoint.sequence = c.Sequence
 }
 
-// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint c, just read, is older than
-// one that this log has written. newest is the sequence number in the shared page, read before the checkpoint.
+// sameCheckpoint returns an error that matches errs.ErrReplaced if the checkpoint c, which was just read, is older than
+// a checkpoint that this log has written. newest is the sequence number in the shared page; it must have been read
+// before c.
 //
-// If the newest slot is damaged, the checkpoint comes from the slot before it; a damaged slot is recognised by
-// its checksum, and there is no error.
+// If the newest slot of the file is damaged, c comes from the other slot. Then the file was not replaced, and
+// sameCheckpoint returns nil.
 func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	if c.Sequence >= newest || l.o.ReadOnly {
 		return nil
@@ -60,8 +61,8 @@ func (l *FileLog) sameCheckpoint(c *Checkpoint, newest uint64) error {
 	return l.Folder().Replaced()
 }
 
-// ownCheckpoint is like sameCheckpoint, for a process that is about to write a checkpoint; it also checks that
-// the file is still the one that was opened. The caller holds flush.lock.
+// ownCheckpoint is like sameCheckpoint, for a process that is about to write a checkpoint. It also returns an error if
+// the checkpoint file is no longer the file that was opened. The caller holds flush.lock.
 func (l *FileLog) ownCheckpoint(c *Checkpoint) error {
 	if err := l.sameCheckpoint(c, l.shared.Sequence()); err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 // without it. A separate file descriptor is used for that sync: the system reports a device error once per
 // descriptor, and the descriptor of the commits must not miss it.
 
-// preparer is the background goroutine that fills the file after the end of the log with zeros, so that
-// commits overwrite existing blocks.
+// preparer is a background goroutine that writes zeros into the file after the end of the log, so that commits
+// overwrite existing blocks.
 type preparer struct {
 	once    sync.Once
 	kick    chan struct{}
@@ -33,22 +33,21 @@ type preparer struct {
 	next    atomic.Uint64 // number of the newest segment known to exist
 }
 
-// reserve returns the number of bytes at the end of the zeros written ahead of the log that only deletes and
+// reserve returns the size of the reserve in bytes: the last part of the zeros after the log, which only deletes and
 // the log's own frames may use.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step returns how many bytes of zeros are written at once ahead of the log: as many as the segment already
-// holds, but at least 512 KiB and at most 8 MiB, and never more than an eighth of a segment. Measured with
-// commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in a file
-// written out completely beforehand. A commit takes two to ten times as long while another goroutine writes and
-// syncs zeros.
+// step returns the number of bytes of zeros that are written at once after the log. This is the number of bytes that
+// the segment already contains, but at least 512 KiB and at most 8 MiB, and never more than an eighth of a segment.
+// Measured with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in
+// a file that was written completely beforehand. A commit takes two to ten times as long while another goroutine writes
+// and syncs zeros.
 func (l *FileLog) step(at LSN) uint64 {
 	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
 }
 
-// room makes sure that zeros are written in the segment up to end, and beyond it by the reserve (for a
-// deletion, the reserve itself may be used). The caller holds append.lock. If there is no space, the error
-// matches errs.ErrDiskFull.
+// room makes sure that the segment is written with zeros up to end, and that the reserve follows. A deletion may use
+// the reserve itself. The caller holds append.lock. If the disk is full, the error matches errs.ErrDiskFull.
 func (l *FileLog) room(end LSN, deletes bool) error {
 	number := l.geo.Number(end - 1)
 	prepared, err := l.prepared(number)
@@ -77,8 +76,8 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	return nil
 }
 
-// unprepare cuts off the zeros that room wrote for a write that did not happen, because there is a hole
-// between these zeros and those written before. The caller holds append.lock.
+// unprepare cuts off the zeros that room wrote, after the write for which they were written was not made. Otherwise
+// there would be a hole between these zeros and the zeros before. The caller holds append.lock.
 func (l *FileLog) unprepare(number uint64, before LSN) {
 	tail := l.shared.Tail()
 	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
@@ -91,9 +90,9 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 	l.shared.SetPrepared(before)
 }
 
-// cut shortens a segment's file to size; on a full disk that only frees space. A recycled segment has older
-// frames after the cut. While a purge has to overwrite data, these are overwritten first. If that fails, the
-// file is not cut, and the next purge overwrites the frames (see wipeAhead).
+// cut shortens a segment's file to size bytes. If the segment was recycled, the part that is cut off has older frames.
+// If released data must be overwritten because of a purge, cut first overwrites that part. If that fails, the file is
+// not cut, and the next purge overwrites the frames (see wipeAhead).
 func (l *FileLog) cut(number uint64, size int64) {
 	if l.Purges().Overwrites() && l.zero(number, size) != nil {
 		return
@@ -103,8 +102,8 @@ func (l *FileLog) cut(number uint64, size int64) {
 	}
 }
 
-// prepared returns the position up to which a segment's file is written, with frames or zeros. For the newest
-// segment that a process has entered, a word in the shared page holds that position.
+// prepared returns the position up to which a segment's file is written with frames or zeros. For the newest segment, a
+// word in the shared page has this position.
 func (l *FileLog) prepared(number uint64) (LSN, error) {
 	at := l.shared.Prepared()
 	if at > l.geo.Start(number) && at <= l.geo.End(number) {
@@ -124,12 +123,12 @@ func (l *FileLog) prepared(number uint64) (LSN, error) {
 func (l *FileLog) full(err error) error {
 	if vfs.IsDiskFull(err) {
 		l.o.Event(Event{Kind: EventDiskFull, Path: "wal", Err: err})
-		return l.noSpace(fmt.Errorf("preparing the log in %s: %w", l.o.walDir(), err))
+		return l.noSpace(fmt.Errorf("writing zeros after the log in %s: %w", l.o.walDir(), err))
 	}
-	return l.ioError("preparing space in", l.o.walDir(), err)
+	return l.ioError("writing zeros after the log in", l.o.walDir(), err)
 }
 
-// writeOut writes zeros from one position of a segment to another, both after the tail; append.lock is held.
+// writeOut writes zeros between two positions of a segment, both after the tail. The caller holds append.lock.
 func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 	f, err := l.segment(number)
 	if err != nil {
@@ -148,8 +147,8 @@ func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 
 var zeroStep [1 << 20]byte
 
-// ensureSegment creates the file of a segment if it is missing. Before the file has data, its first step is
-// filled with zeros and synced, and its name is durable.
+// ensureSegment creates the file of a segment if it is missing. The new file has one step of zeros, and the file and
+// its name are durable.
 func (l *FileLog) ensureSegment(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -167,8 +166,8 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// makeSegment writes and syncs a file of zeros after a start frame, under a temporary name. After each MiB it
-// calls pace with the position and the time that this MiB took.
+// makeSegment writes and syncs a file with the start frame and then zeros, under a temporary name. After each MiB it
+// calls pace, if that is not nil, with the position and the time that this MiB took.
 func (l *FileLog) makeSegment(size uint64, start []byte,
 	pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
@@ -198,8 +197,8 @@ func (l *FileLog) makeSegment(size uint64, start []byte,
 	return tmp, nil
 }
 
-// dropNew removes a temporary file that this process made in wal/. If the log was replaced in the meantime, it
-// leaves the file: then the folder belongs to another log, whose recovery removes such files.
+// dropNew removes a temporary file that this process made in wal/. If the log was replaced in the meantime, it leaves
+// the file, because the folder belongs to another log; the recovery of that log removes such files.
 func (l *FileLog) dropNew(tmp string) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -207,8 +206,8 @@ func (l *FileLog) dropNew(tmp string) error {
 	return l.o.FS.Remove(tmp)
 }
 
-// rename gives a finished file of zeros the name of a segment, unless another writer has created that segment
-// first.
+// rename renames a finished file of zeros to a segment. If another writer has already created that segment, rename
+// removes the file.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -220,8 +219,8 @@ func (l *FileLog) rename(tmp string, number uint64) error {
 	return err
 }
 
-// enter begins to use the file of a segment, and makes its name durable, because the process that made the
-// file may have been killed before it did; append.lock is held.
+// enter prepares the first use of a segment's file. It makes the name of the file durable, because the process that
+// made the file may have been killed before it did so. The caller holds append.lock.
 func (l *FileLog) enter(number uint64) error {
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)
@@ -259,8 +258,8 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
-// wantsPrepare reports whether the preparer should write the segment's next step of zeros, or the whole next
-// segment. The next segment is a file of its own, so that no commit waits for its zeros.
+// wantsPrepare reports whether the preparer should write the next step of zeros in the segment, or create the next
+// segment. The next segment is a file of its own, so no commit waits until its zeros are synced.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Prepared(), l.geo.End(number)
@@ -270,7 +269,8 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 	return l.wantsNext(tail) && l.prep.next.Load() <= number
 }
 
-// low reports whether fewer zeros follow the tail than the reserve and half a step (at most 256 KiB of it).
+// low reports whether the zeros after the tail are fewer than the reserve plus half a step; of that half, at most 256
+// KiB count.
 func (l *FileLog) low(tail, prepared LSN) bool {
 	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
 }
@@ -328,9 +328,9 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareNext creates the whole next segment ahead of the commits that need it. The segment is a separate file,
-// synced in small parts, and written not much faster than it will be needed. Measured with 64 goroutines: zeros
-// that commits had to sync along with their own frames cost a fifth of the rate.
+// prepareNext creates the whole next segment before commits need it. It writes the file in small parts, syncs each, and
+// is not much faster than the tail approaches. Measured with 64 goroutines: if commits had to sync the zeros together
+// with their own frames, the rate was a fifth lower.
 func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -367,11 +367,11 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	return l.nameNext(ctx, tmp, number)
 }
 
-// nameNext gives the file that prepareNext has made the name of the segment. In the meantime the tail may have
-// passed that segment, and other processes may have created, written and released it: a file with that number
-// would be below the first segment of the log. So nameNext renames the file under append.lock, without which
-// the tail does not move. The name is made durable afterwards; a commit that enters the segment earlier does
-// that itself (enter).
+// nameNext renames the file that prepareNext has made to the segment. In the meantime the tail may have passed that
+// segment, and other processes may have created, written and released it; a file with this number would then be below
+// the first segment of the log. So nameNext checks the tail and renames the file under append.lock, without which the
+// tail does not move. It makes the name durable after that. A commit that uses the segment earlier does this itself
+// (see enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		_ = l.dropNew(tmp)

@@ -23,7 +23,7 @@ import (
 // erased: positions, chain and the history of all other keys stay. A purge may be killed at any point and
 // repeated.
 
-// Roll begins a new segment of the log, unless the newest is empty, and returns once the start of the new
+// Roll begins a new segment of the log, unless the newest segment is empty. It returns when the start of the new
 // segment is durable and applied.
 func (g Purges) Roll(ctx context.Context) error {
 	if err := g.l.CatchUp(ctx); err != nil {
@@ -86,7 +86,7 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	return g.end.LSN, nil
 }
 
-// Purged describes what Erase has erased and what it could not.
+// Purged describes what Erase has erased, and what it could not erase.
 type Purged struct {
 	Segments int // number of segments that were overwritten and removed
 	Copies   int // number of copies in the archive that were rewritten
@@ -98,11 +98,11 @@ type Purged struct {
 	Unwiped []error // files that were not overwritten, whether they were removed or not: each a *vfs.UnwipedError
 }
 
-// Erase erases the wanted frames in segments and archive, below spilled. Before that the caller must have
-// called Roll, brought files and index up to the end of the log, and written the checkpoint that records this
-// into both slots. Unreadable parts of a segment or a copy are overwritten as well, and listed in Lost. Only a
-// copy of a newer format is kept, and listed in Damaged. While a backup copies the log the error is
-// errs.ErrLocked.
+// Erase erases the frames for which wanted returns true, in the segments and the archive, below the position Spilled.
+// The caller must before have called Roll, have brought files and index up to the end of the log, and have written the
+// checkpoint that records this into both slots. Parts of a segment or a copy that cannot be read are overwritten too,
+// and are listed in Lost. Only a copy of a newer format is kept; it is listed in Damaged. While a backup copies the
+// log, the error matches errs.ErrLocked.
 func (g Purges) Erase(ctx context.Context, held *Held,
 	wanted func(at LSN, key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(g.l); err != nil {
@@ -114,8 +114,8 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 	}
 	if !ok {
 		return p, &errs.LockError{Path: g.l.o.wal(roleNames[roleHold]), Holder: g.l.holder(roleHold),
-			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then "+
-				"purge again", g.l.Processes().All())}
+			Err: fmt.Errorf("one of the processes %v is copying the log for a backup: wait until it has finished, or "+
+				"end it, then purge again", g.l.Processes().All())}
 	}
 	defer g.l.unlock(roleHold)
 	// includes the files that the preceding flush has removed
@@ -130,7 +130,7 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 	return p, err
 }
 
-// wipeSegments overwrites with zeros and removes the segments that the log has released.
+// wipeSegments archives the segments that the log has released, overwrites them with zeros, and removes them.
 func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	spilled := l.shared.Spilled()
 	if spilled == 0 { // another program has overwritten the page
@@ -173,8 +173,8 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	return nil
 }
 
-// wipeAhead overwrites with zeros what follows the tail, in the tail's segment and in segments prepared after
-// it. wipeAhead holds append.lock meanwhile, so no process uses that space.
+// wipeAhead overwrites everything after the tail with zeros, in the segment with the tail and in the segments that were
+// prepared. It holds append.lock, so no process writes there at the same time.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(at LSN, key stri
 	return nil
 }
 
-// dropCopy overwrites and removes a copy of a segment in which no frame can be read.
+// dropCopy overwrites and removes the copy of a segment, if no frame in the copy can be read.
 func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 	name := past.CopyName(number)
 	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
@@ -284,12 +284,12 @@ func (l *FileLog) dropCopy(number uint64, p *Purged) error {
 	return nil
 }
 
-var errNothingSound = errors.New("no frame of the log can be read in the file")
+var errNothingSound = errors.New("the file has no readable frame of the log")
 
-var errPurging = errors.New("another purge is running: wait until it is done, or end it, then purge again")
+var errPurging = errors.New("another purge is running: wait until it has finished, or end it, then purge again")
 
-// replaceCopy replaces the archived copy of a segment by b and overwrites the old file. At every moment a
-// complete copy exists under one of the names of the copy; see clearArchive.
+// replaceCopy replaces the archived copy of a segment by a copy with the content b, and overwrites the old file. At
+// every moment, one of the names that clearArchive knows has a complete copy.
 func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	name := l.o.wal(past.CopyName(number))
 	made, dir := name+purgeSuffix, l.o.wal("archive")
@@ -327,8 +327,8 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 // cutCopy matches the names of unfinished copies in the archive.
 var cutCopy = regexp.MustCompile(`^[0-9]{8,}\.zst\.(new|purge|away)(\.[0-9]+-[0-9]+\.new)?$`)
 
-// clearArchive removes the files that an interrupted purge or an interrupted archiving has left. A copy that
-// was moved away and not replaced is moved back first.
+// clearArchive removes the files that an interrupted purge or an interrupted archiving has left. If a copy was moved to
+// a temporary name and not replaced yet, clearArchive moves it back.
 func (l *FileLog) clearArchive(dir string) error {
 	names, err := l.o.FS.ReadDir(dir)
 	if err != nil {

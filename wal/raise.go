@@ -27,20 +27,19 @@ func (l *FileLog) Features() Features {
 	return Features(l.shared.Features())
 }
 
-// Raise adds features to those of the store. When it returns nil they are durable, and every process that
-// writes, now or later, knows them. Features that were raised before are skipped.
+// Raise adds features to the features of the store. After Raise has returned nil, the features are durable, and all
+// processes that write to the store know them. Features that the store already has are skipped.
 //
-// Raise waits until no process that lacks one of the features has the store open, at most Options.LockWait;
-// then the error is a *errs.LockError that names these processes. Raise does not wait for processes that have
-// the store open read-only. If such a process lacks a reader feature, it gets an error from its next read. If
-// it is of an older version, it gets an error from the first thing that it cannot read.
+// Raise waits until no process that does not know the features has the store open. If that takes longer than
+// Options.LockWait, the error is a *errs.LockError that names these processes. Raise does not wait for processes that
+// have the store open read-only. If such a process does not know a feature that readers must know, its next read fails.
+// If it is of an older version, the first read of something unknown fails.
 //
-// During the check no process can open the store, for little more than a second at a time. Raise holds
-// open.lock from reading the list of processes to the end, so no process can attach in between. It writes, in
-// this order: wal/features; one slot of the checkpoint, from which on no program that lacks the features opens
-// the store; the other slot; wal/shared. Because of this order an interrupted raise is either finished or
-// without effect: the next recovery finishes a raise that was interrupted after the first step, and may finish
-// one that has returned an error.
+// While Raise checks the list of processes, no process can open the store, for little more than a second at a time.
+// Raise holds open.lock from this check to its end, so no process can attach in between. It writes in this order:
+// wal/features; one slot of the checkpoint; the other slot; wal/shared. After the first slot is written, no program
+// that does not know the features opens the store. If Raise is interrupted after it has written wal/features, the next
+// recovery completes its work. The recovery may also do so if Raise has returned an error.
 func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err
@@ -54,8 +53,8 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	return l.raise(held, f)
 }
 
-// RaiseFlushing is like Raise, for the holder of flush.lock, and does not wait for other processes to end. It
-// returns false if a process that does not know one of the features has the store open, or is opening it.
+// RaiseFlushing is like Raise, for the holder of flush.lock, but does not wait until other processes end. It returns
+// false if a process that does not know one of the features has the store open or is opening it.
 func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	if err := held.proves(l); err != nil {
 		return false, err
@@ -76,8 +75,8 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 	return err == nil, err
 }
 
-// lockHeld takes open.lock for the holder of flush.lock. Everywhere else the two locks are taken in the other
-// order. So lockHeld waits only until other raises, which may be waiting for flush.lock, have released
+// lockHeld takes open.lock for the holder of flush.lock. Elsewhere these two locks are taken in the other order, so
+// lockHeld waits only for a limited time: until other raises, which may be waiting for flush.lock, have released
 // open.lock.
 func (l *FileLog) lockHeld() (bool, error) {
 	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
@@ -97,24 +96,26 @@ func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 		return false, errs.ErrReadOnly
 	}
 	if lacks := f &^ l.o.Known; lacks != 0 {
-		return false, fmt.Errorf("raising the features %s of %s: this program does not know %s: %w", f, l.o.Dir, lacks,
+		return false, fmt.Errorf("adding the features %s to the store in %s: this program does not know %s: %w", f,
+			l.o.Dir, lacks,
 			errs.ErrInvalid)
 	}
 	return l.Features()&f == f, nil
 }
 
-// raise adds the features to those of the store; the caller holds open.lock and flush.lock.
+// raise adds the features to those of the store. The caller holds open.lock and flush.lock.
 func (l *FileLog) raise(_ *Held, f Features) error {
 	if l.Features()&f == f {
 		return nil // another writer was faster
 	}
 	if l.shared.Poison() == page.Damaged {
-		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir,
+		return fmt.Errorf("adding the features %s to the store in %s: the log is damaged: run memctl repair: %w", f,
+			l.o.Dir,
 			errs.ErrReadOnly)
 	}
 	c, err := l.Checkpoint()
 	if err != nil {
-		return fmt.Errorf("raising the features %s of %s: %w", f, l.o.Dir, err)
+		return fmt.Errorf("adding the features %s to the store in %s: %w", f, l.o.Dir, err)
 	}
 	c.Features |= f | l.Features()
 	if err := l.writeFeatures(c.Features); err != nil {
@@ -126,7 +127,8 @@ func (l *FileLog) raise(_ *Held, f Features) error {
 		}
 	}
 	l.shared.AddFeatures(uint64(c.Features))
-	l.o.Logger.Info("features were raised; programs that do not know them can no longer write to this store", "raised",
+	l.o.Logger.Info("features were added to the store; programs that do not know the features can no longer write to "+
+		"it", "raised",
 		f.String(), "all", c.Features.String())
 	return nil
 }
@@ -143,8 +145,8 @@ const (
 	raiseRests = 100 * time.Millisecond
 )
 
-// lockToRaise takes open.lock, once every attached process knows the features, and then flush.lock. It returns
-// nil without an error if another process has raised the features in the meantime.
+// lockToRaise takes open.lock when all attached processes know the features, and then flush.lock. If another process
+// has raised the features in the meantime, it returns nil without an error.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
@@ -193,8 +195,8 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	}
 }
 
-// flushToRaise waits for flush.lock for the limited time that a raise may hold open.lock. It returns nil
-// without an error if it did not get the lock in that time.
+// flushToRaise waits for flush.lock, but only for the limited time that a raise may hold open.lock. If it does not get
+// the lock in this time, it returns nil without an error.
 func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	if l.o.Inline {
 		return l.TryLockFlush()
@@ -210,8 +212,8 @@ func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// lacking lists the attached processes that have not recorded that they know the features. If there may be
-// others that are not on the list, more is the reason. The caller holds open.lock.
+// lacking returns the attached processes that have not recorded that they know the features. If there may be further
+// processes that are not on the shared list, more is a text that says so. The caller holds open.lock.
 func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 	all := l.listed()
 	for _, a := range all {
@@ -227,7 +229,7 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		others--
 	}
 	if others > 0 || len(all) == page.Places {
-		more = fmt.Sprintf("perhaps others: the list of processes has room for %d only", page.Places)
+		more = fmt.Sprintf("perhaps further processes: the list has room for only %d", page.Places)
 	}
 	return list, more
 }
@@ -252,8 +254,8 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 	if more != "" {
 		names = append(names, more)
 	}
-	err := fmt.Errorf("raising the features %s: these processes have the store open and do not know the features: %s: "+
-		"end them, or restart them with this version",
+	err := fmt.Errorf("adding the features %s: these processes have the store open and do not know the features: %s: "+
+		"end these processes, or restart them with this version",
 		f, strings.Join(names, ", "))
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
@@ -264,12 +266,13 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 // admit returns an error if the store has features that this program does not know.
 func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
 
-// still is like admit, for a process that already has the log open. Such a process may have been missing from
-// the list that a raise checks, see lacking, and read-only processes are never on that list.
+// still is like admit, for a process that already has the log open. The process that raised the features may not have
+// seen this one: it may be missing from the shared list (see lacking), and read-only processes are never on the list.
 func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
-// settleFeatures writes the features to every place where they are stored: a raise may have been interrupted,
-// a slot damaged, or the checkpoint lost. A recovery calls it after it has settled the end of the log.
+// settleFeatures writes the features of the store to wal/features and both slots of the checkpoint, if they lack any. A
+// raise may have been interrupted, a slot may be damaged, or the checkpoint may be lost. A recovery calls
+// settleFeatures after it has made the end of the log durable.
 func (l *FileLog) settleFeatures(c Checkpoint) error {
 	f := l.required
 	if f == 0 {
@@ -322,7 +325,7 @@ func (l *FileLog) writeFeatures(f Features) error {
 	return nil
 }
 
-// readFeatures reads wal/features. The error is fs.ErrNotExist if there is no such file.
+// readFeatures reads wal/features. If the file does not exist, the error matches fs.ErrNotExist.
 func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "wal", FeaturesName), os.O_RDONLY, 0)
 	if err != nil {
@@ -342,10 +345,10 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	return Features(le.Uint64(b[8:])), nil
 }
 
-// unknownFeatures returns the error for a store if neither its checkpoint nor wal/features can be read. If the
-// store were opened as one without features, a program that lacks a feature could write to it. So no program
-// opens it until a user has decided.
+// unknownFeatures returns the error for a store of which neither the checkpoint nor wal/features can be read. If such a
+// store were opened as a store without features, a program that does not know the store's features could write to it.
+// So no program opens it until a person has decided what to do.
 func unknownFeatures(err error) error {
-	return fmt.Errorf("neither slot of the checkpoint is valid, so the features of the store are unknown; remove "+
-		"wal/%s, and open the store with the newest program that has written to it: %w", FeaturesName, err)
+	return fmt.Errorf("neither slot of the checkpoint is valid, so the features of the store are unknown: remove "+
+		"wal/%s, then open the store with the newest program version that has written to it: %w", FeaturesName, err)
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// readGuess is the number of bytes read for a frame at first: most frames are smaller.
+// readGuess is the number of bytes that is read first for a frame. Most frames are smaller.
 const readGuess = 4096
 
-// ReadAt reads the entry at an LSN that the caller has obtained from the log before. The error is
-// errs.ErrTruncated if the log no longer reaches back that far.
+// ReadAt returns the entry at a position, which must be the LSN of an entry. If the log no longer has this position,
+// the error matches errs.ErrTruncated.
 func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	e, err := l.readAt(at)
 	if err == nil {
@@ -70,9 +70,9 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	return e, nil
 }
 
-// Scan reads the durable entries in the segments in use, in order. It returns every version, even if a key has
-// several (State.Changes has only the newest). It reads no further back than the oldest segment (History also
-// reads the archive). from must be a position where a frame begins, or where the frames of a segment end.
+// Scan yields the durable entries in the segments of the log, in order. It yields every version of a key, and reads
+// only the segments, not the archive. from must be a position at which a frame begins, or at which the frames of a
+// segment end.
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Reader reads entries by position, as FileLog.ReadAt does, for one goroutine that requests them in ascending
-// order: if the entries are close together, Reader reads ahead. The Value of an entry is valid until the next call.
+// Reader reads entries by position, as FileLog.ReadAt does. If the positions are in ascending order and close together,
+// it reads ahead. A Reader must not be used by several goroutines at the same time. The Value of an entry is valid
+// until the next call.
 type Reader struct {
 	l    *FileLog
 	buf  []byte
@@ -17,13 +18,13 @@ type Reader struct {
 	step int // size of the last read in bytes
 }
 
-// readAhead is the maximum size of a read in bytes.
+// readAhead is the maximum number of bytes that a Reader reads at once.
 const readAhead = 256 << 10
 
 // Reader returns a new Reader.
 func (l *FileLog) Reader() *Reader { return &Reader{l: l} }
 
-// At reads the entry at an LSN that the caller has obtained from the log before.
+// At returns the entry at a position, which must be the LSN of an entry.
 func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
 	if e, ok := r.buffered(at); ok {
 		return e, nil
@@ -56,10 +57,9 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	return e, true
 }
 
-// fill reads into the buffer from a position on. It reads more each time as long as the position is close to
-// the end of the last read. It reads nothing at or after the durable position: a frame there may still be
-// replaced by another frame at the same position. It returns false if there is nothing to read, or if the read
-// fails.
+// fill reads the part of a segment that begins at a position into the buffer. It reads twice as much as before if the
+// position is close to the end of the last read. It reads nothing at or after the durable position, because a frame
+// there may still be replaced by another one. It returns false if there is nothing to read or the read fails.
 func (r *Reader) fill(at LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
 	case r.step > 0 && at >= r.base && at < end+uint64(r.step):

@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// openReadOnly opens a read-only handle, which attaches to nothing and changes nothing. If the shared page is
-// of this boot and recovered, the handle reads the log up to the page's durable position, like all other
-// processes; that position is valid even if the last writer has ended or was killed. Otherwise, after a reboot
-// or on read-only media, the handle replays the log by itself: what it reads then comes from the disk.
-// Whenever the generation of the page changes, the handle starts again from the newest views.
+// openReadOnly opens a read-only handle, which takes no lock and changes nothing. If the shared page is of this boot
+// and recovered, the handle reads the log up to the durable position in the page, like all other processes; the
+// position is valid even if no process has the log open any more. Otherwise, for example after a reboot or on a
+// read-only medium, the handle replays the log by itself. When the generation of the page changes, the handle starts
+// again from the newest views.
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +59,7 @@ func (l *FileLog) mapPage() bool {
 	return true
 }
 
-// openPrivate replays the log for this process alone, instead of following the positions in wal/shared.
+// openPrivate replays the log for this process alone. The handle then does not follow the positions in wal/shared.
 func (l *FileLog) openPrivate(ctx context.Context) error {
 	l.private.Store(true)
 	c, fresh, err := l.origin()
@@ -70,7 +70,7 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 		return err
 	}
 	if fresh {
-		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
+		return fmt.Errorf("%s has no segments of a log: %w", l.o.walDir(), errs.ErrNoStore)
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	l.state.mu.Lock()
@@ -91,12 +91,13 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	return err
 }
 
-// pageEvery is the minimum interval at which a private handle (see openPrivate) checks whether wal/shared has a page.
+// pageEvery is the minimum interval at which a private handle (see openPrivate) checks whether the file wal/shared
+// exists.
 const pageEvery = 50 * time.Millisecond
 
-// watchPage checks whether the shared page that this handle uses is still valid, or, if it uses none, whether
-// a page exists by now. If the page has another generation, or exists by now, the handle starts again from the
-// newest views and follows that page.
+// watchPage checks whether the shared page that this handle follows is still valid. A private handle, which follows no
+// page, checks whether a valid page exists now. If the page is new or has another generation, the handle starts again
+// from the newest views and follows this page.
 func (l *FileLog) watchPage(ctx context.Context) error {
 	private := l.private.Load()
 	if !private && (l.stillOurs() == nil || l.shared.Cut()) || l.Damage() != nil {

@@ -15,12 +15,13 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// recover reads the log to its end and makes the end durable when no other process is attached. The caller
-// holds open.lock, and attach.lock exclusively. The order is: recover marks the shared page as not recovered,
-// and follows the frames from spilled on to the end. What is above the attested position may be in the page
-// cache only, so recover writes it again in place and syncs it: nothing is served that a power loss could
-// still take back. Then it sets the positions in the page, and last, the new generation, which marks the page
-// as recovered.
+// recover reads the log to its end and makes the end durable. No other process has the log open; the caller holds
+// open.lock, and attach.lock in exclusive mode.
+//
+// recover first marks the shared page as not recovered, and reads the frames from the position Spilled to the end. The
+// frames above the attested position may be only in the page cache, so recover writes them again in place and syncs
+// them: otherwise a power loss could remove entries that were already read. Last, it sets the positions in the page and
+// then the new generation, which marks the page as recovered.
 func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.openDamaged(c, end, attested, damage)
 	}
 	if err := l.agrees(end); err != nil {
-		l.o.Logger.Warn("the index belongs to another log and is rebuilt", "err", err)
+		l.o.Logger.Warn("the index belongs to another log and is rebuilt from the document files", "err", err)
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 	return l.publish(end, c, page.Healthy)
 }
 
-// agrees returns an error if the views that were loaded belong to another log; end is the end of this one.
+// agrees returns an error if the views that were loaded belong to another log. end is the end of this log.
 func (l *FileLog) agrees(end Mark) error {
 	return l.o.Machine.Agrees(end, func(at LSN) (uint64, bool) {
 		if at == end.LSN {
@@ -108,12 +109,12 @@ func (l *FileLog) agrees(end Mark) error {
 	})
 }
 
-// origin determines which log this is and from where it is read: by the checkpoint, or by the segments
-// themselves. fresh reports whether there is no log.
+// origin determines the identity of the log and the positions from which it is read. It uses the checkpoint or, if that
+// is missing or wrong, the segments. fresh reports whether there is no log.
 //
-// A checkpoint whose log is gone is ignored: wal/ was lost, and perhaps created again by a process that was
-// killed before it could record that. But an unreadable segment is never treated as missing. The store has the
-// features of every checkpoint slot, even of an ignored checkpoint, and those of wal/features.
+// A checkpoint is ignored if its log no longer exists. Then wal/ was lost, and perhaps created again by a process that
+// was killed before it could record this. But a segment that cannot be read never counts as missing. The store has the
+// features of both slots of the checkpoint, even if it is ignored, and those in wal/features.
 func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	c, fresh, err = l.findMarks()
 	l.marks = c
@@ -157,8 +158,8 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features recorded in wal/features to those of the store. known reports whether the features
-// were also read from the checkpoint: only then a damaged file is ignored.
+// noted adds the features in wal/features to those of the store. known reports whether the checkpoint could be read. If
+// it could, noted ignores a damaged wal/features; otherwise it returns an error.
 func (l *FileLog) noted(known bool) error {
 	if !l.hasFeatures {
 		return nil
@@ -172,16 +173,17 @@ func (l *FileLog) noted(known bool) error {
 	case !known:
 		return unknownFeatures(err)
 	default:
-		l.o.Logger.Warn("ignoring a damaged file; the checkpoint has the same features", "path", "wal/"+FeaturesName, "err",
+		l.o.Logger.Warn("a damaged file is ignored, because the checkpoint has the same features", "path",
+			"wal/"+FeaturesName, "err",
 			err)
 	}
 	return nil
 }
 
-// bySegments returns, in place of a missing checkpoint, the positions from which the log is read. If there are
-// segments of several stores, the log consists of those with the UUID of the store's other files: a segment that
-// was put into the folder by mistake may have a higher number. If no segment has this UUID, or there is no other
-// file, the newest segment belongs to the log.
+// bySegments is used if there is no usable checkpoint. It returns the positions from which the log is read, derived
+// from the segments. If there are segments of several stores, the log consists of the segments with the UUID that the
+// store's other files have, because a segment of another store that was put into the folder may have a higher number.
+// If no segment has this UUID, or no other file has a UUID, the newest segment belongs to the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	if l.o.Named != nil && slices.ContainsFunc(segments,
 		func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
@@ -202,9 +204,10 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 		Attested: oldest}, false, err
 }
 
-// unreadable returns the position up to which the files after the last segment with a valid start may have
-// frames, 0 if there is no such file. A torn end leaves zeros, or a complete start, where a segment was begun.
-// Anything else is later damage, and no checkpoint attests that the log ended before it.
+// unreadable looks at the files after the last segment with a valid start. It returns the position up to which they may
+// have frames, or 0 if there are no such files. If a crash interrupts the beginning of a segment, its file has zeros or
+// a complete start. Any other content is later damage, and without a checkpoint the log must not be assumed to end
+// before it.
 func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
@@ -250,24 +253,24 @@ func (l *FileLog) holds(c Checkpoint) bool {
 	return err == nil
 }
 
-// before has the positions that the shared page contained before the recovery, if the page is of this boot.
+// before has the positions that the shared page had before the recovery. They are 0 if the page is not of this boot.
 type before struct{ durable, tail, flushed, spilled LSN }
 
-// sound reports whether a log with these segment sizes can have left these positions; impossible ones are
-// ignored. The tail is 0 after a recovery that was killed.
+// sound reports whether the positions are possible in a log with these segment sizes. Impossible positions are ignored.
+// The tail is 0 if an earlier recovery was killed.
 func (b before) sound(geo segment.Geometry) bool {
 	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&
 		b.spilled <= b.flushed && b.flushed <= b.durable
 }
 
-// takePage maps the shared page, recreates it if it is missing or unusable, and marks it as not recovered:
-// from here on the page is ignored until publish. The durable position stays in the page, so that the next
-// recovery finds it if this one is killed. flushed and spilled stay in the page, because unattached readers
-// use them meanwhile: without them every segment below would be reported missing.
+// takePage maps the shared page and marks it as not recovered. If the page is missing or unusable, it creates the page
+// again. The page is then ignored until publish. The durable position stays in the page, so that the next recovery
+// finds it if this one is killed. Flushed and Spilled stay in the page, because read-only processes use them meanwhile:
+// without them, these processes would report older segments as missing.
 //
-// A page that was copied with its folder has another inode than the one recorded in it: it describes the
-// original, and is ignored. A page that is also linked from another folder is ignored as well, because that
-// folder is the log's home.
+// The positions in the page are ignored if the page records another inode than that of its file, because it was then
+// copied together with the folder and describes the original. They are also ignored if the page records another folder
+// as the home of the log.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if !l.shared.Mapped() {
@@ -298,8 +301,8 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the positions in the shared page and, last, the generation. Before that it makes the features
-// durable in every place where they are stored.
+// publish sets the positions in the shared page and, last, the generation. It first makes the features durable in all
+// places where they are stored.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err
@@ -325,14 +328,14 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	return nil
 }
 
-// found is a segment file, seen in wal/, that begins with a valid start frame.
+// found is a segment file in wal/ that begins with a valid start frame.
 type found struct {
 	start segment.Start
 	end   Mark // the mark at the end of the start frame
 }
 
-// list returns the segments that have a valid start, in order, and an error for a segment that has content but
-// no valid start. It removes unfinished files that killed processes have left.
+// list returns the segments that have a valid start, in ascending order. If a segment has content but no valid start,
+// broken describes it. list also removes unfinished files that killed processes have left.
 func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -368,8 +371,8 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 	return all, broken, nil
 }
 
-// oldestChain returns the start of the oldest segment in the unbroken sequence of segments that ends in the
-// newest one.
+// oldestChain returns the mark after the start frame of the oldest segment from which all segments up to the newest one
+// exist.
 func oldestChain(all []found, geo segment.Geometry) Mark {
 	i := len(all) - 1
 	for i > 0 && all[i-1].start.Geometry == geo && all[i-1].start.Number+1 == all[i].start.Number {
@@ -378,8 +381,8 @@ func oldestChain(all []found, geo segment.Geometry) Mark {
 	return all[i].end
 }
 
-// openDamaged opens the log for reading, up to the damage. It records what was known to be durable, so that no
-// later open treats the damage as a torn tail.
+// openDamaged opens a damaged log for reading, up to the damage. It records the position up to which the log was
+// durable, so that no later Open takes the damage for a torn tail.
 func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs.CorruptionError) error {
 	l.damage.Store(damage)
 	l.report.Damage = damage
@@ -396,14 +399,15 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 	return l.publish(end, c, page.Damaged)
 }
 
-// settleEnd makes the end of the log durable. It copies a torn tail to quarantine/, writes the frames above
-// the attested position again, with a header of zeros after them, and syncs.
+// settleEnd makes the end of the log durable. It copies a torn tail to quarantine/. It then writes the frames above the
+// attested position again, writes a header of zeros after them, and syncs the segments.
 func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	if t := l.report.TornTail; t != nil {
 		if err := l.putAside(t); err != nil {
 			return err
 		}
-		l.o.Logger.Warn("a torn tail was cut", "at", t.At, "bytes", t.Bytes, "kept in", t.Path)
+		l.o.Logger.Warn("the incomplete last write was cut off the log", "at", t.At, "bytes", t.Bytes, "kept in",
+			t.Path)
 		l.o.Event(Event{Kind: EventTornTail, LSN: t.At, Path: t.Path, Err: t.Err, Bytes: t.Bytes})
 	}
 	if err := l.rewrite(min(attested.LSN, end.LSN), end.LSN); err != nil {
@@ -445,8 +449,8 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 	return l.dropBehind(number)
 }
 
-// dropBehind erases the start frames of the segments after the end of the log: nothing in these segments was
-// acknowledged, and the log must not seem to continue in them once it grows.
+// dropBehind erases the start frames of the segments after the end of the log. No entry in these segments was
+// acknowledged, and the log must not seem to continue in them when it has grown.
 func (l *FileLog) dropBehind(number uint64) error {
 	for n := number + 1; ; n++ {
 		f, err := l.segment(n)
@@ -468,10 +472,10 @@ func (l *FileLog) dropBehind(number uint64) error {
 	}
 }
 
-// startSegment creates the segment with which a log begins. The start is written before the file gets its name:
-// half a start, left by a killed process, would be reported as a damaged log. An existing file was prepared and
-// never begun, or has lost its first page. It gets a start, and its other content stays, because what follows a
-// new start belongs to no log.
+// startSegment creates the first segment of a log. It writes the start frame before it gives the file its name, because
+// an incomplete start frame would be reported as a damaged log. If the file already exists, it was prepared but not
+// begun, or has lost its first page. Then startSegment writes the start frame into it; the other content does not
+// belong to the log.
 func (l *FileLog) startSegment(number uint64, start []byte) error {
 	name := l.o.wal(segment.Name(number))
 	if _, err := l.o.FS.Stat(name); err == nil {
@@ -510,12 +514,12 @@ func (l *FileLog) startIn(number uint64, start []byte) error {
 	return nil
 }
 
-// create begins a new log, above every position that any view has, so that no position has two meanings. gone
-// reports whether the checkpoint names an earlier log that is gone, restored whether the checkpoint only names
-// the position above which the log must begin (BeginAbove).
+// create begins a new log. The log begins above all positions in the store's files, so that no position has two
+// meanings. gone reports whether the checkpoint names an earlier log that no longer exists. restored reports whether
+// the checkpoint only has the position above which the log must begin (see BeginAbove).
 func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 	if !l.o.Create {
-		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
+		return fmt.Errorf("%s has no segments of a log: %w", l.o.walDir(), errs.ErrNoStore)
 	}
 	l.geo = segment.Geometry{UUID: l.o.UUID, Size: l.o.SegmentSize}
 	number := uint64(1)
@@ -527,7 +531,8 @@ func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 		number = l.geo.Number(above) + 1
 	}
 	if number > segment.MaxNumber {
-		l.o.Logger.Warn("the index refers to a position that is beyond any log; it is rebuilt", "lsn", l.geo.Start(number-1))
+		l.o.Logger.Warn("the index has a position that no log can reach; the index is rebuilt", "lsn",
+			l.geo.Start(number-1))
 		number = 1
 	}
 	if err := l.brokenByCreate(number, restored, gone); err != nil {

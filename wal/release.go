@@ -12,25 +12,25 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// freer records which part of the log may be released. The file of a segment is removed one call of release
-// later than the segment was released, so that a sync is in between: that sync, after the new position spilled
-// was recorded, has made the files and the index durable that replace the segment.
+// freer records which part of the log may be released. The file of a segment is removed one call of Release after the
+// segment was released. In between there is a sync, which makes the files and the index that replace the segment
+// durable.
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN
 	ripe    LSN // position up to which the previous call released
 }
 
-// start sets the position up to which the log may already be released when this process opens it.
+// start sets the position up to which the log was already released when this process opened it.
 func (f *freer) start(spilled LSN) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Release allows everything below an LSN to be removed from the log, on behalf of a named holder. The lowest
-// LSN of all holders decides. The flusher calls Release. Holders in other processes are represented by the
-// spilled mark and hold.lock.
+// Release permits the removal of everything below an LSN from the log, on behalf of a named holder. The lowest LSN of
+// all holders decides. The flusher calls Release. For holders in other processes, the position Spilled and hold.lock
+// are used instead.
 func (a Archive) Release(held *Held, holder string, below LSN) error {
 	if err := held.proves(a.l); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (a Archive) Release(held *Held, holder string, below LSN) error {
 	return a.l.release(held, ripe)
 }
 
-// release archives and recycles the segments that are completely below a position, and then removes what
-// exceeds the archive's limits.
+// release archives and recycles the segments that are completely below a position. It then removes the copies that
+// exceed the archive's limits.
 func (l *FileLog) release(held *Held, below LSN) error {
 	numbers, err := l.numbers()
 	// The segment with the last released frame stays: a mark at the very end of that segment is found in no
@@ -86,8 +86,8 @@ func (l *FileLog) release(held *Held, below LSN) error {
 	return l.keepBudget()
 }
 
-// numbers returns the numbers of the segment files, ascending. Loops over segments use these numbers, not
-// numbers computed from the recorded positions, which may be wrong.
+// numbers returns the numbers of the segment files in ascending order. Loops over segments use these numbers and do not
+// compute them from recorded positions, which may be wrong.
 func (l *FileLog) numbers() (list []uint64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -102,11 +102,11 @@ func (l *FileLog) numbers() (list []uint64, err error) {
 	return list, nil
 }
 
-// recycle renames the file of a segment to the next segment that will be needed. It removes the file instead if
-// the file does not have the size of a segment, has another hard link, or is not needed as a spare segment. Before
-// the rename it zeroes and syncs the first block, so the new segment has no start; the old frames are invalid in
-// it, because their checksums use another seed. A process that still reads the file under the old number
-// notices that the frames are gone.
+// recycle uses the file of a segment again: it renames the file to the next segment that will be needed. Before that,
+// it overwrites the first block with zeros and syncs it, so that the new segment has no start. The old frames are
+// invalid in the new segment, because their checksums have another seed. A process that still reads the old segment
+// notices that its frames are gone. If the file does not have the size of a segment, has another hard link, or is not
+// needed, recycle removes it.
 func (l *FileLog) recycle(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	info, err := l.o.FS.Stat(name)

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// replay reads and applies the frames up to the first position without a valid frame, and decides whether the log
-// is damaged there or ends there, perhaps with a torn tail. It is damaged if later positions are known to have
+// replay reads and applies the frames up to the first position without a valid frame. It then decides whether the log
+// ends there, perhaps with a torn tail, or is damaged there. The log is damaged if a later position is known to have
 // been durable. replay returns the mark at the end of the last complete batch, and the damage or nil.
 func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
@@ -31,7 +31,8 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 			if !passed && h.End() >= chain.LSN {
 				passed = true
 				if wrong = chain.Sum != 0 && (h.End() != chain.LSN || h.Sum != chain.Sum); wrong {
-					none = &past.NoFrameError{At: h.LSN, Here: errors.New("the frame is not the one that the checkpoint attests")}
+					none = &past.NoFrameError{At: h.LSN,
+						Here: errors.New("the frame differs from the frame that the checkpoint records")}
 					break
 				}
 			}
@@ -53,7 +54,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 		}
 	}
 	if wrong && none == nil {
-		none = &past.NoFrameError{At: s.w.At.LSN, Here: errors.New("the checkpoint's positions contradict each other")}
+		none = &past.NoFrameError{At: s.w.At.LSN, Here: errors.New("the positions in the checkpoint are inconsistent")}
 	}
 	// What is left is the beginning of an incomplete batch.
 	s.drop(len(s.ahead))
@@ -90,10 +91,10 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	return end, nil, nil
 }
 
-// attestedBehind looks for a frame after the position bad whose writer already knew that bad was durable. If
-// there is one, the log is damaged at bad and does not end there. attestedBehind searches everything that
-// follows, beyond holes as well. If a file cannot be read, it returns the error, because then it is unknown
-// whether the log is damaged.
+// attestedBehind looks for a frame after the position bad that records that bad was durable when the frame was written.
+// If there is such a frame, the log is damaged at bad and does not end there. attestedBehind searches everything after
+// bad, even after holes. If a file cannot be read, it returns the error, because it is then unknown whether the log is
+// damaged.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -116,7 +117,7 @@ func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	return false, nil
 }
 
-// attests is attestedBehind for one segment: it searches from the position from on.
+// attests is like attestedBehind, but searches only one segment, from the position from to its end.
 func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	f, err := l.segment(number)
 	if err != nil {

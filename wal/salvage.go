@@ -15,9 +15,9 @@ import (
 // After a hole a frame is found by its header: the header's own checksum, which is seeded with the store and
 // the segment, must match, and the header must name its own position.
 
-// Salvage writes the readable part of a segment that cannot be read to its end into the archive, and returns
-// the gaps of that copy. end is the position up to which the segment has frames, with the chain hash there if
-// it is known. An existing copy is kept.
+// Salvage writes the readable parts of a segment that is damaged into a copy in the archive, and returns the gaps of
+// that copy. end is the position up to which the segment has frames, with the chain hash there if it is known. If the
+// archive already has a copy, Salvage keeps it.
 func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []Gap, err error) {
 	if bytes, _ := a.l.o.Archive(); bytes <= 0 || a.l.archived(number) {
 		return nil, nil
@@ -45,9 +45,9 @@ func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []G
 	return gaps, nil
 }
 
-// endBefore returns where the frames of the segment before number end, according to its file or its copy, as
-// far as they can be read. It is for a segment whose start, which records that position, cannot be read. For
-// other segments, or if nothing is known, the result is zero.
+// endBefore returns the mark at which the frames of the previous segment, number-1, end, as far as its file or its copy
+// can be read. It does so only if the start of segment number, which records this mark, cannot be read. Otherwise, and
+// if nothing is known, the result is zero.
 func (l *FileLog) endBefore(ctx context.Context, number uint64, f past.Source) (prev Mark, err error) {
 	if _, _, err := past.ReadStart(f); err == nil || number == 1 {
 		return prev, nil

@@ -18,9 +18,9 @@ import (
 // A damaged mark is treated as one before all kept segments. For a mark of a log that has ended nothing is
 // kept.
 
-// unsent returns the number of the first segment that is perhaps not completely in the continuous copy of the
-// log in another place. Without such a copy, it returns a number above all segments. The segment in which the
-// copy ends counts as not copied.
+// unsent returns the number of the first segment that may not be completely in the continuous copy of the log in
+// another place. The segment in which the copy ends counts as incomplete. If there is no such copy, unsent returns a
+// number above all segments.
 func (l *FileLog) unsent() uint64 {
 	s, ok, err := l.Past().Sent(l.Durable())
 	switch {

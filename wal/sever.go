@@ -18,8 +18,8 @@ import (
 // writes. No other process has the old files open then. While a log is open, only a program that copies the
 // store makes such a link, and takes that risk.
 
-// sever replaces files of the log that are hard links by copies, so that a write does not change the other
-// folder's files. The caller holds attach.lock exclusively, and nothing is mapped.
+// sever replaces the files of the log that are hard links by copies. Otherwise a write would also change the files of
+// the other folder. The caller holds attach.lock in exclusive mode, and no file is mapped.
 func (l *FileLog) sever() error {
 	for _, name := range []string{"shared", "owner"} { // each recovery creates these again
 		if l.linked(l.o.wal(name)) {
@@ -41,7 +41,7 @@ func (l *FileLog) sever() error {
 	for _, name := range files {
 		if l.linked(name) {
 			if err := l.copyOver(name); err != nil {
-				return l.ioError("replacing a hard link by a copy:", name, err)
+				return l.ioError("replacing the hard link by a copy:", name, err)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (l *FileLog) copyOver(name string) error {
 		return err
 	}
 	if info.Size > segment.MaxSize {
-		return fmt.Errorf("size of %d bytes exceeds the maximum of a segment", info.Size)
+		return fmt.Errorf("the file has %d bytes, more than the maximum of a segment", info.Size)
 	}
 	tmp := l.o.wal(fmt.Sprintf("%d-own.new", l.host.PID)) // the next recovery removes it
 	to, err := vfs.CreateNew(l.o.FS, tmp, l.o.FileMode)

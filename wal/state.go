@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// state has the position up to which this process has read the log, and the position up to which it has
-// applied it. Entries between the two positions, which may not be durable yet, wait in ahead; only
-// preconditions consider them.
+// state has the position up to which this process has read the log, and the position up to which it has applied the
+// entries. The entries between these two positions may not be durable yet. They wait in ahead, and only preconditions
+// take them into account.
 type state struct {
 	mu        sync.Mutex
 	w         past.Walker // w.At is the position up to which this process has read
@@ -33,14 +33,14 @@ type state struct {
 	lastTime  int64             // commit time of the newest frame read, in Unix microseconds
 }
 
-// mostClock limits the clock. Commit times become the mtimes of files, and file systems support none after
-// 2446. So the clock is capped at the start of 2300, and a time after the start of 2399 in a frame or a
-// checkpoint is ignored, because the next commit would be even later.
+// mostClock is the highest time that the log uses for the clock. Commit times become the mtimes of files, and file
+// systems do not support times after 2446. So a clock after the beginning of 2300 counts as this time. A time after the
+// beginning of 2399 in a frame or a checkpoint is ignored, because the next commit would have an even later time.
 const mostClock = 10413792000_000000 // microseconds since 1970
 
 func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
 
-// CatchUp applies all entries that are durable by now.
+// CatchUp applies all entries that are durable now.
 func (l *FileLog) CatchUp(ctx context.Context) error {
 	if l.o.ReadOnly {
 		if err := l.watchPage(ctx); err != nil || l.private.Load() {
@@ -67,8 +67,8 @@ func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	return l.advance(ctx, durable, durable)
 }
 
-// advance reads the log to the position read, and applies the part that is durable; the caller holds mu. If
-// the log no longer has the position of this process, it starts again from the newest views.
+// advance reads the log up to the position read, and applies the durable part. The caller holds mu. If the log no
+// longer has the position of this process, advance starts again from the newest views.
 func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	err := l.readTo(read, durable)
 	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
@@ -81,7 +81,7 @@ func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	return err
 }
 
-// readTo reads frames up to limit and applies those below the position durable.
+// readTo reads frames up to limit, and applies the frames below the position durable.
 func (l *FileLog) readTo(limit, durable LSN) error {
 	s := &l.state
 	if err := l.applyTo(durable); err != nil {
@@ -112,7 +112,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 	return l.applyTo(durable)
 }
 
-// push appends a frame that was read to the list of entries that are not applied yet.
+// push appends a frame that was read to ahead, the list of entries that are not applied yet.
 func (l *FileLog) push(h *segment.Header, payload []byte) {
 	l.state.push(past.EntryIn(h, payload), Mark{LSN: h.End(), Sum: h.Sum})
 }
@@ -128,7 +128,7 @@ func (s *state) push(e Entry, end Mark) {
 	}
 }
 
-// applyTo applies the entries of ahead that are below durable. If Apply fails the entries stay in ahead.
+// applyTo applies the entries in ahead that are below durable. If Machine.Apply fails, the entries stay in ahead.
 func (l *FileLog) applyTo(durable LSN) error {
 	s := &l.state
 	n := 0
@@ -184,8 +184,8 @@ func (s *state) drop(n int) {
 	s.owned = max(0, s.owned-n)
 }
 
-// own copies the remaining entries of ahead out of the walker's buffer, which is about to be reused, and makes
-// them visible to preconditions. The function of returns the effects of an entry.
+// own copies the entries in ahead out of the walker's buffer, which will be used again, and records them for
+// preconditions. of returns the effects of an entry.
 func (s *state) own(of func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
@@ -203,7 +203,8 @@ func (s *state) own(of func(*Entry) effects) {
 	s.owned = len(s.ahead)
 }
 
-// await makes an entry visible to preconditions before it is applied: under its own key and by its effects b.
+// await records an entry that is not applied yet, so that preconditions take it into account: under its own key, and
+// with its effects b.
 func (s *state) await(e *Entry, b effects) {
 	if e.Kind < past.KindUser {
 		return
@@ -217,9 +218,9 @@ func (s *state) await(e *Entry, b effects) {
 	s.awaitBeside(e.LSN, b)
 }
 
-// current returns the position of the newest entry of a precondition's key, or the key's running total,
-// according to everything read. If that is 0 and the precondition is Chained, gone is the LSN of the deletion.
-// waits reports whether the result depends on an entry that is not durable yet.
+// current returns the position of the newest entry of a precondition's key, or the running total that the key names,
+// according to all entries that were read. If that is 0 and the precondition is Chained, gone is the LSN of the
+// deletion of the key. waits reports whether the result depends on an entry that is not durable yet.
 func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
@@ -239,8 +240,8 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 	return at + more, gone, waits, nil
 }
 
-// missing returns the error for a position in the log without a valid frame: either the log was released
-// beyond the position of this process, or it is damaged.
+// missing returns the error for a position at which the log has no valid frame. Either this part of the log was
+// released, or the log is damaged.
 func (l *FileLog) missing(none *past.NoFrameError) error {
 	if l.left(none.At) {
 		return &errs.TruncatedError{Oldest: l.shared.Spilled()}
@@ -248,9 +249,9 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position may have been released from the log: it is below Spilled, or stillOurs returns an
-// error, for example because another process has recovered the log. left returns false in a process that replays the
-// log by itself.
+// left reports whether a position may have been released from the log. This is so if it is below Spilled, or if
+// stillOurs returns an error, for example because another process has recovered the log. left returns false in a
+// private handle (see openPrivate).
 func (l *FileLog) left(at LSN) bool {
 	if l.private.Load() {
 		return false
@@ -265,13 +266,13 @@ func (l *FileLog) corruption(none *past.NoFrameError) *errs.CorruptionError {
 	}
 }
 
-// restart begins again from the newest views, after the log has released the position of this process; mu is
-// held.
+// restart starts again from the newest views, because the log was released beyond the position of this process. The
+// caller holds mu.
 func (l *FileLog) restart(ctx context.Context) error {
 	l.forgetFiles(l.geo.Number(l.shared.Spilled()))
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil {
-		return fmt.Errorf("restarting after the log was released: %w", err)
+		return fmt.Errorf("reading the checkpoint again, because the log was released: %w", err)
 	}
 	if err := l.admit(c.Features); err != nil {
 		return err
@@ -279,7 +280,8 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
-// firstMark reports whether a position is the one at which the log began.
+// firstMark reports whether a log begins at this position: it comes directly after a start frame that refers to no
+// earlier segment.
 func (l *FileLog) firstMark(at LSN) bool {
 	if l.geo.Offset(at) != segment.StartSize {
 		return false

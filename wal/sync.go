@@ -25,12 +25,12 @@ const (
 	backoffMost  = time.Second
 )
 
-// slowSync is the duration from which a sync is logged and reported: the writers have been waiting for it, and
-// a disk that is about to fail becomes slow first.
+// slowSync is the duration from which a sync is logged and reported, because writers have waited for it, and because a
+// disk that is about to fail often becomes slow first.
 const slowSync = time.Second
 
-// syncTo blocks until the log is durable up to a position. If another process has synced the log up to there,
-// it does not sync again.
+// syncTo blocks until the log is durable up to a position. It does not sync if another process has already synced the
+// log up to this position.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
@@ -79,7 +79,7 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 	return l.syncLocked()
 }
 
-// syncLocked makes all frames durable that are written by now; the caller holds sync.lock.
+// syncLocked makes all frames durable that are in the log now. The caller holds sync.lock.
 func (l *FileLog) syncLocked() error {
 	from, to := l.shared.Durable(), l.shared.Tail()
 	open, err := l.toSync(from, to)
@@ -122,13 +122,14 @@ func (l *FileLog) syncLocked() error {
 	return nil
 }
 
-// numbered is an open segment file with the segment's number.
+// numbered is an open segment file, with the number of the segment.
 type numbered struct {
 	number uint64
 	file   vfs.File
 }
 
-// toSync opens the segments that have frames between two positions, before any of them is synced.
+// toSync opens all segments that have frames between two positions, so that no sync begins if one of them cannot be
+// opened.
 func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	var list []numbered
 	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
@@ -144,9 +145,9 @@ func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
 	return list, nil
 }
 
-// rewrite writes the frames between two positions again, byte for byte. Other processes may append after them
-// meanwhile. Adjacent frames are combined into one write: with one write for each frame, the writes of 64 MiB of
-// small frames took longer than the rest of a recovery.
+// rewrite writes the frames between two positions again, unchanged. Other processes may append frames after them at the
+// same time. Adjacent frames are combined into one write: with one write per frame, 64 MiB of small frames took longer
+// than the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := past.NewWalker(l.geo, l.source, Mark{LSN: from})
 	var run []byte

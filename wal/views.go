@@ -34,8 +34,8 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, l.sameCheckpoint(&c, newest)
 }
 
-// SetCheckpoint makes new positions durable in the checkpoint, and then publishes them in the shared page. The
-// attested position is the one up to which this process has applied the log, because all applied entries are
+// SetCheckpoint makes new positions durable in the checkpoint, and then publishes them in the shared page. It sets the
+// attested position to the position up to which this process has applied the log, because all applied entries are
 // durable.
 func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
 	if err := held.proves(l); err != nil {
@@ -43,7 +43,8 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	}
 	attested := l.AppliedMark()
 	if attested.LSN < flushed.LSN || attested.LSN < spilled.LSN {
-		return fmt.Errorf("checkpoint: flushed %d and spilled %d are beyond the applied position %d", flushed.LSN,
+		return fmt.Errorf("checkpoint: the position flushed (%d) or spilled (%d) is beyond the applied position (%d)",
+			flushed.LSN,
 			spilled.LSN, attested.LSN)
 	}
 	if err := l.putCheckpoint(Checkpoint{Flushed: flushed, Spilled: spilled, Attested: attested,
@@ -55,8 +56,8 @@ func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folde
 	return nil
 }
 
-// RecordConfig records in the checkpoint that the store has a config.json, unless that is already recorded or
-// another process has flush.lock: that process records it with its next checkpoint.
+// RecordConfig records in the checkpoint that the store has a config.json. It does nothing if that is already recorded,
+// or if another process has flush.lock: that process records it with its next checkpoint.
 func (l *FileLog) RecordConfig() error {
 	if c, err := l.Checkpoint(); err != nil || c.Config || !l.o.Config() {
 		return err
@@ -79,7 +80,7 @@ func (l *FileLog) lastTime() int64 {
 	return l.state.lastTime
 }
 
-// putCheckpoint writes c into the checkpoint's next slot, with every feature that the store has.
+// putCheckpoint writes c into the next slot of the checkpoint, together with all features of the store.
 func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	last, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
@@ -95,7 +96,7 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	// linked while the log is open: the other name keeps the old file
 	if path := filepath.Join(l.o.Dir, "checkpoint"); l.linked(path) {
 		if err := l.copyOver(path); err != nil {
-			return l.ioError("replacing a hard link by a copy:", path, err)
+			return l.ioError("replacing the hard link by a copy:", path, err)
 		}
 		if l.place.checkpoint.file != nil {
 			l.knowCheckpoint()
@@ -109,7 +110,7 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	return nil
 }
 
-// putAside copies the bytes of a torn tail into quarantine/ before the tail is cut.
+// putAside copies the bytes of a torn tail into quarantine/. Call it before the tail is cut off.
 func (l *FileLog) putAside(t *TornTail) error {
 	number := l.geo.Number(t.At)
 	f, err := l.segment(number)
@@ -131,29 +132,29 @@ func (l *FileLog) putAside(t *TornTail) error {
 		return nil
 	}
 	t.Bytes = int64(n)
-	why := "the end of the log was torn: the last write is incomplete and was cut off"
+	why := "the last write to the log was incomplete and was cut off"
 	where, err := l.quarantine().Bytes(fmt.Sprintf("torn-tail-%d.bin", t.At), b[:n],
 		docfile.Note{Why: why, From: "wal/" + segment.Name(number)})
 	t.Path = filepath.FromSlash(where)
 	return err
 }
 
-// tornKept is the number of bytes of a torn tail that are copied to quarantine/. In a recycled file, nothing
-// after the tail's first frames was written for this segment.
+// tornKept is the maximum number of bytes of a torn tail that are copied to quarantine/. In a recycled file, only the
+// first frames of the tail were written for this segment.
 const tornKept = 8<<20 + segment.HeaderSize
 
-// Distrusted reports whether the log was recovered after an unclean end and the files of documents that have entries
-// after the position flushed have not been written again since. Until then these files may contain anything.
+// Distrusted reports whether the log was recovered after an unclean end, and the document files of entries above the
+// position Flushed have not been written again since. Until then these files may have any content.
 func (n Notes) Distrusted() bool {
 	return n.l.shared.Mapped() && n.l.shared.Distrusted()
 }
 
-// Abandoned reports whether a process died while it had flush.lock, and Tidied has not been called since.
+// Abandoned reports whether a process died while it held flush.lock, and Tidied has not been called since.
 func (n Notes) Abandoned() bool {
 	return n.l.shared.Mapped() && n.l.shared.Abandoned()
 }
 
-// Tidied records that a process has handled the files which a killed process left in tmp/.
+// Tidied records that the files that a killed process left in tmp/ were handled.
 func (n Notes) Tidied(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -162,9 +163,9 @@ func (n Notes) Tidied(held *Held) error {
 	return nil
 }
 
-// IndexRebuilds returns how often, in this boot, the index was rebuilt in place of an existing one. A process
-// that finds another number than at its previous call must map the current index, even if spilled has not
-// moved.
+// IndexRebuilds returns the number of times that an existing index was rebuilt since the machine was started. If the
+// number differs from that of the previous call, the caller must map the current index, even if the position Spilled
+// has not changed.
 func (n Notes) IndexRebuilds() uint64 {
 	if !n.l.shared.Mapped() {
 		return 0
@@ -172,7 +173,7 @@ func (n Notes) IndexRebuilds() uint64 {
 	return n.l.shared.IndexRebuilds()
 }
 
-// IndexRebuilt records that the index was rebuilt, once the new one is in its place.
+// IndexRebuilt records that the index was rebuilt. Call it when the new index is in place.
 func (n Notes) IndexRebuilt(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (pc Pace) SetRest(held *Held, until int64) error {
 	return nil
 }
 
-// Rest returns the last value given to SetRest, 0 if there is none.
+// Rest returns the last value that was given to SetRest, or 0 if SetRest was not called.
 func (pc Pace) Rest() int64 {
 	if !pc.l.shared.Mapped() {
 		return 0
@@ -199,7 +200,7 @@ func (pc Pace) Rest() int64 {
 	return int64(pc.l.shared.Rest())
 }
 
-// Trust records that the document files of entries above flushed have been written again.
+// Trust records that the document files of entries above the position Flushed have been written again.
 func (n Notes) Trust(held *Held) error {
 	if err := held.proves(n.l); err != nil {
 		return err
@@ -208,7 +209,8 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the position of an entry's frame, with the chain hash there: the checksum of the frame before it.
+// MarkBefore returns the position of an entry's frame together with the chain hash at this position: the checksum of
+// the frame before it.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	f, err := l.segment(l.geo.Number(at))
 	if err != nil {

@@ -64,7 +64,8 @@ func TestProcessOfAnotherNamespace(t *testing.T) {
 		}
 	}
 	code, out2, errOut := c.run("", "migrate", "--to", filepath.Join(c.dir, "moved"), "--switch", "--wait", "100ms")
-	if code != cli.CodeLocked || !strings.Contains(errOut, "of another PID namespace (a container: stop it there)") {
+	if code != cli.CodeLocked || !strings.Contains(errOut,
+		"in another PID namespace (such as a container; stop it there)") {
 		t.Errorf("migrate: exit code %d: %s%s", code, errOut, out2)
 	}
 	if _, document, _ := c.run("", "status", "--json"); !strings.Contains(document, `"processes":[]`) || !strings.Contains(document, `"processes_unseen":[`) {
