@@ -13,12 +13,12 @@ import (
 func (p *Log) Began(number uint64) (time.Time, error) {
 	_, h, err := p.Start(number)
 	if err == nil && (h.Time <= 0 || h.Time > MostTime) {
-		err = fmt.Errorf("the start of segment %d records no time: %w", number, errs.ErrCorrupt)
+		err = fmt.Errorf("the start of segment %d does not have a valid time: %w", number, errs.ErrCorrupt)
 	}
 	return time.UnixMicro(h.Time).UTC(), err
 }
 
-// FirstReading returns the clock reading that a segment's first entry records; if that cannot be read, it
+// FirstReading returns the clock reading that the first entry of a segment records. If it cannot be read, FirstReading
 // returns otherwise.
 func (p *Log) FirstReading(number uint64, otherwise time.Time) time.Time {
 	_, h, err := p.Start(number)

@@ -30,8 +30,8 @@ import (
 // ignores and another decoder may not ignore.
 const (
 	archiveMagic = "VARVEZST"
-	// ArchiveFormat is the format version of archived segments that this package writes, and the highest that
-	// it reads.
+	// ArchiveFormat is the format version of archived segments that this package writes. It is also the highest version
+	// that this package reads.
 	ArchiveFormat = 2
 	BlockSize     = 1 << 20
 	PartSize      = 64 << 10
@@ -39,8 +39,9 @@ const (
 	blockHead     = 16
 )
 
-// archiveStart parses the header of the archived copy of a segment. The error matches segment.ErrHeader if the
-// bytes are not such a header, and errs.ErrNewerFormat if a newer program wrote it.
+// archiveStart parses the header of an archived segment and returns the format version. If the bytes are not the header
+// of this segment's copy, the error matches segment.ErrHeader. If a newer program wrote the file, it matches
+// errs.ErrNewerFormat.
 func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
@@ -52,10 +53,11 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 			return version, nil
 		}
 	}
-	return version, fmt.Errorf("%w: the file does not begin like a copy of segment %d", segment.ErrHeader, number)
+	return version, fmt.Errorf("%w: the header of the file is not that of a copy of segment %d", segment.ErrHeader,
+		number)
 }
 
-// blockSum returns the checksum of a block of an archived segment, whose format has the given version.
+// blockSum returns the checksum of a block of an archived segment. version is the format version of the file.
 func blockSum(version uint32, packed, plain []byte) uint64 {
 	if version == 1 {
 		return xxhash.Sum64(plain)
@@ -68,8 +70,8 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 
 func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
-// WriteCopy writes the compressed copy of a segment into a new file, and syncs it. If in has a method Packed,
-// WriteCopy takes the blocks that Packed returns instead of compressing them.
+// WriteCopy writes the compressed copy of a segment into a new file, and syncs it. If in has a method Packed that
+// returns a block in compressed form, WriteCopy uses that form and does not compress the block.
 func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Copy reads an archived segment by position, as if it were the segment's file. Every block except the last is
-// full, so a position determines the number of its block. Copy finds the start of a block in the file by the
-// block headers before it, and reads only as many of these as needed. It keeps one block decompressed. It
-// returns damage as segment.ErrPayload.
+// Copy reads an archived segment by position, as if it were the segment's file. All blocks except the last are full, so
+// a position determines the index of its block. To find a block in the file, Copy reads the headers of the blocks
+// before it, and remembers where they are. It keeps one decompressed block. If the file is damaged, the error matches
+// segment.ErrPayload.
 type Copy struct {
 	f       vfs.File
 	info    vfs.Info
@@ -38,7 +38,7 @@ type Copy struct {
 	inflated int64  // number of bytes that were decompressed
 }
 
-// OpenCopy opens the copy of a segment in dir/archive. If it is missing, the error is ErrNoSegment.
+// OpenCopy opens the copy of a segment in dir/archive. If the copy is missing, the error matches ErrNoSegment.
 func OpenCopy(fsys vfs.FS, dir string, number uint64) (*Copy, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, CopyName(number)), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +78,8 @@ func (c *Copy) open(number uint64) error {
 		// If only a bit of the version has flipped, this is not the file of a newer program: then the blocks
 		// have the present format.
 		if c.block(0) == nil && len(c.plain) > 0 {
-			bad = fmt.Errorf("%w: the file does not begin like a copy of segment %d, but continues like one", segment.ErrHeader,
+			bad = fmt.Errorf("%w: the header of the file is not that of a copy of segment %d, but its first block is "+
+				"valid", segment.ErrHeader,
 				number)
 		}
 		err = fmt.Errorf("%s: %w", c.Name(), bad)
@@ -114,7 +115,7 @@ func (c *Copy) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// block decompresses block i into the Copy's buffer; after the last block the buffer is empty.
+// block decompresses block i into c.plain. After the last block, c.plain is empty.
 func (c *Copy) block(i int) error {
 	if i == c.held {
 		return nil
@@ -140,7 +141,7 @@ func (c *Copy) block(i int) error {
 	return err
 }
 
-// read reads the compressed bytes of a block. They are valid until the next call.
+// read returns the compressed bytes of a block. They are valid until the next call.
 func (c *Copy) read(i int, head *[blockHead]byte) ([]byte, error) {
 	size := int(binary.LittleEndian.Uint32(head[:]))
 	if cap(c.packed) < size {
@@ -167,8 +168,7 @@ func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed
 // inflateAtOnce is the number of blocks of an archived segment that are decompressed at the same time.
 const inflateAtOnce = 2
 
-// Inflate decompresses the archived segment into b, as far as b has room, and returns the number of bytes that
-// it put into b.
+// Inflate decompresses the archived segment into b, as far as there is room in b. It returns the number of bytes in b.
 func (c *Copy) Inflate(b []byte) (n int, err error) {
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(inflateAtOnce), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
@@ -205,10 +205,10 @@ func (c *Copy) Inflate(b []byte) (n int, err error) {
 	return n, g.Wait()
 }
 
-// Longer reports whether the file continues after its last block; it must be called after the whole copy was read.
+// Longer reports whether the file has further data after its last block. Call it after the whole copy was read.
 func (c *Copy) Longer() bool { return c.starts[len(c.starts)-1] < c.size }
 
-// seek finds block i in the file and returns the block's header, nil after the last block.
+// seek finds block i in the file and returns the header of the block. It returns nil if i is after the last block.
 func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	for {
 		k := min(i, len(c.starts)-1)
@@ -225,7 +225,7 @@ func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < len(head) || size > 2*BlockSize || full == 0 || full > BlockSize || size > c.size-at-blockHead {
-			return nil, c.bad(at, errors.New("no block begins here, or the file ends within the block"))
+			return nil, c.bad(at, errors.New("there is no block at this offset, or the file ends within the block"))
 		}
 		if k+1 == len(c.starts) {
 			c.starts = append(c.starts, at+blockHead+size)
@@ -241,9 +241,8 @@ func (c *Copy) bad(at int64, err error) error {
 	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
 }
 
-// InflateCopy returns the contents of the blocks of an archived segment, as far as they can be read despite
-// damage. whole reports whether all blocks could be read and match their checksums. ok is false for bytes that
-// are not an archived segment.
+// InflateCopy returns the decompressed content of an archived segment, as far as it can be read despite damage. whole
+// reports whether all blocks were read and match their checksums. ok is false if b is not an archived segment.
 func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
 		return nil, false, false
@@ -276,8 +275,8 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
 
-// Packed returns block i of the file in compressed form, with its header, if the block decompresses to plain;
-// otherwise nil.
+// Packed returns block i of the file in compressed form, with its header. It returns nil if the content of the block is
+// not plain.
 func (c *Copy) Packed(i int, plain []byte) []byte {
 	head, err := c.seek(i)
 	if err != nil || head == nil || c.version != ArchiveFormat {

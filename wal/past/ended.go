@@ -44,28 +44,28 @@ type Reason uint64
 
 // The reasons why a log has ended. Programs of a later version may record others.
 const (
-	// Unknown: the log does not contain the position and chain hash up to which the reader has followed it,
-	// and no reason is recorded: the files were replaced by those of another log or of an earlier moment.
+	// Unknown: the log does not have the position and chain hash up to which the reader has read it, and no reason is
+	// recorded. Then the files of the log were replaced by those of another log, or by older ones.
 	Unknown Reason = iota
 	// Restored: the store was restored from a backup.
 	Restored
-	// FilesLost: the segments were missing when the store was opened.
+	// FilesLost: the segments of the log were missing when the store was opened.
 	FilesLost
 	// Repaired: a repair has begun a new log after the damaged one.
 	Repaired
-	// Purged: a purge has erased entries, which an earlier copy still contains. The log itself continues.
+	// Purged: a purge has erased entries of the log, and an earlier copy still has them. The log itself continues.
 	Purged
 	// RecordLost: wal/ended, which records the reasons, was damaged.
 	RecordLost
 )
 
 var reasons = [...]string{
-	Unknown:    "the files were replaced by those of another log or of an earlier moment",
+	Unknown:    "the files of the log were replaced by those of another log or by older ones",
 	Restored:   "the store was restored from a backup",
 	FilesLost:  "the files of the log were missing",
-	Repaired:   "a repair has begun another log",
-	Purged:     "a purge has erased entries that the copy contains",
-	RecordLost: "the record of ended logs, wal/ended, was damaged",
+	Repaired:   "a repair has begun a new log",
+	Purged:     "a purge has erased entries that the copy still contains",
+	RecordLost: "the file wal/ended, which records such events, was damaged",
 }
 
 // String returns a description of the reason.
@@ -73,33 +73,33 @@ func (r Reason) String() string {
 	if r < Reason(len(reasons)) {
 		return reasons[r]
 	}
-	return fmt.Sprintf("a later version of the program has recorded reason %d", uint64(r))
+	return fmt.Sprintf("reason %d, which a newer version of the program has recorded", uint64(r))
 }
 
-// moves reports whether, after an end for this reason, a new log begins above the positions of the ended one.
+// moves reports whether a new log begins above the positions of the ended log if a log ends for this reason.
 func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
 
-// Ending is the record, in wal/ended, that a log has ended.
+// Ending is a record in wal/ended: a log has ended, and copies of it must begin again.
 type Ending struct {
 	Epoch uint64 // epoch of the log that follows
-	// Position where the next log begins; if the same log continues, position below which copied parts must be
-	// copied again.
+	// Position where the next log begins. If the same log continues, position below which everything must be copied
+	// again.
 	Next   LSN
 	Time   time.Time
 	Reason Reason
 }
 
-// ErrBegunAgain matches every EndedError: the log that the reader followed has ended. A copy of it can
-// continue only from a new full copy of the store.
-var ErrBegunAgain = errors.New("the log that was followed has ended")
+// ErrBegunAgain is matched by every EndedError. It means that the log that a reader has copied has ended, and that the
+// copy must begin again with a full copy of the store.
+var ErrBegunAgain = errors.New("the log from which the copy was made has ended")
 
-// EndedError is the error of a reader whose log has ended. It matches ErrBegunAgain.
+// EndedError means that the log that a reader has copied has ended. It matches ErrBegunAgain.
 type EndedError struct {
 	Reason Reason
-	At     LSN       // position up to which the reader has followed the log
-	Next   LSN       // position where another log begins, 0 if unknown
-	Time   time.Time // when the end was recorded; zero if it was not recorded
-	Err    error     // error found in place of the log, nil if there is none
+	At     LSN       // position up to which the reader has read the log
+	Next   LSN       // position where another log begins; 0 if unknown
+	Time   time.Time // time at which the end was recorded; zero if it was not recorded
+	Err    error     // error of reading the log after At; nil if there was no error
 }
 
 // Error returns the message, in one line.
@@ -112,7 +112,7 @@ func (e *EndedError) Error() string {
 		ErrBegunAgain, e.At, e.Reason, when)
 }
 
-// Unwrap returns ErrBegunAgain and the error that was found in place of the log.
+// Unwrap returns ErrBegunAgain and Err.
 func (e *EndedError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{ErrBegunAgain}
@@ -120,8 +120,8 @@ func (e *EndedError) Unwrap() []error {
 	return []error{ErrBegunAgain, e.Err}
 }
 
-// error returns the error for a reader that has followed the ended log up to a position. err is what was found
-// in place of the log.
+// error returns the error for a reader that has read the ended log up to the position at. err is the error of reading
+// the log after at, or nil.
 func (e *Ending) error(at LSN, err error) *EndedError {
 	ended := &EndedError{Reason: e.Reason, At: at, Time: e.Time, Err: err}
 	if e.Reason.moves() {
@@ -130,15 +130,14 @@ func (e *Ending) error(at LSN, err error) *EndedError {
 	return ended
 }
 
-// ID identifies one log of a store. It changes with every event after which a copy of the log must begin
-// again.
+// ID identifies a log. It changes with every event after which copies of the log must begin again.
 type ID struct {
 	Store [16]byte
 	Epoch uint64 // epoch of the log; 0: no log of the store has ended
 }
 
-// ID returns the ID of the log. If wal/ended is damaged, the error is a *errs.CorruptionError; the next process
-// that opens the store alone replaces the file.
+// ID returns the ID of the log. If wal/ended is damaged, the error is a *errs.CorruptionError. The next process that
+// opens the store while no other process has it open replaces the file.
 func (p *Log) ID() (ID, error) {
 	list, err := p.Endings()
 	id := ID{Store: p.Geometry.UUID}
@@ -164,7 +163,7 @@ func (p *Log) Endings() ([]Ending, error) {
 	return list, nil
 }
 
-// badSmall returns the error for a small file, such as wal/ended, whose content cannot be used.
+// badSmall returns the error for a small file in wal/, such as wal/ended, whose content is invalid.
 func badSmall(name string, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return err
@@ -172,10 +171,10 @@ func badSmall(name string, err error) error {
 	return &errs.CorruptionError{Path: "wal/" + name, Offset: -1, Err: err}
 }
 
-// readSmall reads a small file, of at most most bytes, in the folder of the log; it returns nil if the file is
-// missing.
-func (p *Log) readSmall(name string, most int64) ([]byte, error) {
-	b, err := vfs.ReadFile(p.FS, p.path(name), most)
+// readSmall returns the content of a small file in the folder of the log, or nil if the file is missing. If the file
+// has more than limit bytes, the error is a *errs.CorruptionError.
+func (p *Log) readSmall(name string, limit int64) ([]byte, error) {
+	b, err := vfs.ReadFile(p.FS, p.path(name), limit)
 	switch {
 	case err == nil:
 		return append([]byte{}, b...), nil
@@ -190,7 +189,7 @@ func (p *Log) readSmall(name string, most int64) ([]byte, error) {
 var (
 	errSum     = errors.New("the file does not match its checksum")
 	errOfOther = errors.New("the file belongs to another store")
-	errContent = errors.New("the file's checksum is correct, but its content is not what this program writes")
+	errContent = errors.New("the file has a correct checksum, but invalid content")
 )
 
 func decodeEndings(b []byte) (list []Ending, store [16]byte, err error) {
@@ -235,12 +234,12 @@ func encodeEndings(list []Ending, store [16]byte) []byte {
 	return le.AppendUint64(b, xxhash.Sum64(b))
 }
 
-// Broken records, durably, that the log has ended, and the reason. Every reader that has followed the log must
-// then begin with a full copy. A caller that begins another log calls Broken before the first segment of that
-// log exists, with the position where that log begins. A purge calls Broken when the purge is complete. Two callers
-// never run at the same time: each has exclusive use of the log, or holds flush.lock.
+// Broken durably records in wal/ended that the log has ended, and the reason. After that, every copy of the log must
+// begin again with a full copy. next is the position where the next log begins. A caller that begins a new log calls
+// Broken before the first segment of the new log exists. A purge calls Broken when it is complete. Two calls never run
+// at the same time: the caller has exclusive use of the log or holds flush.lock.
 //
-// Records that cannot be read are replaced, with an epoch that is not used yet.
+// If wal/ended cannot be read, Broken replaces it, with an epoch that was not used before.
 func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) error {
 	list, err := p.Endings()
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -258,8 +257,8 @@ func (p *Log) Broken(reason Reason, next LSN, now time.Time, mode fs.FileMode) e
 	return p.writeSmall(EndedName, encodeEndings(list, p.Geometry.UUID), mode)
 }
 
-// writeSmall replaces a small file in the folder of the log, durably. If the process is killed, the temporary
-// file that it leaves has a name for which wal.IsMaking returns true.
+// writeSmall durably replaces a small file in the folder of the log. If the process is killed, it leaves a temporary
+// file; wal.IsMaking returns true for the name of this file.
 func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	temp := p.path(fmt.Sprintf("%d-%s.new", p.FS.Host().PID, name))
 	if err := vfs.WriteDurable(p.FS, temp, p.path(name), b, mode); err != nil {
@@ -268,10 +267,9 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Continues returns nil if a reader that has followed the log with this ID up to the mark at can continue, and
-// *EndedError if that log has ended. It reads the segment of the mark up to the mark, so a reader calls it
-// when it begins, not with every piece. If the segment of the mark is no longer kept, the mark is not checked:
-// Pieces reports the gap.
+// Continues returns nil if a reader that has read the log id up to the mark at can continue. If that log has ended, the
+// error is an *EndedError. Continues reads the segment with the mark, so a reader should call it only when it begins.
+// If this segment is no longer kept, Continues does not check the mark; Pieces then reports a gap.
 func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	if err := p.continues(id, at); err != nil {
 		return err
@@ -279,7 +277,7 @@ func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
 	return p.contains(ctx, at)
 }
 
-// continues is like Continues, but uses only the records in wal/ended and does not read the log.
+// continues is like Continues, but uses only the records in wal/ended, and does not check the mark in the log.
 func (p *Log) continues(id ID, at Mark) error {
 	list, err := p.Endings()
 	if err != nil {
@@ -304,8 +302,8 @@ func (p *Log) continues(id ID, at Mark) error {
 	return nil
 }
 
-// contains returns *EndedError if the log has another chain hash at the position of the mark. If the log
-// cannot be read there, it returns nil.
+// contains returns an *EndedError if the log has another chain hash at the mark's position. If the log cannot be read
+// there, contains returns nil.
 func (p *Log) contains(ctx context.Context, at Mark) error {
 	if at.LSN == 0 || at.Sum == 0 {
 		return nil

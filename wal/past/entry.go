@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// LSN is a position in the log, see wal.LSN.
+// LSN is a position in the log. See wal.LSN.
 type LSN = segment.LSN
 
 // Mark is a position in the log with the chain hash at that position: the checksum of the last frame before it.
@@ -18,11 +18,11 @@ type Mark struct {
 	Sum uint64
 }
 
-// MostTime is the latest time that a frame may record, in microseconds since 1970: the start of 2399. Later
-// times are ignored.
+// MostTime is the highest valid time of a frame, in microseconds since 1970: the beginning of 2399. Higher times are
+// ignored.
 const MostTime = 13537929600_000000
 
-// KindUser is the lowest kind of a frame that contains a user's value: lower kinds belong to the log itself.
+// KindUser is the lowest kind of frames with a user's value. Frames of lower kinds belong to the log itself.
 const KindUser = 16
 
 // Entry is one change of one key.
@@ -46,8 +46,8 @@ type Entry struct {
 	Value    []byte
 }
 
-// EntryIn returns the entry in a frame with header h, whose payload was checked. Key and value alias the
-// payload.
+// EntryIn returns the entry in a frame that has the header h and the payload, which must have been checked. Key and
+// Value of the entry share the memory of the payload.
 func EntryIn(h *segment.Header, payload []byte) Entry {
 	key, value, fields := h.Split(payload)
 	at := time.UnixMicro(h.Time).UTC()

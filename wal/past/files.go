@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Files reads segments by position. It keeps one segment open: its file, or its copy in the archive if the
-// file is missing or lacked the expected frames.
+// Files reads segments by position. It keeps one segment open: the segment's file, or its copy in the archive if the
+// file is missing or FallOver was called.
 type Files struct {
 	p      *Log
 	number uint64
@@ -24,7 +24,7 @@ type Files struct {
 // Files returns a reader by position for the log's segments.
 func (p *Log) Files() *Files { return &Files{p: p} }
 
-// Open returns the bytes of a segment; they are valid until the next call of Open, FallOver or Close.
+// Open returns a reader of a segment's bytes. The reader is valid until the next call of Open, FallOver or Close.
 func (f *Files) Open(number uint64) (Source, error) {
 	if f.src != nil && f.number == number {
 		return f.src, nil
@@ -56,8 +56,8 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver makes Files read the archived copies instead of the files, for the segment that contains at and for
-// the next one, in which the log continues. It returns false if FallOver was called for both before.
+// FallOver makes Files read the archived copies instead of the files, for the segment with the position at and for the
+// next segment. It returns false if it was already called for both segments.
 func (f *Files) FallOver(at LSN) bool {
 	f.Close()
 	n := f.p.Geometry.Number(at)

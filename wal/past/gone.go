@@ -2,8 +2,8 @@ package past
 
 import "github.com/varve-db/varve/errs"
 
-// truncated returns, in lost, the error for reading at a position, below to, that is no longer kept. Either that
-// position was released, or the log that had it is gone and the present log begins above it.
+// truncated returns, as lost, the error for a position below to that is no longer kept. Either the position was
+// released, or an earlier log had it, and the current log begins above it.
 func (p *Log) truncated(at, to LSN) (lost, err error) {
 	begun, err := p.Begun(to)
 	if err != nil {
@@ -16,8 +16,8 @@ func (p *Log) truncated(at, to LSN) (lost, err error) {
 	return &errs.TruncatedError{Oldest: oldest}, err
 }
 
-// Begun returns the position where the log begins, if everything from its first entry on is kept and an
-// earlier log of the store existed, whose entries are gone. It returns 0 if no such beginning is known.
+// Begun returns the position where the log begins, if the log is kept from its first entry on and the entries of an
+// earlier log of the store are gone. Otherwise it returns 0.
 func (p *Log) Begun(to LSN) (LSN, error) {
 	_, began, whole, err := p.Oldest(to)
 	if err != nil || !whole || began <= p.Geometry.Start(1) {
@@ -30,7 +30,8 @@ func (p *Log) Begun(to LSN) (LSN, error) {
 	return began, nil
 }
 
-// Gone returns a *errs.HistoryGoneError if the position belongs to an earlier log that is gone; otherwise nil.
+// Gone returns a *errs.HistoryGoneError if the position belongs to an earlier log whose entries are gone, and otherwise
+// nil.
 func (p *Log) Gone(at, to LSN) error {
 	if begun, err := p.Begun(to); err == nil && at < begun {
 		return &errs.HistoryGoneError{Begin: begun}

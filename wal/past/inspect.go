@@ -62,7 +62,7 @@ func (p *Log) SegmentFiles() (list []SegmentFile, others []string, err error) {
 	return list, others, nil
 }
 
-// SegmentFile returns the present state of the file of one segment.
+// SegmentFile returns the current state of one segment's file.
 func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	s := SegmentFile{Number: number}
 	f, err := p.OpenSegment(number)
@@ -101,8 +101,8 @@ func NewestSegment(list []SegmentFile) (newest uint64) {
 	return newest
 }
 
-// Unbegun reports whether a segment was created in advance and has no frame yet: it begins with zeros and has
-// no frame. A segment that has lost only its first page begins with zeros as well, but has frames.
+// Unbegun reports whether a segment was created in advance and not begun: it begins with zeros and has no frame. A
+// segment that has lost its first page also begins with zeros, but has frames.
 func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	if !s.Zero {
 		return false, nil
@@ -111,8 +111,8 @@ func (p *Log) Unbegun(s SegmentFile) (bool, error) {
 	return err == nil && !holds, err
 }
 
-// HoldsFrame reports whether the file of a segment has a frame of this log, even if the beginning of the file
-// is damaged. It can tell because the checksum of each frame is seeded with the store and the segment's number.
+// HoldsFrame reports whether the file of a segment has a frame of this log, even if the beginning of the file is
+// damaged. It recognizes a frame by its checksum, whose seed depends on the store and the number of the segment.
 func (p *Log) HoldsFrame(number uint64) (bool, error) {
 	f, err := p.OpenSegment(number)
 	if err != nil {
@@ -139,19 +139,19 @@ func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
 // SegmentEnd returns the position where a segment ends and the next one begins.
 func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
 
-// Gap is a place in a segment where a frame is missing. Reading continues at To; To is the end of the range if
-// nothing was found after the gap.
+// Gap is a part of a segment in which frames are missing. Reading continues at To. If nothing was found after the gap,
+// To is the end of the range.
 type Gap struct {
 	At, To LSN
-	Key    string // key of the single frame in the gap, if its header is sound; the key may be damaged, too
+	Key    string // key of the frame in the gap, if its header is valid; the key itself may be damaged
 	Err    error
 }
 
-// WalkSegment reads the frames of a segment up to end, which must be a position where a frame ends: the caller
-// takes end from the next segment's start, or from the durable position. WalkSegment calls visit with the end of
-// each frame and its entry, nil for the log's own frames; the entry is valid during the call. It calls gap for
-// each place without a frame. prev is the end of the previous segment, zero if unknown. The result is the mark
-// at end, or zero if the frames do not reach end.
+// WalkSegment reads the frames of a segment up to end. A frame must end at end: the caller takes end from the start of
+// the next segment or from the durable position. prev is the end of the previous segment, or zero if unknown. For each
+// frame, WalkSegment calls visit with the frame's end and its entry; the entry is nil for the log's own frames and is
+// valid only during the call. For each part without a valid frame, it calls gap. The result is the mark at end, or zero
+// if the frames do not reach end.
 func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
 	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
 	f, err := p.OpenSegment(number)
@@ -168,8 +168,8 @@ func (p *Log) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN
 	}, gap)
 }
 
-// WalkFrames is like WalkSegment, for the bytes of a segment in a file, in a copy or in memory. It calls frame
-// for every frame, including the start of the segment.
+// WalkFrames is like WalkSegment, but reads the segment from f, which may be a file, an archived copy or memory. It
+// calls frame for every frame, even for the start of the segment.
 func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint64, prev Mark, end LSN,
 	frame func(at Mark, h *segment.Header, payload []byte) error, gap func(Gap)) (Mark, error) {
 	w := NewWalker(geo, func(uint64) (Source, error) { return f, nil }, Mark{})
@@ -226,8 +226,8 @@ func WalkFrames(ctx context.Context, geo segment.Geometry, f Source, number uint
 	return w.At, nil
 }
 
-// NextHeader searches a segment, from a position to end, for the next valid frame header. It returns the position
-// of that header, or end if no header is valid.
+// NextHeader returns the position of the first valid frame header in [from, end) of a segment, or end if there is no
+// valid header.
 func NextHeader(geo segment.Geometry, f Source, number uint64, from, end LSN) (LSN, error) {
 	buf := make([]byte, Chunk+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < end; at += Chunk {
@@ -273,10 +273,9 @@ func (p *Log) Archived() (numbers []uint64, others []string, err error) {
 	return numbers, others, nil
 }
 
-// ReadArchive reads an archived segment block by block. It calls block for each block; plain, its decompressed
-// bytes, is valid during the call. If block returns false, reading ends. ReadArchive returns a
-// *errs.CorruptionError for each damaged block. If the header of a damaged block is sound, reading continues
-// after the block.
+// ReadArchive reads an archived segment and calls block for each block; plain has the decompressed bytes and is valid
+// only during the call. If block returns false, ReadArchive stops. For each damaged block, damage has an error.
+// ReadArchive continues after a damaged block if the header of the block is valid.
 func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
 	f, err := p.FS.OpenFile(p.path(CopyName(number)), os.O_RDONLY, 0)
@@ -329,7 +328,7 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
 		// An impossible length is not followed.
 		if n < 16 || size > 2*BlockSize || full > BlockSize || full == 0 || size > info.Size-at-16 {
-			bad(at, errors.New("no block begins here, or the file ends within the block"))
+			bad(at, errors.New("there is no block at this offset, or the file ends within the block"))
 			return damage, nil
 		}
 		packed = append(packed[:0], make([]byte, size)...)
@@ -351,8 +350,8 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	return damage, nil
 }
 
-// ArchivedAt reads the entry at a position from the archive. The error is fs.ErrNotExist if the segment is not
-// in the archive.
+// ArchivedAt returns the entry at a position from the archive. If the archive does not have the segment, the error
+// matches fs.ErrNotExist.
 func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	number, offset := p.Place(at)
 	var frame []byte
@@ -396,8 +395,8 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 	return EntryIn(&h, frame[segment.HeaderSize:]), nil
 }
 
-// EndOf returns the position where the frames of a segment end, with the chain hash there, as the start of the
-// next segment records them. Without a next segment it returns the end of the segment, without a hash.
+// EndOf returns the position at which the frames of a segment end, with the chain hash there. The start of the next
+// segment records both. If there is no next segment, EndOf returns the end of the segment, without a hash.
 func (p *Log) EndOf(number uint64) (Mark, error) {
 	s, _, err := p.Start(number + 1)
 	switch {
@@ -409,9 +408,9 @@ func (p *Log) EndOf(number uint64) (Mark, error) {
 	return Mark{}, err
 }
 
-// CheckArchived checks the frames of an archived segment. holes are the places where frames are missing. gaps
-// are the places for which an earlier repair, purge or archiving has recorded that the frames are gone. The
-// error matches segment.ErrPayload if a block cannot be read; ReadArchive returns which blocks these are.
+// CheckArchived checks the frames of an archived segment. holes are the parts in which frames are missing. gaps are the
+// parts whose frames were already recorded as lost by a repair, a purge or the archiver. If a block cannot be read, the
+// error matches segment.ErrPayload; ReadArchive then reports the damaged blocks.
 func (p *Log) CheckArchived(ctx context.Context, number uint64) (holes []Gap, gaps []*errs.GapError, err error) {
 	c, err := OpenCopy(p.FS, p.Dir, number)
 	if errors.Is(err, ErrNoSegment) {

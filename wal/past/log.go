@@ -16,13 +16,13 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Log reads a log as far back as it is kept: its segments, and the copies in archive/ of recycled segments. It
-// takes no lock and keeps no file open between two calls, so it can be used for a read-only handle and for a
-// folder that is no longer written to, such as that of a backup.
+// Log reads a log as far back as it is kept: the segments, and the copies of older segments in archive/. It takes no
+// lock and keeps no file open between two calls. So it can also be used for a read-only handle and for a folder that no
+// process writes to, such as a backup.
 //
-// If a segment is recycled during a read, reading continues in its copy, which is durable before the recycling
-// begins. If neither exists, there is a hole: that is a *errs.TruncatedError, and never treated as the log's
-// end.
+// If a segment is recycled while it is read, Log continues in the copy, which is durable before the recycling begins.
+// If neither the file nor the copy exists, the log has a hole. A hole is reported as a *errs.TruncatedError and is
+// never taken for the end of the log.
 type Log struct {
 	FS       vfs.FS
 	Dir      string // folder that contains the segments and archive/
@@ -32,7 +32,7 @@ type Log struct {
 // path returns the path of a file in the folder of the log.
 func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// readError adds to an error of the system what was being read.
+// readError adds the operation, the path and a fitting sentinel error to an error of the system.
 func readError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -45,17 +45,16 @@ func readError(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// Entries reads the entries in [from, to). from must be where a frame begins or where the frames of a segment
-// end. If from has a chain hash, the first frame must follow that hash; otherwise the first frame is verified
-// only by its own checksum. If from is 0, reading begins at the lowest position from which on there is no hole
-// below to. Reading continues in the archive. After an error that is damage or a hole, the next iteration
-// yields what follows it.
+// Entries yields the entries in [from, to), from the segments and the archive. A frame must begin at from, or the
+// frames of a segment must end there. If from has a chain hash, the first frame must follow this hash; otherwise only
+// its own checksum is verified. If from is 0, Entries begins at the lowest position after which the log has no hole.
+// After an error that means damage or a hole, the next iteration yields the entries after it.
 func (p *Log) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
 	return p.EntriesOf(ctx, from, to, nil)
 }
 
-// EntriesOf is like Entries, for the entries for whose keys want returns true, or for all entries if want is nil.
-// Other entries are read, but not copied and not yielded.
+// EntriesOf is like Entries, but yields only the entries for whose keys want returns true. If want is nil, it yields
+// all entries.
 func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []byte) bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
@@ -81,8 +80,8 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
-// After returns the first position at which a batch ends and before which [from, to) has at least n entries. It returns
-// to if there is no such position.
+// After returns the first position at which a batch ends and up to which [from, to) has at least n entries. If there is
+// no such position, it returns to.
 func (p *Log) After(ctx context.Context, from, to Mark, n int) (at Mark, err error) {
 	err = p.walk(ctx, from, to.LSN, func(h *segment.Header, payload []byte, err error) bool {
 		if err != nil {
@@ -118,8 +117,8 @@ func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err er
 	return found, err
 }
 
-// ErasedAt returns those of the given positions, below to, at which a purge has erased a frame. It reads the
-// segment of each position once. An unreadable position counts as not erased.
+// ErasedAt returns which of the given positions below to have a frame that a purge has erased. It reads the segment of
+// each position only once. A position that cannot be read does not count as erased.
 func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, error) {
 	erased := map[LSN]bool{}
 	at = slices.Compact(slices.Sorted(slices.Values(at)))
@@ -148,10 +147,10 @@ func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, er
 	return erased, nil
 }
 
-var errStop = errors.New("the caller stopped reading")
+var errStop = errors.New("the caller has stopped the iteration")
 
-// walk calls visit for each frame in [from, to). It also calls visit with an error for each damaged or missing
-// part; visit returns true to continue after it.
+// walk calls visit for each frame in [from, to). For each damaged or missing part, it calls visit with an error. If
+// visit returns false, walk stops and returns errStop.
 func (p *Log) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) error {
 	return p.walkRaw(ctx, from, to, func(h *segment.Header, payload, _ []byte, err error) bool {
 		return visit(h, payload, err)
@@ -232,7 +231,7 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	return nil
 }
 
-// next is like Walker.Next, and can also begin at the very start of a segment.
+// next is like Walker.Next, but also works at the very beginning of a segment.
 func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	number := p.Geometry.Number(w.At.LSN)
 	if w.Linked || p.Geometry.Offset(w.At.LSN) != 0 {
@@ -248,8 +247,9 @@ func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole determines why there is no frame at a position below to, and where reading may continue after it. lost
-// describes the segment that is gone or damaged, and is nil if nothing is missing there.
+// hole determines why the position none.At, below to, has no frame. next is the position at which reading can continue.
+// lost is the error for a part that is missing or damaged. lost is nil if nothing is missing, because a repair has
+// begun a new log there.
 func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.At)
@@ -301,14 +301,14 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone reports whether an error means that a segment is neither in wal/ nor in the archive: it was never
-// begun, or it was recycled without a copy.
+// gone reports whether err means that a segment is neither in wal/ nor in the archive: it was never begun, or was
+// recycled without a copy.
 func gone(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
 
-// Start reads the first frame of a segment from its file or its copy. It returns an error only if neither
-// can be read.
+// Start returns the first frame of a segment from the file or the archived copy. It returns an error only if it can
+// read neither.
 func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	files := &Files{p: p}
 	defer files.Close()
@@ -320,9 +320,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below to is kept without a hole: oldest is the position after the start
-// frame of the oldest segment from which on no segment is missing. whole reports whether the log began there.
-// began is the end of the previous segment: a reader that has read everything below began has missed nothing.
+// Oldest returns how far back the log below to is kept without a hole. oldest is the position after the start frame of
+// the oldest segment after which no segment is missing. whole reports whether a log begins with this segment. began is
+// the end of the previous segment: a reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
@@ -344,8 +344,8 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First returns the position where the oldest segment begins that is kept in any state, or to if no segment is kept.
-// Reading from there reports every hole and all damage.
+// First returns the position where the oldest kept segment begins, even if the segment is damaged, or to if no segment
+// is kept. A reader that begins there finds every hole and all damage.
 func (p *Log) First(to LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
@@ -367,7 +367,7 @@ func (p *Log) First(to LSN) (LSN, error) {
 	return to, nil
 }
 
-// numbers returns the numbers of the segments that are kept, in files or in the archive, ascending.
+// numbers returns, in ascending order, the numbers of the segments of which a file or an archived copy is kept.
 func (p *Log) numbers() (numbers []uint64, err error) {
 	for _, dir := range []string{p.Dir, filepath.Join(p.Dir, "archive")} {
 		names, err := p.FS.ReadDir(dir)
@@ -390,9 +390,9 @@ func (p *Log) numbers() (numbers []uint64, err error) {
 	return slices.Compact(numbers), nil
 }
 
-// At reads the entry that begins at an LSN. It follows the chain of frames in the segment to that position, so
-// bytes that only look like an entry are not returned. The error is errs.ErrNotFound if no entry begins there,
-// and errs.ErrTruncated if that part of the log is no longer kept.
+// At returns the entry at an LSN. It reads the frames of the segment in order up to this position, so it does not
+// return bytes that only look like an entry. If no entry begins at the position, the error matches errs.ErrNotFound. If
+// this part of the log is no longer kept, it matches errs.ErrTruncated.
 func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	if at >= to || at < p.Geometry.Size {
 		return Entry{}, errs.ErrNotFound
@@ -412,8 +412,7 @@ func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	return e, err
 }
 
-// Chain returns the chain hash at a position where a frame ends; the error is errs.ErrNotFound if no frame ends
-// there.
+// Chain returns the chain hash at a position. If no frame ends there, the error matches errs.ErrNotFound.
 func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	if at < p.Geometry.Size {
 		return Mark{}, errs.ErrNotFound
@@ -430,8 +429,8 @@ func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
 	return m, err
 }
 
-// within calls visit for the frames of the segment that contains the position at, from the segment's start, until
-// visit returns false.
+// within calls visit for the frames of the segment that contains the position at, from the beginning of the segment,
+// until visit returns false.
 func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(at)
 	_, h, err := p.Start(number)
@@ -463,8 +462,8 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 	return err
 }
 
-// CopySegment writes the bytes of a segment up to the position to into out, from the beginning of the segment to its
-// end; it reads the segment or its archived copy. The bytes are not checked: read what was written to check them.
+// CopySegment copies the bytes of a segment, up to the position to or the end of the segment, into out. It reads the
+// segment or its archived copy. It does not check the bytes: to check them, read what was written.
 func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out io.WriterAt) error {
 	files := &Files{p: p}
 	defer files.Close()
@@ -490,7 +489,7 @@ func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out io.Wri
 	return nil
 }
 
-// Spares is the number of segments that are kept ready after the one in which the log ends. The next segment
-// is created in advance before one is released (see prepareNext), so a second one makes sure that a store in
-// use recycles segments without creating new files.
+// Spares is the number of segments that are kept ready after the segment in which the log ends. The next segment is
+// created before one is released (see prepareNext). With a second one, a store in use can always recycle segments and
+// need not create files.
 const Spares = 2

@@ -11,19 +11,19 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Piece is a part of the log: whole batches of one segment, as raw bytes.
+// Piece is a part of the log: complete batches of one segment, as raw bytes.
 type Piece struct {
-	From  Mark   // the mark where the log ends before the piece
+	From  Mark   // mark at which the log before the piece ends
 	At    LSN    // position where Bytes begin: From.LSN, or the start of the next segment
-	To    Mark   // the mark where the log ends with the piece
+	To    Mark   // mark at which the piece ends
 	Bytes []byte // frames with their padding; valid until the next iteration
 }
 
-// GapError reports a part of the log that cannot be read: it was pruned, it is damaged, or a repair has
-// recorded that its frames are gone. It wraps the reason.
+// GapError means that a part of the log cannot be read: it is no longer kept, it is damaged, or a repair has recorded
+// that its frames are lost. It wraps the reason.
 type GapError struct {
-	// Positions between which nothing can be read; reading continues at To, which is the limit if nothing after
-	// From can be read.
+	// The log cannot be read from From to To. Reading continues at To. If nothing after From can be read, To is the end
+	// of the requested range.
 	From, To LSN
 	Err      error
 }
@@ -33,25 +33,24 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("the log cannot be read from position %d to %d; it continues at %d: %v", e.From, e.To, e.To, e.Err)
 }
 
-// Unwrap returns the reason: *errs.TruncatedError, *errs.HistoryGoneError, *errs.CorruptionError,
-// *errs.GapError, or *EndedError, which may wrap one of the others.
+// Unwrap returns the reason: *errs.TruncatedError, *errs.HistoryGoneError, *errs.CorruptionError, *errs.GapError or
+// *EndedError. An *EndedError may wrap one of the others.
 func (e *GapError) Unwrap() error { return e.Err }
 
-// pieceSize is the size in bytes from which Pieces ends a piece at the next end of a batch.
+// pieceSize is the size in bytes from which a piece ends at the next end of a batch.
 const pieceSize = 1 << 20
 
-// Pieces returns the log in [from, to) as raw bytes. from must be where a batch ends. If from has a chain hash,
-// the first frame must follow it; otherwise the first frame is verified only by its own checksum. If from is 0,
-// reading begins at the lowest position from which on there is no hole. to must be where a frame ends, at or
-// below what is durable (FileLog.Durable or the attested mark of a checkpoint). A batch that ends above to is
-// omitted.
+// Pieces yields the log in [from, to) as raw bytes. A batch must end at from. If from has a chain hash, the first frame
+// must follow this hash; otherwise only its own checksum is verified. If from is 0, Pieces begins at the lowest
+// position after which the log has no hole. A frame must end at to, and the log must be durable up to to (see
+// FileLog.Durable and the attested mark of a checkpoint). A batch that ends above to is left out.
 //
-// A gap yields a *GapError; the next iteration yields what follows it, from the next end of a batch. Any other
-// error ends the reading.
+// For a gap, Pieces yields a *GapError, and the next iteration yields what follows, from the next end of a batch. Any
+// other error ends the iteration.
 //
-// If another log begins within [from, to), the gap before it wraps a *EndedError with the reason. If the log
-// does not contain from, because another log has replaced it, the first gap wraps that reason. Pieces does not
-// report a purge: Continues does.
+// If another log begins within [from, to), the *GapError before it wraps an *EndedError with the reason. If another log
+// has replaced the log with the mark from, the first *GapError wraps this reason. Pieces does not report a purge, but
+// Continues does.
 func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		if from.LSN > to {
@@ -84,7 +83,7 @@ func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, er
 	}
 }
 
-// gathering combines frames of the log into pieces and gaps, for Pieces.
+// gathering is the state of one iteration of Pieces, which combines frames into pieces and gaps.
 type gathering struct {
 	ctx   context.Context
 	p     *Log
@@ -103,8 +102,8 @@ type gathering struct {
 	rest   bool      // frames up to the next border may belong to a batch that began in the gap
 }
 
-// visit receives the next frame with its bytes, or an error in place of frames that cannot be read. It returns
-// false to end the reading.
+// visit processes the next frame with its raw bytes, or an error for frames that cannot be read. It returns false if
+// the iteration must end.
 func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) bool {
 	if err != nil {
 		return g.broken(err)
@@ -139,8 +138,8 @@ func (g *gathering) visit(h *segment.Header, payload, raw []byte, err error) boo
 	return start || len(g.buf) < pieceSize || g.flush()
 }
 
-// flush yields the gathered frames as a Piece. It drops the frames after the last whole batch, because a gap or the end
-// of the reading follows them. It returns false to end the reading.
+// flush yields the collected frames as a Piece. It drops the frames after the last complete batch, because a gap or the
+// end of the range follows. It returns false if the iteration must end.
 func (g *gathering) flush() bool {
 	p := g.piece
 	p.To, p.Bytes = g.border, g.buf[:g.whole]
@@ -149,8 +148,8 @@ func (g *gathering) flush() bool {
 	return ok
 }
 
-// broken begins a gap with the reason err, after the frames gathered so far. If err is nil, nothing is
-// missing, but another log begins there. It returns false to end the reading.
+// broken begins a gap after the collected frames, with the reason err. If err is nil, nothing is missing, but another
+// log begins. broken returns false if the iteration must end.
 func (g *gathering) broken(err error) bool {
 	if !g.flush() {
 		return false
@@ -163,7 +162,7 @@ func (g *gathering) broken(err error) bool {
 	return true
 }
 
-// tell yields the gap that was begun, as a *GapError. It returns false to end the reading.
+// tell yields the current gap as a *GapError. It returns false if the iteration must end.
 func (g *gathering) tell() bool {
 	gap := g.gap
 	g.gap, g.rest = nil, false
@@ -173,8 +172,8 @@ func (g *gathering) tell() bool {
 	return g.yield(Piece{}, gap)
 }
 
-// ended returns an *EndedError if another log begins after a gap, or if another log has replaced the log that
-// the reader followed.
+// ended returns an *EndedError if another log begins after the gap, or if another log has replaced the log with the
+// mark from. Otherwise it returns nil.
 func (g *gathering) ended(gap *GapError) error {
 	for i := range g.endings {
 		if e := &g.endings[i]; e.Reason.moves() && gap.From < e.Next && e.Next <= gap.To {
@@ -195,8 +194,8 @@ func (g *gathering) ended(gap *GapError) error {
 	return nil
 }
 
-// end yields the remaining piece and gap when the limit is reached. If another log begins there that has no
-// entry yet, that is a gap, too.
+// end yields the last piece or gap when the end of the range is reached. If another log begins there but has no entry
+// yet, end yields a gap too. It returns false if the caller has stopped the iteration.
 func (g *gathering) end() bool {
 	if g.gap == nil {
 		if !g.flush() {

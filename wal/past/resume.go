@@ -9,10 +9,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// From returns the position at which Entries must begin to read, for a caller that has seen everything before
-// the position from and no later entry. For from 0 that is the lowest position after which there is no hole. A
-// frame need not begin at from. The error is *errs.TruncatedError if something between from and the oldest
-// kept entry is gone.
+// From returns the position at which a caller must begin to read with Entries, if it has already read all entries
+// before from and no others. A frame need not begin at from. If from is 0, From returns the lowest position after which
+// the log has no hole. If entries at or after from are no longer kept, the error is a *errs.TruncatedError.
 func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	if from >= to {
 		return to, nil
@@ -53,13 +52,13 @@ func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	return at, err
 }
 
-// Since returns the position of the first entry whose clock reading (Entry.Reading) is t or later, or the end
-// of the log if there is none. Readings are not sorted: a later entry may have an earlier reading. The error
-// is *errs.TruncatedError if the log is not kept back to t: entries before the oldest one are gone, and the
-// oldest one has a reading at or after t.
+// Since returns the position of the first entry whose clock reading (Entry.Reading) is t or later, or to if there is no
+// such entry. Readings are not in order: a later entry may have an earlier reading. If the log may have lost entries
+// with a reading of t or later, because the oldest kept entry has such a reading too, the error is a
+// *errs.TruncatedError.
 //
-// The times of frames are sorted, and no reading is later than the time of its frame. So the times determine
-// the segment in which to search: no entry of an earlier segment has such a reading.
+// The times of frames are in order, and a reading is never later than the time of its frame. So the times of the
+// segments determine the segment in which the search begins: no earlier segment has an entry with such a reading.
 func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 	oldest, _, whole, err := p.Oldest(to)
 	if err != nil || oldest >= to {
@@ -107,10 +106,10 @@ func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 	return at, err
 }
 
-// Until returns the LSN of the last entry of the last batch, in [from, to), whose clock reading is t or
-// earlier; 0 if there is none. Readings are not sorted: a batch that was committed while the clock was ahead
-// has a later reading than the batches after it. So all of the log is read. Unreadable entries are skipped;
-// reading from the returned position on reports them.
+// Until returns the LSN of the last entry of the last batch in [from, to) whose clock reading is t or earlier, or 0 if
+// there is no such batch. Readings are not in order: a batch that was committed while the clock was ahead has a later
+// reading than the batches after it. So Until reads the whole range. It skips entries that cannot be read; a reader
+// that begins at the returned position gets their errors.
 func (p *Log) Until(ctx context.Context, from Mark, t time.Time, to LSN) (last LSN, err error) {
 	until := t.UnixMicro()
 	err = p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {

@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// NewSalvaged returns a reader of the segment in src, whose damaged parts Patch replaces.
+// NewSalvaged returns a Salvaged that reads the segment in src. Call Patch to replace its damaged parts.
 func NewSalvaged(src Source, geo segment.Geometry) *Salvaged { return &Salvaged{Source: src, geo: geo} }
 
-// Frames returns how many undamaged entries Patch has found.
+// Frames returns the number of undamaged entries that Patch has found.
 func (s *Salvaged) Frames() int { return s.frames }
 
-// Size returns the offset up to which the patched segment has bytes.
+// Size returns the number of bytes of the patched segment.
 func (s *Salvaged) Size() int64 { return s.size }
 
-// Salvaged is a reader of a damaged segment. In place of missing frames it returns gap frames, which record
-// the loss and keep the chain of checksums intact.
+// Salvaged is a reader of a damaged segment. In place of missing frames, it returns gap frames, which record the loss
+// and keep the chain of checksums intact.
 type Salvaged struct {
 	Source
 	geo     segment.Geometry
@@ -59,9 +59,9 @@ func (s *Salvaged) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Patch finds the holes of a segment and determines the gap frames that replace them. prev is the end of the
-// previous segment's frames, zero if unknown. end is the position up to which the segment has frames, with the
-// chain hash there, or 0 if the hash is unknown. Patch returns the holes.
+// Patch finds the holes of the segment and makes the gap frames that replace them. prev is the mark at which the
+// previous segment ends, or zero if unknown. end is the mark up to which the segment has frames; its hash is 0 if
+// unknown. Patch returns the holes.
 func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (gaps []Gap, err error) {
 	var before []Mark // for each gap, the frame before it
 	last := Mark{}
@@ -127,7 +127,7 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	return nil
 }
 
-// header reads the header of a valid frame at a position.
+// header returns the header of the valid frame at a position.
 func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	var b [segment.HeaderSize]byte
 	n, err := ReadFull(s.Source, b[:], s.geo.Offset(at))
@@ -136,7 +136,7 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 	}
 	h, err := s.geo.ParseHeader(b[:n], at)
 	if err != nil {
-		return h, fmt.Errorf("reading the frame after a hole: %w", err)
+		return h, fmt.Errorf("reading the frame after a damaged part: %w", err)
 	}
 	return h, nil
 }
@@ -144,10 +144,9 @@ func (s *Salvaged) header(at LSN) (segment.Header, error) {
 // zstdMagic is the prefix of the compressed bytes of every block of an archived segment.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// SalvageCopy decompresses the valid blocks of an archived segment, whatever the header of the file contains.
-// bad has an error for each invalid block. Of the parts of such a block, those that match their own checksum, which
-// is that of zstd, are kept; zeros replace the others. If the header of a block is damaged, the next block is found
-// by its own header and checksum.
+// SalvageCopy decompresses the valid blocks of an archived segment, even if the header of the file is damaged. bad has
+// an error for each damaged block. Of a damaged block, SalvageCopy keeps the parts that match their zstd checksum, and
+// replaces the other parts by zeros. If the header of a block is damaged, it searches for the next block that is valid.
 func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []error, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -203,8 +202,8 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 	return plain, bad, nil
 }
 
-// blockAt decompresses the block that begins at an offset of the file. end is the offset after the block, 0 if
-// the block's header is damaged.
+// blockAt decompresses the block at an offset of the file. end is the offset after the block, or 0 if the header of the
+// block is damaged.
 func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	c.starts, c.last = []int64{at}, false
 	head, err := c.seek(0)
@@ -226,8 +225,8 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	return plain, end, err
 }
 
-// soundParts decompresses into b, which has zeros, those parts of a damaged block that match the checksum of zstd. The
-// block is at an offset of the file and ends before end.
+// soundParts decompresses the parts of a damaged block that match their zstd checksum into b. b must be filled with
+// zeros; for the other parts the zeros remain. The block begins at the offset at of the file and ends before end.
 func (c *Copy) soundParts(strict *zstd.Decoder, at, end int64, b []byte) error {
 	packed := make([]byte, min(max(end-at-blockHead, 0), 2*BlockSize))
 	n, err := ReadFull(c.f, packed, at+blockHead)
@@ -246,8 +245,8 @@ func (c *Copy) soundParts(strict *zstd.Decoder, at, end int64, b []byte) error {
 	}
 }
 
-// nextBlock searches for an undamaged block from an offset of the file on, over the length of at most two
-// damaged blocks. It returns the offset of that block, or the size of the file.
+// nextBlock searches for a valid block from an offset of the file on, in a range that is as long as two damaged blocks
+// can be. It returns the offset of the block, or the size of the file if it finds none.
 func (c *Copy) nextBlock(from int64) (int64, error) {
 	rest := make([]byte, min(c.size-from, 4*BlockSize))
 	n, err := ReadFull(c.f, rest, from)

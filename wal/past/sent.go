@@ -32,8 +32,7 @@ const (
 	sentSize    = 72
 )
 
-// Sent is the record in wal/sent: the position, with its chain hash, up to which a copy in another place has the
-// log.
+// Sent is the content of the file wal/sent: the mark up to which a copy in another place has the log.
 type Sent struct {
 	ID   ID
 	Mark Mark
@@ -42,11 +41,10 @@ type Sent struct {
 	Behind uint64 // bytes of the log that are durable but not in the copy
 }
 
-// Sent returns the record in wal/sent of how far a copy in another place has the log, and false if there is no
-// record. durable is a position up to which the log is durable. The error is the reason why the copy cannot
-// continue, or why that is unknown: *EndedError if the recorded position belongs to a log that has ended,
-// *errs.CopyBehindError if the log after it is no longer kept, *errs.CorruptionError if the record, or
-// wal/ended, is damaged.
+// Sent returns the content of wal/sent, and false if the file does not exist. durable is a position up to which the log
+// is durable. The error tells why the copy in the other place cannot continue, or why this is unknown. It is an
+// *EndedError if the log of the copy has ended, a *errs.CopyBehindError if the log after the mark is no longer kept,
+// and a *errs.CorruptionError if wal/sent or wal/ended is damaged.
 func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	b, err := p.readSmall(sentName, sentSize)
 	if err != nil || b == nil {
@@ -72,7 +70,7 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	return s, true, p.reaches(s.Mark.LSN, durable)
 }
 
-// reaches returns an *errs.CopyBehindError if the log is no longer kept from the position at on.
+// reaches returns a *errs.CopyBehindError if the log after the position at is no longer kept.
 func (p *Log) reaches(at, durable LSN) error {
 	number := p.Geometry.Number(at - 1)
 	if _, _, err := p.Start(number); !gone(err) {
@@ -89,12 +87,12 @@ func (p *Log) reaches(at, durable LSN) error {
 	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
 }
 
-// SetSent durably records in wal/sent that a copy in another place has the log below the position at.LSN, where a batch
-// must end. The parameter id is the ID of the log that was read when the copy was begun. If the log with that ID has
-// ended since, SetSent records nothing, and the error is an *EndedError.
+// SetSent durably records in wal/sent that a copy in another place has the log below at.LSN. A batch must end at this
+// position. id is the ID that the log had when the copy was begun. If that log has ended since, SetSent writes nothing,
+// and the error is an *EndedError.
 func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	if !p.Geometry.Holds(at.LSN) {
-		return fmt.Errorf("%w: no batch ends at %d", errs.ErrInvalid, at.LSN)
+		return fmt.Errorf("%w: position %d is not the end of a batch", errs.ErrInvalid, at.LSN)
 	}
 	if err := p.continues(id, at); err != nil {
 		return err
@@ -104,7 +102,7 @@ func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 	return p.writeSmall(sentName, s.encode(), mode)
 }
 
-// ForgetSent removes the record wal/sent: no copy in another place needs the log any more.
+// ForgetSent removes wal/sent. Call it when no copy in another place needs the log any more.
 func (p *Log) ForgetSent() error {
 	err := p.FS.Remove(p.path(sentName))
 	if errors.Is(err, fs.ErrNotExist) {

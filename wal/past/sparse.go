@@ -7,12 +7,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Sparse reads a few bytes of a copy without decompressing the whole block that has them. It compares nothing with the
-// checksum of the block, so it is only for bytes that have a checksum of their own: the frames of the log.
+// Sparse reads a few bytes of a copy, and decompresses only the part of a block that contains them. It does not verify
+// the checksum of the block. So use it only for bytes that have their own checksum, such as the frames of the log.
 type Sparse struct{ *Copy }
 
-// ReadAt implements io.ReaderAt for the bytes of the segment. Unlike the bytes that Copy.ReadAt returns, these
-// bytes may be damaged.
+// ReadAt implements io.ReaderAt for the bytes of the segment. Unlike Copy.ReadAt, it may return damaged bytes.
 func (s Sparse) ReadAt(b []byte, off int64) (int, error) {
 	n := 0
 	for n < len(b) {
@@ -29,13 +28,13 @@ func (s Sparse) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// Inflated returns the number of bytes that were decompressed for the reads of this copy so far.
+// Inflated returns the number of bytes that were decompressed so far to read this copy.
 func (c *Copy) Inflated() int64 { return c.inflated }
 
-var errPart = errors.New("a part does not have the length that it states")
+var errPart = errors.New("a part of the block does not have the length that its header records")
 
-// partOf returns the decompressed part that contains an offset of the segment, and the offset of the part. That is the
-// whole block if the block has no parts or does not state where they begin.
+// partOf returns the decompressed part that contains an offset of the segment, and the offset at which the part begins.
+// If the block is not divided into parts, it returns the whole block.
 func (c *Copy) partOf(off int64) (plain []byte, base int64, err error) {
 	if len(c.part) > 0 && off >= c.partAt && off < c.partAt+int64(len(c.part)) {
 		return c.part, c.partAt, nil
@@ -76,14 +75,14 @@ func (c *Copy) partOf(off int64) (plain []byte, base int64, err error) {
 	}
 }
 
-// whole returns block i, decompressed, and the offset of the block in the segment.
+// whole returns the decompressed block i, and the offset of the block in the segment.
 func (c *Copy) whole(i int) ([]byte, int64, error) {
 	err := c.block(i)
 	return c.plain, int64(i) * BlockSize, err
 }
 
-// partIn returns the length of the zstd frame at the beginning of b, and the length of the bytes to which that frame
-// decompresses. ok is false if b does not begin with a complete frame that states both.
+// partIn returns the length of the zstd frame at the beginning of b, and the length of its decompressed content. ok is
+// false if b does not begin with a complete zstd frame that records the length of its content.
 func partIn(b []byte) (size, holds int, ok bool) {
 	var h zstd.Header
 	if h.Decode(b) != nil || h.Skippable || !h.HasFCS || h.FrameContentSize == 0 || h.FrameContentSize > BlockSize {

@@ -9,12 +9,12 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Walker follows the chain of a log's frames. It is the only reader of sequences of frames. Catching up,
-// scanning and recovery all use it; they differ in where they stop and in what an end means to them.
+// Walker reads the frames of a log one after another and verifies their chain. All code that reads sequences of frames
+// uses it: catching up, scanning and recovery differ only in where they stop and what they do at the end.
 //
 // The owner of a Walker may set the exported fields between two calls.
 type Walker struct {
-	At     Mark // mark at which the next frame begins; the frame must link to its checksum
+	At     Mark // mark at which the next frame begins; the frame must follow its chain hash
 	Linked bool // At.Sum is known; otherwise the first frame is verified only by its own checksum
 	Ahead  LSN  // position up to which bytes may be read ahead, if that is beyond the limit
 
@@ -27,13 +27,15 @@ type Walker struct {
 	raw  []byte // bytes of the frame that was last returned
 }
 
-// NewWalker returns a walker whose next frame begins at the position of at and must follow the chain hash
-// at.Sum; 0 means that the hash is unknown. open returns the bytes of a segment, which the caller closes.
+// NewWalker returns a Walker whose next frame begins at the position at.LSN and must follow the chain hash at.Sum. If
+// at.Sum is 0, the hash is unknown and not checked. open returns a reader of a segment, which the Walker does not
+// close.
 func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), at Mark) Walker {
 	return Walker{geo: geo, open: open, At: at, Linked: at.Sum != 0}
 }
 
-// OneSegment returns an open function for a Walker that reads only one segment.
+// OneSegment returns a function open for a Walker that reads only one segment, src. For other segments the function
+// returns an error that matches ErrNoSegment.
 func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	return func(n uint64) (Source, error) {
 		if n != number {
@@ -43,7 +45,7 @@ func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	}
 }
 
-// Reuse takes over the buffer of old, a walker that is no longer used.
+// Reuse makes w use the buffer of old. old must not be used any more.
 func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
 
 // Forget drops the bytes that the walker has read ahead.
@@ -58,8 +60,8 @@ type Source interface {
 	Name() string
 }
 
-// NoFrameError reports that there is no frame of the log at a position. That is the end of the log or damage;
-// the caller knows which.
+// NoFrameError means that the log has no valid frame at a position. The caller must determine whether the log ends
+// there or is damaged.
 type NoFrameError struct {
 	At   LSN
 	Here error // error found at the position
@@ -67,26 +69,26 @@ type NoFrameError struct {
 }
 
 func (e *NoFrameError) Error() string {
-	return fmt.Sprintf("no frame at %d: %v; next segment: %v", e.At, e.Here, e.Next)
+	return fmt.Sprintf("no valid frame of the log at position %d: %v; next segment: %v", e.At, e.Here, e.Next)
 }
 
 func (e *NoFrameError) Unwrap() []error { return []error{e.Here, e.Next} }
 
-// ErrNoSegment reports that the file of a segment is missing.
+// ErrNoSegment means that the file of a segment is missing.
 var ErrNoSegment = errors.New("no such segment")
 
 var errOtherLog = errors.New("the segment belongs to another log")
 
-// ErrUnlinked reports that a frame does not contain the checksum of the one before it, so it does not follow
-// that one.
-var ErrUnlinked = errors.New("the frame does not follow the one before it")
+// ErrUnlinked means that a frame does not have the checksum of the frame before it, so the two frames do not belong to
+// the same chain.
+var ErrUnlinked = errors.New("the frame does not continue the chain of the frame before it")
 
-// Chunk is how many bytes a walker reads at once.
+// Chunk is the number of bytes that a Walker reads at once.
 const Chunk = 1 << 20
 
-// Next returns the next frame, if it begins before limit, and moves past that frame. At the end of a segment that is
-// the first frame of the next segment, which Next returns without its payload. Nothing at or after limit is read,
-// unless Ahead allows it. The payload is valid until the next call.
+// Next returns the next frame if it begins before limit, and moves the Walker past it. At the end of a segment, the
+// next frame is the start frame of the next segment, which Next returns without its payload. Next reads no bytes at or
+// after limit, unless Ahead is higher. The payload is valid until the next call.
 func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	here := error(segment.ErrEnd)
 	if w.geo.Offset(w.At.LSN) != 0 {
@@ -110,7 +112,7 @@ func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	return h, nil, &NoFrameError{At: w.At.LSN, Here: here, Next: err}
 }
 
-// IsNoFrame reports whether an error means that there is no frame of the log at a position.
+// IsNoFrame reports whether err means that the log has no valid frame at a position.
 func IsNoFrame(err error) bool {
 	return errors.Is(err, segment.ErrEnd) || errors.Is(err, segment.ErrHeader) ||
 		errors.Is(err, segment.ErrPayload) || errors.Is(err, ErrUnlinked) || errors.Is(err, ErrNoSegment)
@@ -142,7 +144,7 @@ func (w *Walker) Frame(limit LSN) (segment.Header, []byte, error) {
 	return h, payload, err
 }
 
-// Buffered reports whether all of the next frame is in the buffer, so that Next will not refill the buffer.
+// Buffered reports whether the whole next frame is in the buffer. Next then does not read from the file.
 func (w *Walker) Buffered() bool {
 	at, end := w.At.LSN, w.base+uint64(w.have)
 	if at < w.base || at+segment.HeaderSize > end {
@@ -152,8 +154,8 @@ func (w *Walker) Buffered() bool {
 	return err == nil && h.End() <= end
 }
 
-// peek returns at least n bytes from the walker's position on, fewer only at the end of the file, the segment
-// or the limit.
+// peek returns the bytes from the Walker's position on: at least n, or fewer at the end of the file, the segment or the
+// limit.
 func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	if at := w.At.LSN; at >= w.base && at+uint64(n) <= w.base+uint64(w.have) {
 		return w.buf[at-w.base : w.have], nil
@@ -177,8 +179,8 @@ func (w *Walker) peek(n int, limit LSN) ([]byte, error) {
 	return w.buf[:got], nil
 }
 
-// roll moves to the next segment if the first frame of that segment records the walker's position and chain
-// hash as the end of the previous one.
+// roll moves the Walker to the next segment, past its start frame. The start frame must record the Walker's position
+// and chain hash as the end of the previous segment.
 func (w *Walker) roll() (segment.Header, error) {
 	number := w.geo.Number(w.At.LSN)
 	if w.geo.Offset(w.At.LSN) != 0 {
@@ -227,7 +229,7 @@ func ReadStart(f Source) (segment.Start, segment.Header, error) {
 	return segment.ParseStart(b[:n])
 }
 
-// ReadFull reads until b is full or the file ends; the end is not an error.
+// ReadFull reads until b is full or the file ends. The end of the file is not an error.
 func ReadFull(f Source, b []byte, off int64) (int, error) {
 	n := 0
 	for n < len(b) {
