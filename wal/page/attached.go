@@ -8,14 +8,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Places is the number of processes that the page's list of attached processes has room for.
+// Places is the maximum number of processes in the page's list of attached processes.
 const Places = 192
 
-// Sets is the number of feature sets that the page's table has room for.
+// Sets is the maximum number of feature sets in the page's table.
 const Sets = wordPIDs - wordSets
 
-// NoSlot is the slot of a process that is not attached, Unlisted the slot of a process that found no place on
-// the list.
+// NoSlot is the slot of a process that is not attached. Unlisted is the slot of an attached process for which the list
+// had no room.
 const (
 	NoSlot   = -1
 	Unlisted = -2
@@ -40,19 +40,19 @@ const (
 	sayMask    = 1<<sayBits - 1
 )
 
-// PID returns the id of the process in a slot, 0 if the slot is free.
+// PID returns the id of the process in a slot, or 0 if the slot is free.
 func (p Page) PID(slot int) int { return int(p.words.Load(wordPIDs + slot)) }
 
-// Birth returns the birth of the process in a slot, which identifies it with its id, see vfs.Host; 0 if not
-// recorded.
+// Birth returns the birth of the process in a slot, or 0 if it was not recorded. The id and the birth together identify
+// a process; see vfs.Host.
 func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 
-// Unlisted returns how many attached processes found no place on the list.
+// Unlisted returns the number of attached processes for which the list had no room.
 func (p Page) Unlisted() uint64 { return p.words.Load(wordUnlisted) }
 
-// Claim adds a process to the page's list of attached processes, with the features that it knows, and returns
-// its slot. Apart from the features, the list is only used in messages; locks are authoritative. The caller
-// holds open.lock.
+// Claim adds a process, with the features that it knows, to the page's list of attached processes, and returns its
+// slot. If the list has no room, it returns Unlisted. Except for the features, the list is used only in messages; locks
+// decide. The caller holds open.lock.
 func (p Page) Claim(h vfs.Host, known uint64) int {
 	for i := range Places {
 		if p.words.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
@@ -67,8 +67,8 @@ func (p Page) Claim(h vfs.Host, known uint64) int {
 	return Unlisted
 }
 
-// Release removes from the list a process that detaches. If another process has recovered the log in the
-// meantime and the slot has another owner, Release does nothing.
+// Release removes a process that detaches from the list. It does nothing if the slot now belongs to another process,
+// because another process has recovered the log in the meantime.
 func (p Page) Release(slot, pid int) {
 	if slot == Unlisted {
 		p.less(wordUnlisted)
@@ -83,15 +83,14 @@ func (p Page) Release(slot, pid int) {
 	p.words.Store(wordPIDs+slot, 0)
 }
 
-// Remove removes a dead process from the list. The id is removed last: until then no other process takes the
-// slot.
+// Remove removes a dead process from the list. It clears the id last, so that no other process takes the slot before.
 func (p Page) Remove(slot, pid int) {
 	p.Unsay(slot)
 	p.words.Store(wordBirths+slot, 0)
 	p.words.CompareAndSwap(wordPIDs+slot, uint64(pid), 0)
 }
 
-// less subtracts 1 from a word; a word that is 0 stays 0.
+// less subtracts 1 from a word, unless the word is 0.
 func (p Page) less(word int) {
 	for {
 		if v := p.words.Load(word); v == 0 || p.words.CompareAndSwap(word, v, v-1) {
@@ -100,8 +99,8 @@ func (p Page) less(word int) {
 	}
 }
 
-// Say records which features the process in a slot knows. If the table has no place left for this set of
-// features, nothing is recorded, and the process is treated as one from before features existed.
+// Say records the features that the process in a slot knows. If the table has no room for this set of features, Say
+// records nothing, and the process is treated like a program that is older than features.
 func (p Page) Say(slot int, h vfs.Host, known uint64) {
 	if set := p.place(known); set != 0 {
 		p.putSaid(slot, uint64(set)|sayer(h.PID, p.words.Load(wordBirths+slot)))
@@ -111,7 +110,7 @@ func (p Page) Say(slot int, h vfs.Host, known uint64) {
 // Unsay clears the record of the features that the process in a slot knows.
 func (p Page) Unsay(slot int) { p.putSaid(slot, 0) }
 
-// Said returns the features that the process in a slot knows; ok is false if the process has not recorded them.
+// Said returns the features that the process in a slot knows. ok is false if the process has not recorded its features.
 func (p Page) Said(slot int) (known uint64, ok bool) {
 	pid, birth := int(p.words.Load(wordPIDs+slot)), p.words.Load(wordBirths+slot)
 	field := p.words.Load(wordKnows+slot/sayPerWord) >> (slot % sayPerWord * sayBits) & sayMask
@@ -123,8 +122,8 @@ func (p Page) Said(slot int) (known uint64, ok bool) {
 	return ^v, v != 0
 }
 
-// place returns the place of a set of features in the page's table, counted from 1. If the set is not in the
-// table, it takes a free place, and returns 0 if there is none.
+// place returns the number of a set of features in the page's table, counted from 1. If the set is not in the table,
+// place adds it. It returns 0 if the table has no room.
 func (p Page) place(known uint64) int {
 	for i := range Sets {
 		p.words.CompareAndSwap(wordSets+i, 0, ^known)
@@ -135,10 +134,10 @@ func (p Page) place(known uint64) int {
 	return 0
 }
 
-// putSaid writes a slot's field for the features that its process knows. At most two other processes write to
-// the word, so a few attempts are enough; without a limit a simulated process that was killed would try
-// forever. A field that could not be written does no harm: the process is treated as one from before features
-// existed, or the field belongs to no process.
+// putSaid writes the field of a slot that records the features of its process. At most two other processes write to the
+// same word, so a few attempts suffice. The number of attempts is limited because a process that a simulation has
+// killed would otherwise try forever. If the field cannot be written, no harm is done: the process is treated like a
+// program that is older than features, or the field belongs to no process.
 func (p Page) putSaid(slot int, field uint64) {
 	word, shift := wordKnows+slot/sayPerWord, slot%sayPerWord*sayBits
 	for range 100 {
@@ -149,7 +148,7 @@ func (p Page) putSaid(slot int, field uint64) {
 	}
 }
 
-// sayer returns the bits by which a slot's field identifies the process that wrote it.
+// sayer returns the bits of a slot's field that identify the process that wrote the field.
 func sayer(pid int, birth uint64) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(pid))
 	b = binary.LittleEndian.AppendUint64(b, birth)

@@ -1,29 +1,28 @@
 package page
 
-// Filed returns the position in the log below which all entries are in document files, except those of
-// working-memory scopes whose file may lag behind.
+// Filed returns the position in the log below which all entries are in document files. Working-memory scopes whose
+// files may lag behind the log do not count.
 func (p Page) Filed() uint64 { return p.words.Load(wordFiled) }
 
-// RaiseFiled raises the position of Filed; it never lowers it.
+// RaiseFiled raises the position that Filed returns. It never lowers it.
 func (p Page) RaiseFiled(to uint64) { p.raise(wordFiled, to) }
 
-// FlushBytes returns how many bytes of log flushers have recently written to document files.
+// FlushBytes returns the number of bytes of log that flushers have recently written to document files.
 func (p Page) FlushBytes() uint64 { return p.words.Load(wordFlushBytes) }
 
-// FlushTime returns the time in nanoseconds that flushers spent on the bytes of FlushBytes.
+// FlushTime returns the time in nanoseconds that flushers took for the bytes that FlushBytes returns.
 func (p Page) FlushTime() uint64 { return p.words.Load(wordFlushTime) }
 
-// SetFlushRate stores the values of FlushBytes and FlushTime, in this order.
+// SetFlushRate stores the values that FlushBytes and FlushTime return, in this order.
 func (p Page) SetFlushRate(bytes, nanoseconds uint64) {
 	p.words.Store(wordFlushBytes, bytes)
 	p.words.Store(wordFlushTime, nanoseconds)
 }
 
-// Turns returns the time at which the last turn that a writer has taken ends, in nanoseconds of the machine's
-// uptime; see wal.Pace.
+// Turns returns the time at which the last turn of a writer ends, in nanoseconds of the machine's uptime; see wal.Pace.
 func (p Page) Turns() uint64 { return p.words.Load(wordTurns) }
 
-// SwapTurns replaces the value of Turns if that value still equals old, and reports whether it did.
+// SwapTurns replaces the value that Turns returns if it is still old, and reports whether it did.
 func (p Page) SwapTurns(old, new uint64) bool { return p.words.CompareAndSwap(wordTurns, old, new) }
 
 // Rest returns the time until which background flushers pause, in milliseconds of the machine's uptime.

@@ -1,31 +1,30 @@
 package page
 
-// Purger returns the process that is running a purge, as NamePurger names it; 0 if there is none.
+// Purger returns the number, from NamePurger, of the process that is running a purge, or 0 if no process is recorded.
 func (p Page) Purger() uint64 { return p.words.Load(wordPurger) }
 
-// NamePurger returns the number by which the page names a process: its id and the low half of its birth. The id
-// alone is not enough, because another process may have it by now.
+// NamePurger returns the number by which the page identifies a process that purges: its id and the low half of its
+// birth. The id alone is not sufficient, because the system may give it to another process later.
 func NamePurger(pid int, birth uint64) uint64 { return uint64(pid)<<32 | uint64(uint32(birth)) }
 
-// SwapPurger records the process new as the one that is running a purge, if old is still recorded, and reports
-// whether it did.
+// SwapPurger replaces the number that Purger returns if it is still old, and reports whether it did.
 func (p Page) SwapPurger(old, new uint64) bool { return p.words.CompareAndSwap(wordPurger, old, new) }
 
-// PurgeFailed reports whether a purge has failed and no later one was completed.
+// PurgeFailed reports whether a purge has failed, and no purge was completed after it.
 func (p Page) PurgeFailed() bool { return p.words.Load(wordPurgeFailed) != 0 }
 
-// SetPurgeFailed records whether a purge has failed and no later one was completed.
+// SetPurgeFailed sets the value that PurgeFailed returns.
 func (p Page) SetPurgeFailed(on bool) { p.set(wordPurgeFailed, on) }
 
-// DisplacedBelow returns the position below which document files that log entries replace must be overwritten
-// because a purge has failed, 0 if there is none.
+// DisplacedBelow returns a position in the log. The document files that entries below this position replace must be
+// overwritten, because a purge has failed. 0 means that no files must be overwritten.
 func (p Page) DisplacedBelow() uint64 { return p.words.Load(wordDisplacedBelow) }
 
-// RaiseDisplacedBelow raises the position of DisplacedBelow; it never lowers it.
+// RaiseDisplacedBelow raises the position that DisplacedBelow returns. It never lowers it.
 func (p Page) RaiseDisplacedBelow(to uint64) { p.raise(wordDisplacedBelow, to) }
 
-// SwapDisplacedBelow sets the position of DisplacedBelow to 0 if that position still equals was.
-func (p Page) SwapDisplacedBelow(was uint64) { p.words.CompareAndSwap(wordDisplacedBelow, was, 0) }
+// SwapDisplacedBelow sets the position that DisplacedBelow returns to 0 if it is still old.
+func (p Page) SwapDisplacedBelow(old uint64) { p.words.CompareAndSwap(wordDisplacedBelow, old, 0) }
 
-// ClearDisplacedBelow sets the position of DisplacedBelow to 0.
+// ClearDisplacedBelow sets the position that DisplacedBelow returns to 0.
 func (p Page) ClearDisplacedBelow() { p.words.Store(wordDisplacedBelow, 0) }
