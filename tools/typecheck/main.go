@@ -33,7 +33,8 @@ func main() {
 	}
 }
 
-// check returns the errors of the packages below dir and of their tests for a system, given as GOOS/GOARCH.
+// check returns the type errors of the packages below dir, and of their tests, when they are built for a system. The
+// system has the form GOOS/GOARCH.
 func check(dir, target string) ([]string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,7 +68,7 @@ func check(dir, target string) ([]string, error) {
 		return nil, err
 	}
 	var errs []string
-	seen := map[string]bool{} // a package is there again with its tests
+	seen := map[string]bool{} // the list has a package twice: with and without its tests
 	for _, p := range list {
 		if strings.HasSuffix(p.ID, ".test") {
 			continue // the generated program that runs the tests of a package
@@ -80,7 +81,7 @@ func check(dir, target string) ([]string, error) {
 		}
 	}
 	if len(list) == 0 {
-		errs = append(errs, "no packages in "+dir)
+		errs = append(errs, "there are no Go packages below "+dir)
 	}
 	return errs, nil
 }
