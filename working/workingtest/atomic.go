@@ -21,11 +21,11 @@ var atomicCases = []Case{
 		ok, err := m.SetIfAbsent(t.Ctx, "k", "second", working.NoExpiry())
 		t.OK(err)
 		t.Equal("set", ok, false)
-		t.About("the lifetime of the first", t.TTL(m, "k"), time.Hour)
+		t.About("lifetime of the first value", t.TTL(m, "k"), time.Hour)
 		t.Advance(time.Hour)
 		ok, err = m.SetIfAbsent(t.Ctx, "k", "third")
 		t.OK(err)
-		t.Equal("set where something expired", ok, true)
+		t.Equal("set after the value expired", ok, true)
 		t.Has(m, "k", "third")
 	}},
 	{"compare and set", func(t *T) {
@@ -50,7 +50,7 @@ var atomicCases = []Case{
 		cas("big", json.Number("9007199254740992"), 0, false)
 		t.Set(m, "ttl", 1, working.Expires(time.Hour))
 		cas("ttl", 1, 2, true)
-		t.About("what remains stays", t.TTL(m, "ttl"), time.Hour)
+		t.About("the remaining lifetime is kept", t.TTL(m, "ttl"), time.Hour)
 	}},
 	{"increment", func(t *T) {
 		m := t.Open(nil)
@@ -118,7 +118,7 @@ var atomicCases = []Case{
 		t.Set(m, "ttl", 1, working.Expires(time.Hour))
 		_, err = m.Update(t.Ctx, "ttl", push)
 		t.OK(err)
-		t.About("what remains stays", t.TTL(m, "ttl"), time.Hour)
+		t.About("the remaining lifetime is kept", t.TTL(m, "ttl"), time.Hour)
 	}},
 	{"update over a value that is set again in between", func(t *T) {
 		m := t.Open(nil)

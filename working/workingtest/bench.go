@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Bench measures set and get of values of 1 KB on a home, with one goroutine and with 64, with the
-// quantiles of single operations.
+// Bench measures Set and Get with values of 1 KB on a home, with 1 and with 64 goroutines. It reports the rate, and
+// quantiles of the durations of single operations.
 func Bench(b *testing.B, h working.Home) {
 	m, err := working.Open(b.Context(), h, working.Scope{Session: b.Name()}, nil)
 	if err != nil {

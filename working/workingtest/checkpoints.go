@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Mark makes a checkpoint of a working memory, and returns it.
+// Mark makes a checkpoint of a working memory and returns its description. It fails the test on an error.
 func (t *T) Mark(m *working.Memory, description string) working.CheckpointInfo {
 	t.Helper()
 	cp, err := m.Checkpoint(t.Ctx, description)
@@ -17,7 +17,7 @@ func (t *T) Mark(m *working.Memory, description string) working.CheckpointInfo {
 	return cp
 }
 
-// Restore restores a checkpoint.
+// Restore restores a checkpoint and returns the checkpoint that undoes this. It fails the test on an error.
 func (t *T) Restore(m *working.Memory, id string) working.CheckpointInfo {
 	t.Helper()
 	undo, err := m.Restore(t.Ctx, id)
@@ -38,7 +38,7 @@ func (t *T) Marks(m *working.Memory) []string {
 	return ids
 }
 
-// Holds fails the test unless a checkpoint has exactly the values in want.
+// Holds fails the test if the values in a checkpoint are not exactly those in want.
 func (t *T) Holds(m *working.Memory, id string, want map[string]any) {
 	t.Helper()
 	s, err := m.LoadCheckpoint(t.Ctx, id)
@@ -142,14 +142,14 @@ var checkpointCases = []Case{
 		s, err := m.LoadCheckpoint(t.Ctx, cp.ID)
 		t.OK(err)
 		t.Equal("values", s.Values, map[string]any{"k": 1.0, "forever": 1.0})
-		t.About("in the checkpoint", s.TTL["k"], 20*time.Minute)
+		t.About("lifetime in the checkpoint", s.TTL["k"], 20*time.Minute)
 		t.Advance(10 * time.Hour)
 		t.Lacks(m, "k")
 		later := t.Mark(m, "")
 		t.Holds(m, later.ID, map[string]any{"forever": 1.0})
 		s, err = m.LoadCheckpoint(t.Ctx, cp.ID)
 		t.OK(err)
-		t.About("still in the checkpoint", s.TTL["k"], 20*time.Minute)
+		t.About("lifetime in the checkpoint, later", s.TTL["k"], 20*time.Minute)
 		t.Restore(m, cp.ID)
 		t.Lacks(m, "expired")
 		t.About("restored", t.TTL(m, "k"), 20*time.Minute)
@@ -218,7 +218,7 @@ var checkpointCases = []Case{
 			t.Fails(err, working.ErrNotFound)
 			var ce *working.CheckpointError
 			if !errors.As(err, &ce) || ce.ID != id {
-				t.Errorf("%v does not name %q", err, id)
+				t.Errorf("the error %q does not contain the id %q", err, id)
 			}
 			_, err = m.LoadCheckpoint(t.Ctx, id)
 			t.Fails(err, working.ErrNotFound)
@@ -230,7 +230,7 @@ var checkpointCases = []Case{
 				t.Fails(err, working.ErrNotFound)
 			}
 		}
-		t.Equal("nothing was done", t.Marks(m), []string{})
+		t.Equal("no checkpoint was made", t.Marks(m), []string{})
 		t.Has(m, "k", 1.0)
 	}},
 	{"retention", func(t *T) {
@@ -246,7 +246,8 @@ var checkpointCases = []Case{
 		}
 		undo := t.Restore(m, ids[2])
 		t.Has(m, "k", 2.0)
-		t.Equal("neither what was restored nor what undoes it", t.Marks(m), []string{ids[2], ids[4], undo.ID})
+		t.Equal("the restored checkpoint and the undo checkpoint are kept", t.Marks(m), []string{ids[2], ids[4],
+			undo.ID})
 		one := t.OpenOn(t.Home, working.Scope{Session: "one"}, &working.Options{Checkpoints: 1})
 		t.Set(one, "k", 1)
 		a := t.Mark(one, "")

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Memories opens the case's scope once per home, as several processes do, if the fixture has a
-// second home.
+// Memories opens the scope of the cases once. If the fixture has Again, it opens the scope a second time through a
+// second home, as another process would.
 func (t *T) Memories(opts *working.Options) []*working.Memory {
 	t.Helper()
 	all := []*working.Memory{t.Open(opts)}

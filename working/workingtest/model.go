@@ -13,8 +13,7 @@ import (
 
 var seed = flag.Uint64("working.seed", 0, "replay the case \"any order of everything\" with this seed")
 
-// model is the expected content of a scope, kept in the simplest way: every checkpoint is a whole
-// copy.
+// model is the expected content of a scope in a simple form, in which each checkpoint is a complete copy.
 type model struct {
 	now   time.Duration
 	state modelState
@@ -52,9 +51,9 @@ func (s modelState) at(now time.Duration) map[string]any {
 	return all
 }
 
-// anyOrder applies random operations to a scope and to a model of it, and compares the two,
-// including every checkpoint. Lifetimes are whole minutes, so that the real clock of a server does
-// not expire them while the case runs.
+// anyOrder applies random operations to a scope and to a model of the scope. After each operation it compares the two,
+// including all checkpoints. Lifetimes are whole minutes, so that they do not end by the real clock of a server while
+// the case runs.
 func anyOrder(t *T) {
 	s := *seed
 	if s == 0 {

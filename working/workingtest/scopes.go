@@ -113,7 +113,7 @@ var scopeCases = []Case{
 		t.Keys(m, "new")
 		again, err := m.Append(t.Ctx, "y")
 		t.OK(err)
-		t.Equal("sequence goes on", again.Seq > note.Seq, true)
+		t.Equal("sequence numbers increase after Drop", again.Seq > note.Seq, true)
 		t.Equal("created", t.Stats(m).Created.IsZero(), false)
 	}},
 	{"reading makes no scope", func(t *T) {

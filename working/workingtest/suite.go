@@ -10,19 +10,18 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Fixture is an empty home under test.
+// Fixture is a home to be tested. The home is empty.
 type Fixture struct {
 	Home working.Home
-	// Again opens the same data as another process would; nil if the home
-	// cannot be opened twice.
+	// Again opens a second home with the same data, as another process would; nil if the home cannot be opened twice.
 	Again func(t *testing.T) working.Home
-	// Advance lets time pass.
+	// Advance moves the clock of the home forward, so that lifetimes pass.
 	Advance func(d time.Duration)
 	// Jump sets the wall clock of this process forwards or backwards; lifetimes do not change.
 	Jump func(d time.Duration)
 }
 
-// Run runs every case, each on its own home.
+// Run runs all cases. It calls open for each case, which gets its own home.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	n := 0
 	for _, group := range []struct {
@@ -52,7 +51,7 @@ type Case struct {
 	Run  func(t *T)
 }
 
-// T is the state of a running case.
+// T is passed to a case. It has the test, the fixture and a context.
 type T struct {
 	*testing.T
 	*Fixture
@@ -61,13 +60,13 @@ type T struct {
 
 var session = working.Scope{Project: "p", Session: "s"}
 
-// Open attaches to the scope that most cases use.
+// Open opens the scope that most cases use. It fails the test on an error.
 func (t *T) Open(opts *working.Options) *working.Memory {
 	t.Helper()
 	return t.OpenOn(t.Home, session, opts)
 }
 
-// OpenOn attaches to a scope of a home.
+// OpenOn opens a scope of a home. It fails the test on an error.
 func (t *T) OpenOn(h working.Home, s working.Scope, opts *working.Options) *working.Memory {
 	t.Helper()
 	m, err := working.Open(t.Ctx, h, s, opts)
@@ -84,7 +83,7 @@ func (t *T) OK(err error) {
 	}
 }
 
-// Fails fails the test unless err matches want.
+// Fails fails the test if err does not match want.
 func (t *T) Fails(err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -92,7 +91,7 @@ func (t *T) Fails(err, want error) {
 	}
 }
 
-// Equal fails the test unless the two values are deeply equal.
+// Equal fails the test if the two values are not deeply equal.
 func (t *T) Equal(what string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -106,7 +105,7 @@ func (t *T) Set(m *working.Memory, key string, v any, opts ...working.SetOption)
 	t.OK(m.Set(t.Ctx, key, v, opts...))
 }
 
-// Has fails the test unless a key has a value.
+// Has fails the test if the key does not have the value want.
 func (t *T) Has(m *working.Memory, key string, want any) {
 	t.Helper()
 	v, found, err := m.Get(t.Ctx, key)
@@ -150,7 +149,7 @@ func (t *T) Lacks(m *working.Memory, key string) {
 	}
 }
 
-// Keys fails the test unless the scope has exactly these keys.
+// Keys fails the test if the keys of the scope are not exactly those in want.
 func (t *T) Keys(m *working.Memory, want ...string) {
 	t.Helper()
 	keys, err := m.Keys(t.Ctx, "*")
@@ -177,8 +176,8 @@ func (t *T) TTL(m *working.Memory, key string) time.Duration {
 	return d
 }
 
-// About checks a remaining lifetime approximately: a server's clock advances while a case runs, and
-// a slow machine may take some time.
+// About fails the test if a remaining lifetime is longer than want, or more than 20 seconds shorter. The clock of a
+// server advances while a case runs, and a slow machine may need some time.
 func (t *T) About(what string, got, want time.Duration) {
 	t.Helper()
 	if got > want || got < want-20*time.Second {

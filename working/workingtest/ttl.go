@@ -14,7 +14,7 @@ var ttlCases = []Case{
 		t.Has(m, "k", 1.0)
 		t.Advance(time.Minute)
 		if s := t.Stats(m); s.UserKeys != 1 || s.Bytes != int64(len("stays")+1) {
-			t.Errorf("counts something that expired: %+v", s)
+			t.Errorf("Stats counts an expired value: %+v", s)
 		}
 		t.Lacks(m, "k")
 		t.Keys(m, "stays")
@@ -126,13 +126,13 @@ var ttlCases = []Case{
 		t.About("increment", t.TTL(m, "n"), 30*time.Minute)
 		_, err = m.Increment(t.Ctx, "n", 1, working.Expires(time.Minute))
 		t.OK(err)
-		t.About("increment with its own", t.TTL(m, "n"), time.Minute)
+		t.About("increment with a lifetime", t.TTL(m, "n"), time.Minute)
 		_, err = m.Increment(t.Ctx, "n", 1, working.NoExpiry())
 		t.OK(err)
-		t.Equal("increment without end", t.TTL(m, "n") < 0, true)
+		t.Equal("increment with NoExpiry", t.TTL(m, "n") < 0, true)
 		_, err = m.Increment(t.Ctx, "n", 1)
 		t.OK(err)
-		t.Equal("increment keeps that", t.TTL(m, "n") < 0, true)
+		t.Equal("increment keeps NoExpiry", t.TTL(m, "n") < 0, true)
 	}},
 	{"shortest and longest", func(t *T) {
 		m := t.Open(nil)

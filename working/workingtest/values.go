@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// oddKeys are keys that a home may handle wrongly.
+// oddKeys has valid keys that a home may handle wrongly, for example because they contain special characters.
 var oddKeys = []string{
 	"a", "a:b", "a/b", "a b", "{a}", "}{", "a{b}c", "*", "?", "[", `\`, "%41", "ключ", "🙂", "a\nb", "a\x00b", "\"", "'",
 	"-1", "0",
@@ -257,8 +257,8 @@ var valueCases = []Case{
 	}},
 }
 
-// everyKey calls every operation that takes a key with this key, and returns the error of each by the
-// operation's name.
+// everyKey calls every operation that takes a key with the given key. It returns the error of each operation, by the
+// name of the operation.
 func everyKey(t *T, m *working.Memory, key string) map[string]error {
 	all := map[string]error{"Set": m.Set(t.Ctx, key, 1), "SetMany": m.SetMany(t.Ctx, map[string]any{"ok": 1, key: 2})}
 	_, _, all["Get"] = m.Get(t.Ctx, key)
