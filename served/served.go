@@ -151,7 +151,7 @@ func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
 
 // Replaced exchanges the store st for the one that is now at its path, unless another call has exchanged st already.
 // err is the error that a call of st returned; it must match varve.ErrReplaced. The error of Replaced matches err. Its
-// text tells whether the store that is now at the path has taken the place of st.
+// text states whether the store that is now at the path has taken the place of st.
 func (s *Store) Replaced(ctx context.Context, st *varve.Store, err error) error {
 	if s.o.Open == nil {
 		return err

@@ -83,7 +83,7 @@ func (t *Token) Validate() error {
 		return field("project", t.Project, "not the id of a project: memctl project list shows the ids")
 	}
 	if t.Stores != nil && len(t.Stores) == 0 {
-		return field("stores", "", "the list is empty: name a memory store, or leave out the list to permit all stores")
+		return field("stores", "", "the list is empty: name a memory store, or omit the list to permit all stores")
 	}
 	for _, id := range t.Stores {
 		if !settings.IsStoreID(id) {

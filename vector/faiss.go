@@ -74,7 +74,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	}
 	s := shape{metric: Metric(le.Uint32(b[33:])), dim: int(int32(le.Uint32(b[4:]))), rows: int64(le.Uint64(b[8:]))}
 	if s.metric != IP && s.metric != L2 {
-		return bad(33, "metric %d is not supported: it must be 0 (inner product) or 1 (L2)", s.metric)
+		return bad(33, "metric %d is not supported: the metric must be 0 (inner product) or 1 (L2)", s.metric)
 	}
 	flat := magicIP
 	if s.metric == L2 {

@@ -95,7 +95,7 @@ func (v *View) checkQuery(vector []float32, dim int) error {
 		return err
 	}
 	if v.metric == IP && Norm(vector) == 0 {
-		return &errs.FieldError{Field: "vector", Err: errors.New("the vector is zero: it has no direction to compare")}
+		return &errs.FieldError{Field: "vector", Err: errors.New("the vector is zero and has no direction to compare")}
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (t *Task) members() (map[string]any, error) {
 		"progress_percent": min(100, max(0, t.Progress)), "started_at": taskTime(t.StartedAt)}
 	for name, v := range t.Extra {
 		if slices.Contains(taskMembers, name) {
-			return bad("extra", name, "Extra must not have this name: it is the name of another field of the task")
+			return bad("extra", name, "Extra must not have the name of another field of the task")
 		}
 		all[name] = v
 	}

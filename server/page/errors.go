@@ -58,7 +58,7 @@ var remedies = []struct {
 	{varve.ErrModel, http.StatusConflict, "search by words, or run: memctl reindex"},
 	{varve.ErrCorrupt, http.StatusInternalServerError, "open Verify to see what is damaged, then run: memctl repair"},
 	{varve.ErrOutcomeUnknown, http.StatusInternalServerError,
-		"it is unknown whether the change was made: look at the newest version"},
+		"the outcome of the change is unknown: look at the newest version"},
 	{varve.ErrInvalid, http.StatusBadRequest, "correct the input, then try again"},
 	{context.DeadlineExceeded, http.StatusGatewayTimeout, "use memctl instead, which has no time limit"},
 }

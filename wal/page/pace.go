@@ -10,7 +10,7 @@ func (p Page) RaiseFiled(to uint64) { p.raise(wordFiled, to) }
 // FlushBytes returns the number of bytes of log that flushers have recently written to document files.
 func (p Page) FlushBytes() uint64 { return p.words.Load(wordFlushBytes) }
 
-// FlushTime returns the time in nanoseconds that flushers took for the bytes that FlushBytes returns.
+// FlushTime returns the time in nanoseconds that flushers needed for the bytes that FlushBytes returns.
 func (p Page) FlushTime() uint64 { return p.words.Load(wordFlushTime) }
 
 // SetFlushRate stores the values that FlushBytes and FlushTime return, in this order.

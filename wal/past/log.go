@@ -22,7 +22,7 @@ import (
 //
 // If a segment is recycled while it is read, Log continues in the copy, which is durable before the recycling begins.
 // If neither the file nor the copy exists, the log has a hole. A hole is reported as a *errs.TruncatedError and is
-// never taken for the end of the log.
+// never treated as the end of the log.
 type Log struct {
 	FS       vfs.FS
 	Dir      string // folder that contains the segments and archive/
