@@ -59,7 +59,7 @@ func (f *file) check(report func(error) bool) bool {
 	}
 	err := f.guard(func() error {
 		if !bytes.Equal(f.data[:headSize], f.header()) {
-			return f.damaged(0, errors.New("the head of the file differs from the mapping"))
+			return f.damaged(0, errors.New("the header of the FAISS file does not match the mapping"))
 		}
 		return nil
 	})

@@ -29,7 +29,7 @@ type level struct {
 	done atomic.Bool
 }
 
-// names are the names of the two files of a level.
+// names has the paths of the files of a level: the mapping, and the FAISS file under its final and its temporary name.
 type names struct{ mapping, faiss, next string }
 
 var levelNames = [2]names{{BaseMapping, baseFAISS, baseNext}, {DeltaMapping, deltaFAISS, deltaNext}}

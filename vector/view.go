@@ -133,7 +133,7 @@ func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
 	return nil
 }
 
-// Delete records in the overlay that a key no longer has a vector.
+// Delete removes the vector of a key: the overlay records that the key has no vector any more.
 func (v *View) Delete(kind Kind, key string) error {
 	enc, err := table.EncodeKey(key)
 	if err != nil {

@@ -28,8 +28,7 @@ func (a Attached) String() string {
 	return fmt.Sprint(a.PID)
 }
 
-// All returns the processes that have the log open for writing. It omits processes that are certainly dead, even
-// if others still have the log open.
+// All returns the processes that have the log open for writing. It omits processes that are certainly dead.
 func (ps Processes) All() (list []Attached) {
 	for _, a := range ps.l.listed() {
 		if a.Life != vfs.Dead {

@@ -164,7 +164,7 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// quarantine returns the folder into which the log moves files that it cannot use.
+// quarantine returns the store's quarantine, a folder to which the log moves files that it cannot use.
 func (l *FileLog) quarantine() *docfile.Quarantine {
 	return docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode,
 		FolderMode: l.o.DirMode}, l.o.Clock)

@@ -23,7 +23,7 @@ type Held struct {
 // errNotHeld is the error for a Held that does not prove that flush.lock is held. It means that the caller has a bug.
 var errNotHeld = errors.New("wal: flush.lock is not held: the Held was unlocked or belongs to another log")
 
-// LockFlush waits for flush.lock and takes it. Only its holder may put document files in place, write the
+// LockFlush waits for flush.lock and takes it. Only the holder of flush.lock may put document files in place, write the
 // index and release parts of the log.
 func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	if l.o.ReadOnly {

@@ -134,7 +134,8 @@ func (c PollCause) String() string {
 	return "the system or the file system does not report changes of files"
 }
 
-// SetPolling records, for all processes, why the leader scans files at intervals. Only the leader calls it.
+// SetPolling records, for all processes, the reason why the leader scans files at intervals, or NotPolling. Only the
+// leader calls SetPolling.
 func (ps Processes) SetPolling(why PollCause) {
 	if !ps.l.shared.Mapped() || ps.l.Folder().Replaced() != nil {
 		return

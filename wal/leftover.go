@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// making matches the names that the log gives to unfinished files: segments, shared pages, and files that are
-// made in a subfolder to get the right group, see package vfs.
+// making matches the names that the log gives to unfinished files: to segments, to small files such as the shared page,
+// and to files that are made in a subfolder so that they get the right group (see package vfs).
 var making = regexp.MustCompile(`^([0-9]+-([0-9]+|renew|own|features|ended|sent|restoring)|([0-9]{8,}\.wal|shared|owner|features|ended|sent|expiry|moved\.json|[a-z]+\.lock))(\.new)?(\.[0-9]+-[0-9]+)?\.new$`)
 
-// IsMaking reports whether a name in wal/ is one that the log gives to an unfinished file. A file with any
-// other name that ends in ".new" belongs to the user, and is not removed.
+// IsMaking reports whether the log gives this name to an unfinished file in wal/. Any other file whose name ends in
+// ".new" belongs to the user and is not removed.
 func IsMaking(name string) bool { return making.MatchString(name) }
 
 // leftAfter is the age from which an unfinished segment counts as left by a dead process.

@@ -2,13 +2,13 @@ package wal
 
 import "context"
 
-// Machine is the state that results from the entries of a log: the views above the log. The log passes durable
-// entries to the Machine, and asks it whether preconditions hold.
+// Machine is the state that results from the entries of a log. The log passes durable entries to the Machine, and asks
+// the Machine about the current state to evaluate preconditions.
 //
-// The log calls one method at a time, and holds a lock on its read position meanwhile. So no method may call a
-// method of the same FileLog that needs that lock or advances the position: Append, CatchUp, Read, AppliedMark
-// or SetCheckpoint. Current, Deletion, Unchanged, Also and Counts are called in each commit while append.lock
-// keeps other processes from writing: they must be quick.
+// The log calls one method at a time, and holds a lock on its read position during the call. So the methods must not
+// call methods of the same FileLog that need this lock or change the position: Append, CatchUp, Read, AppliedMark and
+// SetCheckpoint. The log calls Current, Deletion, Unchanged, Also and Counts in each commit while it holds append.lock
+// and other processes cannot write, so these methods must be quick.
 type Machine interface {
 	// Begin loads the views; the entries from start.Spilled on are applied next. Open calls Begin, under
 	// open.lock unless the handle is read-only. Open calls it again after the log was healed or when Agrees

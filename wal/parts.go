@@ -4,30 +4,30 @@ package wal
 // flush.lock. What only some users need is a method of one of these types. Each is a view of the log, without
 // state of its own, and is valid as long as the log is.
 
-// Archive is the part of the log that is kept only as history: the copies of older segments in wal/archive/.
-// Its methods also release segments into the archive. The flusher releases segments, a backup holds them, and
-// a repair copies and mends them.
+// Archive is the part of the log that is kept only as history: the copies of older segments in wal/archive/. Its
+// methods are for the flusher, which releases segments into the archive, for a backup, which prevents this for a time,
+// and for a repair, which copies segments and mends damaged copies.
 type Archive struct{ l *FileLog }
 
 // Archive returns the archive of the log.
 func (l *FileLog) Archive() Archive { return Archive{l} }
 
-// Purges records which purges are running or have failed, for all processes of a store, and erases the entries
-// of a purge.
+// Purges is the record of purges: it has, for all processes of a store, which purges are running or have failed. It
+// also erases the entries of a purge.
 type Purges struct{ l *FileLog }
 
 // Purges returns the record of the log's purges; its method Begin begins a purge.
 func (l *FileLog) Purges() Purges { return Purges{l} }
 
-// Processes is the list of processes that have the log open for writing. One of them, the leader, watches the
-// document files for all.
+// Processes is the list of processes that have the log open for writing. One of these processes, the leader, watches
+// the document files for all of them.
 type Processes struct{ l *FileLog }
 
 // Processes returns the list of processes that have the log open for writing.
 func (l *FileLog) Processes() Processes { return Processes{l} }
 
-// Folder is the folder in which the log was opened. It detects whether the log is still there, and handles its
-// removal.
+// Folder is the folder in which the log was opened. Its methods detect whether the log was removed or replaced, and
+// handle this.
 type Folder struct{ l *FileLog }
 
 // Folder returns the folder of the log.
@@ -46,8 +46,8 @@ type Clock struct{ l *FileLog }
 // Clock returns the clock by which working memory expires.
 func (l *FileLog) Clock() Clock { return Clock{l} }
 
-// Notes are facts about the store's files that the processes record for each other in the shared page: whether
-// the files can be trusted, what a killed process has left, and that the index was rebuilt.
+// Notes has facts about the store's files that processes record for each other in the shared page: whether the files
+// can be trusted, whether a killed process has left files, and how often the index was rebuilt.
 type Notes struct{ l *FileLog }
 
 // Notes returns the notes on the shared page.

@@ -182,8 +182,8 @@ func (n Notes) IndexRebuilt(held *Held) error {
 	return nil
 }
 
-// SetRest records the time until which no process needs to write document files in the background, in
-// milliseconds of the machine's uptime.
+// SetRest records the time until which background flushers need not write document files, in milliseconds of the
+// machine's uptime.
 func (pc Pace) SetRest(held *Held, until int64) error {
 	if err := held.proves(pc.l); err != nil {
 		return err

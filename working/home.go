@@ -40,7 +40,7 @@ type Request struct {
 	Op     Op
 }
 
-// Limits are the limits of a scope; they count the user's keys only. 0 means no limit.
+// Limits are the limits of a scope. Only the user's keys and values count. 0 means no limit.
 type Limits struct {
 	Keys  int
 	Bytes int64 // maximum number of bytes of keys and values together
@@ -54,7 +54,7 @@ const (
 	KeepTTL = -2 // the value keeps its remaining lifetime; a new value gets the lifetime IfNew
 )
 
-// Condition is a condition for writing a PutItem.
+// Condition is the condition under which a PutItem is written.
 type Condition uint8
 
 // The conditions.
@@ -213,7 +213,7 @@ type CheckpointInfo struct {
 	Err error `json:"-"`
 }
 
-// Counts are the counts of a scope at one moment.
+// Counts has the numbers of items in a scope at one moment.
 type Counts struct {
 	Keys        int   // the user's keys that have not expired
 	Expired     int   // the user's keys that have expired and still use memory

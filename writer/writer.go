@@ -125,7 +125,7 @@ func (w *Writer) Line() ([]byte, error) { return json.Marshal(w) }
 func Parse(line []byte) (Writer, error) {
 	var w Writer
 	if len(line) > mostLine {
-		return w, fmt.Errorf("%w: %d bytes, the limit is %d", errWriter, len(line), mostLine)
+		return w, fmt.Errorf("%w: the description has %d bytes; the limit is %d bytes", errWriter, len(line), mostLine)
 	}
 	if err := json.Unmarshal(line, &w); err != nil {
 		return Writer{}, fmt.Errorf("%w: %w", errWriter, err)

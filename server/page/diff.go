@@ -170,7 +170,7 @@ func words(s string) (list []string) {
 	return list
 }
 
-// compared is the template data of the comparison of two versions.
+// compared is the template data of the view that compares two versions of a memory or a note.
 type compared struct {
 	ID         string
 	From, To   varve.Version

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// row is the template data of one memory in a list.
+// row is the template data of one row of a list: a memory, or a hit in a note.
 type row struct {
 	ID       string
 	Text     []piece

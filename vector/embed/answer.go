@@ -171,7 +171,7 @@ func (a *answer) object(each func(name string) error) error {
 		return err
 	}
 	if t.Kind() != '{' {
-		return fmt.Errorf("%s instead of an object", t.Kind())
+		return fmt.Errorf("the answer has %s instead of an object", t.Kind())
 	}
 	for a.dec.PeekKind() != '}' {
 		if t, err = a.token(); err == nil {
@@ -193,7 +193,7 @@ func (a *answer) array(each func(i int) error) error {
 		return err
 	}
 	if t.Kind() != '[' {
-		return fmt.Errorf("%s instead of a list", t.Kind())
+		return fmt.Errorf("the answer has %s instead of a list", t.Kind())
 	}
 	for i := 0; a.dec.PeekKind() != ']'; i++ {
 		if err := each(i); err != nil {

@@ -65,7 +65,7 @@ func (e *Embedder) unreached(err error) *Error {
 		err = ue.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer in %s", e.o.Timeout)
+		err = fmt.Errorf("no answer within %s", e.o.Timeout)
 	}
 	return e.fault(0, ErrReach, err.Error())
 }
