@@ -101,7 +101,8 @@ func (f Features) String() string {
 }
 
 // Lacking returns an error if a program that knows only the features known must not open the store in dir, which has
-// the features f. It returns nil if the program may open the store.
+// the features f. If readOnly is true, the program only reads and need not know the features for writers. Lacking
+// returns nil if the program may open the store.
 func (f Features) Lacking(known Features, dir string, readOnly bool) error {
 	lacks := f &^ known
 	if readOnly {
