@@ -20,17 +20,19 @@ type Assembly = assembly.Assembly
 // Assemblies are the groups of memories of a store. They use the same log, files and index as memories: Put, Get,
 // conditions and edits by hand work as they do for memories.
 //
-// An assembly and its members always agree. Deleting a memory also removes it from its assemblies, in the same commit;
-// a new embedding of a member changes their CompositeEmbedding in the same commit, and so does every change of its
-// members. The store computes the composite: a value set by a caller is used only if no member has an embedding. An
-// expired member is absent for readers, and is removed from the assembly when it is deleted.
+// An assembly and its members always agree. If a memory is deleted, the same commit removes it from its assemblies. If
+// the embedding of a memory changes, the same commit changes the CompositeEmbedding of its assemblies. If the members
+// of an assembly change, the same commit changes its CompositeEmbedding. The store computes this composite; a composite
+// set by a caller is used only if no member has an embedding. Readers do not see an expired member; when the expired
+// memory is deleted, it is removed from the assembly.
 type Assemblies struct{ st *Store }
 
 // Assemblies returns the assemblies of the store.
 func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 
-// Put stores an assembly and returns it as stored, with its id, times, composite and Version. Its
-// new members must exist (*MissingMembersError) unless AllowMissing is given. See Store.Put.
+// Put stores an assembly and returns it as stored, with its id, times, composite and Version. Members that the previous
+// version did not have must exist, otherwise the error is a *MissingMembersError; AllowMissing permits them to be
+// missing. See Store.Put.
 func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
 	st := as.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -57,7 +59,8 @@ func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
 	return as.st.inner.Engine.DecodeAssembly(id, v)
 }
 
-// GetRaw returns the exact bytes of an assembly's file, or those that the next flush will write.
+// GetRaw returns the exact bytes of an assembly's file. If the file does not have the newest version yet, GetRaw
+// returns the bytes that the next flush will write.
 func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
@@ -108,19 +111,19 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 		nil, 0)
 }
 
-// Add appends memories to the members; memories that are members already keep their place. They
+// Add appends memories to the members of an assembly. Memories that are members already keep their place. The memories
 // must exist unless AllowMissing is given.
 func (as Assemblies) Add(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Add(memories...) })
 }
 
-// Remove removes memories from the members. Ids that are not members are ignored.
+// Remove removes memories from the members of an assembly. Ids that are not members are ignored.
 func (as Assemblies) Remove(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 
-// change updates an assembly by f, which changes it and returns how many changes it made. If f made no change
-// and options have no condition, nothing is written.
+// change updates an assembly with f, which edits the assembly and returns the number of changes it made. If f returns 0
+// and options contains no condition, nothing is written.
 func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 	f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(options)
@@ -132,27 +135,27 @@ func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 	}, options...)
 }
 
-// Activate adds boost to the remaining activation of an assembly, limited to 0 to 1, and counts the
-// activation. An activation halves in activation_half_life of config.json (default: a day) without
-// a write: Level returns the current value.
+// Activate adds boost to the current activation level of an assembly and counts the activation. The level stays in the
+// range 0 to 1. It decays by half in each activation_half_life of config.json (default: a day). The decay needs no
+// write: Level computes the current level.
 func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
 	return as.Update(ctx, id, func(a *Assembly) error {
 		return a.Activate(as.st.inner.Engine.Env().Clock(), boost, as.st.inner.Engine.Settings().Now().HalfLife())
 	})
 }
 
-// Level returns the current activation of an assembly, 0 to 1.
+// Level returns the current activation level of an assembly, in the range 0 to 1.
 func (as Assemblies) Level(a *Assembly) float64 {
 	return a.ActivationAt(as.st.inner.Engine.Env().Clock(), as.st.inner.Engine.Settings().Now().HalfLife())
 }
 
-// Merge merges assemblies into an existing one and deletes them, all in one commit: see
-// assembly.Merge for the result. Its MergedFrom lists the merged assemblies, whose versions History
-// still returns.
+// Merge merges the assemblies from into the existing assembly into, and deletes those in from, all in one commit. See
+// assembly.Merge for the result. The MergedFrom of the result lists the merged assemblies; History still returns their
+// versions.
 func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (Assembly, error) {
 	from = slices.Compact(slices.Sorted(slices.Values(from)))
 	if len(from) == 0 {
-		return Assembly{}, &errs.FieldError{Field: "merged_from", Limit: "one assembly or more", Err: errs.ErrInvalid}
+		return Assembly{}, &errs.FieldError{Field: "merged_from", Limit: "at least one assembly", Err: errs.ErrInvalid}
 	}
 	var result *Assembly
 	err := as.st.Transact(ctx, func(tx *Tx) error {
@@ -186,7 +189,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 	return *result.Clone(), nil
 }
 
-// All yields the assemblies that pass the filters, in the order of their ids as JSON encodes them. Assemblies have no
+// All yields the assemblies that pass the filters, ordered by the JSON encoding of their ids. Assemblies have no
 // session, metadata or timestamp, so no assembly passes a filter on one of these. See Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
@@ -222,7 +225,8 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	return st.inner.Engine.State().Live(st.inner.Engine.Kinds().Assemblies.Letter), nil
 }
 
-// Containing yields the assemblies that contain a memory, in the order of their ids. It reads no other assembly.
+// Containing yields the assemblies that contain a memory, in the order of their ids. It does not read the files of
+// other assemblies.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
 	return as.st.inner.Engine.AssembliesWith(ctx, memory)
 }

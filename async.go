@@ -32,7 +32,8 @@ func (p *Pending) Wait(ctx context.Context) (Memory, error) {
 	}
 }
 
-// asyncBytes is the number of bytes of memories in progress from which on PutAsync blocks.
+// asyncBytes is the limit, in bytes, for the memories in progress. PutAsync blocks while its memory would exceed this
+// limit.
 const asyncBytes = 64 << 20
 
 // async tracks the PutAsync calls in progress.
@@ -46,9 +47,9 @@ func (a *async) init() {
 	a.bytes, a.last = semaphore.NewWeighted(asyncBytes), map[string]chan struct{}{}
 }
 
-// follow registers a put of an id, so that puts of one id keep their order. It returns the channel that is closed when
-// the previous put of this id is done; nil if no put of the id is in progress, or the id is empty. The caller closes
-// done when its own put is done.
+// follow registers a put of an id, so that puts of one id keep their order. done is a channel that the caller closes
+// when its own put is done. follow returns the channel that is closed when the previous put of this id is done, or nil
+// if no put of the id is in progress or the id is empty.
 func (a *async) follow(id string, done chan struct{}) <-chan struct{} {
 	if id == "" {
 		return nil
@@ -68,9 +69,9 @@ func (a *async) leave(id string, done chan struct{}) {
 	}
 }
 
-// PutAsync starts a Put and returns at once, or as soon as less than 64 MiB of memories are in progress. The memory is
-// invisible until it is durable. Puts of one id keep their order; those of different ids become durable in any order.
-// Close waits for all of them.
+// PutAsync starts a Put and returns at once if the memory fits into the 64 MiB allowed for memories in progress;
+// otherwise it waits until it fits. Readers do not see the memory until it is durable. Puts of the same id keep their
+// order; puts of different ids may become durable in any order. Close waits for all of them.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := st.inner.Engine.BeginUse(); err != nil {

@@ -30,10 +30,11 @@ type (
 )
 
 // Backup copies the store into a new folder, or into one compressed file (BackupOptions.Packed), while other processes
-// use it: every memory, and the log from the start of the backup to its end, so that each moment between the two can be
-// restored. The folder gets its name only after everything in it is durable and was read back. If more log accumulates
-// meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit. The backup of a store that was
-// opened read-only does not keep the log from being released: while other processes write, it may fail.
+// use the store. The backup contains every memory, and the log that was written between the start and the end of the
+// backup. BackupInfo.First and BackupInfo.Last are the limits of the moments that can be restored. The folder gets its
+// final name only after everything in it is durable and was read back. If more log accumulates during the backup than
+// the store's budget allows (1 GiB), the backup fails with ErrLimit. If the store was opened read-only, other processes
+// may release log that the backup needs, and the backup then fails.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return BackupInfo{}, err
@@ -44,21 +45,22 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	}
 	source, err := st.inner.Copied(ctx, true)
 	if err != nil {
-		return BackupInfo{}, fmt.Errorf("a backup must first flush the store: %w", err)
+		return BackupInfo{}, fmt.Errorf("flushing the store before the backup: %w", err)
 	}
 	source.Config = func() []byte {
 		b, err := vfs.ReadFile(st.inner.Engine.Env().FS, filepath.Join(st.inner.Engine.Env().Dir, settings.Name),
 			settings.Limit)
 		if err != nil {
-			st.inner.Engine.Env().Logger.Warn("config.json cannot be read and is not in the backup", "err", err)
+			st.inner.Engine.Env().Logger.Warn("config.json cannot be read, so the backup does not contain config.json",
+				"err", err)
 			return nil
 		}
 		return b
 	}
 	switch {
 	case o.Seal != nil && !o.Packed && o.Output == nil:
-		return BackupInfo{}, &errs.FieldError{Field: "Seal", Err: fmt.Errorf("only a packed backup is sealed: %w",
-			errs.ErrInvalid)}
+		return BackupInfo{}, &errs.FieldError{Field: "Seal", Err: fmt.Errorf("a sealed (encrypted) backup must be "+
+			"packed: set Packed or Output: %w", errs.ErrInvalid)}
 	case o.Output == nil:
 		if dir, err = target(dir); err != nil {
 			return BackupInfo{}, err
@@ -68,12 +70,12 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	return info, st.inner.Engine.Env().Explain(err)
 }
 
-// mostRecord is the largest size, in bytes, of the file describing a backup that LastBackup reads.
+// mostRecord is the maximum size, in bytes, of a backup's description file. LastBackup ignores larger files.
 const mostRecord = 1 << 20
 
-// LastBackup returns when the newest backup in the folder backups/ of the store was made, as its record says, or for a
-// packed backup the time of its file; the zero time if there is none. The store does not know backups that are
-// elsewhere.
+// LastBackup returns the time of the newest backup in the store's folder backups/. This is the time that the backup's
+// description names or, for a packed backup, the time of its file. LastBackup returns the zero time if the folder has
+// no backup. The store does not know backups in other folders.
 func (ad Admin) LastBackup() (newest time.Time) {
 	e := ad.st.inner.Engine.Env()
 	dir := filepath.Join(e.Dir, "backups")
@@ -103,19 +105,20 @@ func (st *Store) overwriteFirst(ctx context.Context) error {
 		_, err = st.inner.Purger.Overwrite(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("%d redacted versions are not overwritten yet, and a backup would copy them: %w", len(rows), err)
+		return fmt.Errorf("no backup was made, because it would copy the content of versions that are redacted but "+
+			"not overwritten yet (%d): %w", len(rows), err)
 	}
 	return nil
 }
 
-// CheckBackup reads a backup, a folder or a packed file, from end to end. It returns all faults that it finds, joined;
-// each is a *CorruptionError.
+// CheckBackup reads a whole backup, a folder or a packed file. The error joins all faults that it finds; each of them
+// is a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return CheckSealedBackup(ctx, dir, nil)
 }
 
-// CheckSealedBackup is like CheckBackup, for a backup that may be sealed (BackupOptions.Seal). unseal opens a sealed
-// one.
+// CheckSealedBackup is like CheckBackup, for a backup that may be sealed, that is, encrypted (see BackupOptions.Seal).
+// unseal decrypts a sealed backup.
 func CheckSealedBackup(ctx context.Context, dir string, unseal Unseal) (BackupInfo, error) {
 	return backup.Check(ctx, vfs.Only(vfs.OS(), "", dir), dir, unseal, nil)
 }
@@ -145,18 +148,17 @@ type RestoreOptions struct {
 	Progress func(done, total int64)
 }
 
-// Restore creates a new store from a backup, in a folder that is missing or empty. The new store
-// has its own UUID and its memories have new versions. The requested moment must be between the
-// time at which the backup was complete and the end of its log, or of the log of the living store;
-// otherwise the error is a *MomentError, or a *TruncatedError if the log has a hole before the
-// moment.
+// Restore creates a new store from a backup, in a folder that is missing or empty. The new store has its own UUID and
+// its memories have new versions. The requested moment must not be before BackupInfo.First. It must not be after the
+// end of the backup's log or, with RestoreOptions.Log, the end of that store's log. Otherwise the error is a
+// *MomentError. If the log has a hole before the requested moment, the error is a *TruncatedError.
 func Restore(ctx context.Context, from, dir string, o *RestoreOptions) (RestoreReport, error) {
 	if o == nil {
 		o = new(RestoreOptions)
 	}
 	if o.Version != 0 && !o.Time.IsZero() {
 		return RestoreReport{}, &errs.FieldError{Field: "Version and Time",
-			Err: fmt.Errorf("set at most one of them: %w", errs.ErrInvalid)}
+			Err: fmt.Errorf("only one of the two may be set: %w", errs.ErrInvalid)}
 	}
 	var opt Options
 	if o.Options != nil {
@@ -219,7 +221,7 @@ func (st *Store) past() (*walpast.Log, wal.LSN) {
 	return st.inner.Engine.Log().Past(), st.inner.Engine.Log().Durable()
 }
 
-// openRestored opens a restored store, whereby its index and log are created, and verifies everything in it.
+// openRestored opens a restored store, which creates its index and its log, and verifies everything in the store.
 func openRestored(ctx context.Context, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

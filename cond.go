@@ -26,8 +26,8 @@ type condition func(*commit.Conditions)
 func (f condition) demand(c *commit.Conditions) { f(c) }
 func (condition) condition()                    {}
 
-// IfVersion holds if v is the newest version of the document: the Version of a Memory or an Assembly that was read
-// before. 0 is the same as IfAbsent.
+// IfVersion holds if v is the newest version of the document. v is the Version of a Memory or an Assembly that was read
+// before. IfVersion(0) is the same as IfAbsent.
 func IfVersion(v uint64) Cond { return condition(func(c *commit.Conditions) { c.Version = &v }) }
 
 // IfAbsent holds if no document has this id.
@@ -38,21 +38,21 @@ func IfUnmodifiedSince(t time.Time) Cond {
 	return condition(func(c *commit.Conditions) { c.Modified = &t })
 }
 
-// AnyDimension accepts an embedding of another dimension than the store's: the memory is stored unchanged, and searches
-// by vector do not find it. Imports need this option. Vectors.Drift counts such memories as Misfits. The option also
+// AnyDimension accepts an embedding whose dimension is not the store's. The memory is stored unchanged, and searches by
+// vector do not find it. Imports need this option. Vectors.Drift counts such memories as Misfits. The option also
 // applies to the composite of an assembly whose members have no embedding.
 func AnyDimension() PutOption { return putOption(func(c *commit.Conditions) { c.Misfit = true }) }
 
-// AllowMissing lets an assembly name memories that do not exist. Imports need this option. Verify reports such members.
+// AllowMissing permits an assembly to have members that do not exist. Imports need this option. Verify reports such
+// members.
 func AllowMissing() PutOption { return putOption(func(c *commit.Conditions) { c.Missing = true }) }
 
-// ForcePurged stores the text of a document although it was purged, and lifts the purge of this text: from then on it
-// is treated as any other text. Without this option, a store whose config.json has block_purged refuses the text with
-// ErrPurged.
+// ForcePurged stores the text of a document even if that text was purged. The store then forgets that this text was
+// purged. Without this option, a store whose config.json sets block_purged refuses the text with ErrPurged.
 func ForcePurged() PutOption { return putOption(func(c *commit.Conditions) { c.ForcePurged = true }) }
 
-// RefusePurged makes the put of a text that was purged fail with ErrPurged, whatever config.json says. Imports use this
-// option.
+// RefusePurged makes a put fail with ErrPurged if its text was purged, even if block_purged in config.json is false.
+// Imports use this option.
 func RefusePurged() PutOption { return putOption(func(c *commit.Conditions) { c.RefusePurged = true }) }
 
 // VectorNumber sets the number of the memory's vector to n, the number that the vector had in an external FAISS file.

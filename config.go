@@ -94,8 +94,8 @@ const (
 	AtLimitEvictLowest = settings.AtLimitEvictLowest
 )
 
-// TextConfig selects the members of a memory in which words are searched for. The next flush applies a change; until
-// then searches use the previous words.
+// TextConfig selects the members of a memory's metadata that searches by words cover. The next flush applies a change.
+// Before that flush, searches use the previous selection.
 type TextConfig struct {
 	// Fields names, for each field of a query, the members of the metadata that have its words. Fields that are not
 	// listed have their default: speaker=speaker,author,name caption=caption title=title tag=tags category=category
@@ -103,8 +103,9 @@ type TextConfig struct {
 	Fields map[string][]string `json:"fields,omitempty"`
 }
 
-// VectorConfig fixes properties of the vectors that are otherwise decided by the first embedding. A store whose vectors
-// do not have these properties rebuilds the vectors; an embedding that does not fit gets no vector.
+// VectorConfig fixes properties of the vectors. Without it, the first embedding decides them. If the existing vectors
+// do not have the configured properties, the store rebuilds its vectors. A document whose embedding does not have these
+// properties gets no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // numbers of each vector; 0: the number of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
@@ -163,16 +164,15 @@ func (c Config) Resolved() Config {
 // Validate returns the first invalid setting as a *FieldError, or nil.
 func (c *Config) Validate() error { return c.in().Validate() }
 
-// Config returns a copy of the store's configuration as last read. The file is read again when its
-// size or time changes; an invalid file is reported, and the last valid configuration remains in
-// force.
+// Config returns a copy of the store's configuration as last read. The store reads config.json again when the size or
+// the time of the file changes. If the file is invalid, the store reports this and keeps the last valid configuration.
 func (ad Admin) Config() Config {
 	c := ad.st.inner.Engine.Settings().Now().Clone()
 	return configOf(&c)
 }
 
-// SetConfig writes config.json. Other processes read it within a second. It writes every member of c: a change that
-// another process has made since c was read is overwritten. UpdateConfig changes single members.
+// SetConfig writes config.json. Other processes read the new file within a second. SetConfig writes every member of c,
+// and so overwrites changes that another process made after c was read. Use UpdateConfig to change single members.
 func (ad Admin) SetConfig(c Config) error {
 	return ad.UpdateConfig(context.Background(), func(now *Config) error {
 		*now = configOf(new(c.in().Clone()))
@@ -180,10 +180,10 @@ func (ad Admin) SetConfig(c Config) error {
 	})
 }
 
-// UpdateConfig changes the current config.json: no other caller changes it between the reading and
-// the writing. An invalid member is replaced by its default; a file of a newer format is
-// ErrNewerFormat. An error returned by change is returned, and nothing is written. change must not
-// use the store. Other processes read the file within a second.
+// UpdateConfig reads config.json, changes it with the function change, and writes it. No other call of UpdateConfig
+// changes the file meanwhile. An invalid member is replaced by its default. If a newer version of this library wrote
+// the file, the error is ErrNewerFormat. If change returns an error, UpdateConfig returns it and writes nothing. change
+// must not use the store. Other processes read the new file within a second.
 func (ad Admin) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
 	if ad.st.inner.Engine.Env().ReadOnly {
 		return ad.st.inner.Engine.Writable()

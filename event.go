@@ -27,7 +27,8 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// unacknowledged bytes after the last commit were cut off; Path is the file in quarantine/ that has them
+	// bytes after the last commit were cut off the log; they belonged to no acknowledged write. Path is the file in
+	// quarantine/ that has these bytes
 	EventTornTail = EventKind(env.EventTornTail)
 	// stored data is damaged; Path is the file or folder, Err the reason, LSN the position if the log is damaged
 	EventCorruption = EventKind(env.EventCorruption)
@@ -35,25 +36,26 @@ const (
 	EventSyncHealed = EventKind(env.EventSyncHealed) // a sync succeeded again; writes continue
 	// a sync of the log took over a second; Took is the duration
 	EventSlowSync = EventKind(env.EventSlowSync)
-	// this process waited for a lock; Path is the file of the lock, Note names the holder, Took is the duration
+	// this process waited for a lock; Path is the file of the lock, Note names the process that held it, Took is the
+	// duration
 	EventLockWait = EventKind(env.EventLockWait)
 	// the log was read after a process ended without Close
 	EventRecovered = EventKind(env.EventRecovered)
-	// a write failed for want of space or of inodes; Err is a DiskFullError
+	// a write failed because the disk has no free space or no free inodes; Err is a DiskFullError
 	EventDiskFull = EventKind(env.EventDiskFull)
-	// the disk has little free space; Bytes is the number of free bytes, and Note has how many there should be. Sent
-	// once until there is enough space
+	// the disk has little free space; Bytes is the number of free bytes, and Note has the number of bytes that should
+	// be free. Sent once, and again only after there was enough space
 	EventLowSpace  = EventKind(env.EventLowSpace)
 	EventSpaceBack = EventKind(env.EventSpaceBack) // there is enough space again
 	// a damaged segment of the log was restored from its copy; Path is the segment, Note names the copy
 	EventHealed = EventKind(env.EventHealed)
-	// a backup took longer than the log's budget allows, so the store released log that the backup needed; Bytes is by how
-	// many bytes the log grew meanwhile
+	// a backup took longer than the log's budget allows, so the store released log that the backup needed; Bytes is the
+	// number of bytes that were added to the log meanwhile
 	EventHoldBroken = EventKind(env.EventHoldBroken)
 	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
 	// hole; no memory is lost
 	EventArchiveGap = EventKind(env.EventArchiveGap)
-	// the store's folder was replaced, so the store writes nothing more: see ErrReplaced; Err is the difference
+	// the store's folder was replaced, so the store writes nothing more: see ErrReplaced; Err says what differs
 	EventReplaced = EventKind(env.EventReplaced)
 	// the oldest history was removed on a full disk; Path is the removed file, Bytes its size. No memory is lost
 	EventArchiveCut = EventKind(env.EventArchiveCut)
@@ -65,26 +67,29 @@ const (
 	EventFlushError = EventKind(env.EventFlushError)
 	// the index was written; LSN is the position up to which it covers the log
 	EventIndex = EventKind(env.EventIndex)
-	// segments of the index of words were merged, or rewritten without deleted documents; Count is their number, Path
-	// their folder, LSN the position up to which they cover the log, Took the duration
+	// segments of the word index were merged, or rewritten without deleted documents; Count is the number of segments,
+	// Path their folder, LSN the position up to which they cover the log, Took the duration
 	EventMerged = EventKind(env.EventMerged)
-	// the index was rebuilt from a backup or from the files; Note names the source, Err is the reason, if there is one
+	// the index was rebuilt from a backup or from the files; Note names the source, Err is the reason or nil
 	EventRebuilt = EventKind(env.EventRebuilt)
 	// a damaged or missing file was restored from the log or the archive; Path is the file
 	EventRestored = EventKind(env.EventRestored)
-	// a file that the store did not write was set aside, or will be; Path is the file, or where it is in quarantine/ now
+	// a file that the store did not write was moved to quarantine/, or will be; Path is its path in quarantine/ or, if
+	// it is not moved yet, its path in the store
 	EventEdit = EventKind(env.EventEdit)
 	// an edit by hand became a new version; Path is the file, ID the memory, LSN the version
 	EventAdopted = EventKind(env.EventAdopted)
 	// the file of the memory ID was deleted by hand; its versions are kept in the history. Note is set if the file was
 	// the only copy
 	EventDeleted = EventKind(env.EventDeleted)
-	// the store watches the files for edits; Note has the way, notifications or polling, and Err the reason for polling
+	// the store watches the files for edits; Note is the method, notifications or polling, and Err is the reason for
+	// polling
 	EventWatching = EventKind(env.EventWatching)
-	// files and index do not agree; Path is the folder or the file, Count the number of files, and Note the details
+	// the files and the index do not agree; Path is the folder or the file, Count the number of files, and Note the
+	// details
 	EventDrift = EventKind(env.EventDrift)
-	// config.json is invalid: the last valid configuration remains in force; at open the valid members apply, with
-	// defaults for the others
+	// config.json is invalid. The last valid configuration remains in force. If the store is just being opened, the
+	// valid members of the file apply, with defaults for the others
 	EventConfig = EventKind(env.EventConfig)
 	// the previous index could not be kept as a backup; Err is the reason
 	EventBackupFail = EventKind(env.EventBackupFail)
@@ -92,17 +97,17 @@ const (
 	// later
 	EventEmbedFailed = EventKind(env.EventEmbedFailed)
 	EventEmbedWorks  = EventKind(env.EventEmbedWorks) // the embedding service answers again
-	// the embedder failed several times in a row; Count is the number of failures, Err the last one. Writes do not wait
-	// for the embedder until Took has passed
+	// the embedder failed several times in a row; Count is the number of failures, Err the last error. Writes do not
+	// wait for the embedder until Took has passed
 	EventEmbedDown = EventKind(env.EventEmbedDown)
-	// the vectors were written; Count is the number of all vectors, Path the file
+	// the vector file was written; Count is the number of all vectors, Path the file
 	EventVectors = EventKind(env.EventVectors)
 	// the vectors were rebuilt from the memories; Err is the reason
 	EventVectorsRebuilt = EventKind(env.EventVectorsRebuilt)
-	// the index is written without the vectors; they are completed later
+	// the index was written without the vectors; a later flush writes them
 	EventVectorsSkipped = EventKind(env.EventVectorsSkipped)
-	// data derived by one of the views could not be written; Path is its folder, Err the reason. The index is written
-	// without the data, and the next flush retries
+	// data that is derived from the documents, such as the word index, could not be written; Path is its folder, Err
+	// the reason. The index is written without the data, and the next flush retries
 	EventViewError = EventKind(env.EventViewError)
 	// memories were deleted because they had expired or were older than max_age; Count is their number, Note the reason
 	EventSwept = EventKind(env.EventSwept)
@@ -111,10 +116,10 @@ const (
 	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
 	// dimension
 	EventFitted = EventKind(env.EventFitted)
-	// commits wait because the files or the index lag behind the log; Bytes is by how many bytes they lag, Note the
-	// reason. Sent again only after ten seconds without a waiting commit
+	// commits wait because the files or the index lag behind the log; Bytes is the number of bytes of log that they
+	// lack, Note the reason. Sent again only after ten seconds without a waiting commit
 	EventSlowed = EventKind(env.EventSlowed)
-	// sending the log to the copy elsewhere fails, for the reason Err; Err is nil when it works again. Sent once for each
+	// sending the log to the remote copy failed for the reason Err, or works again if Err is nil. Sent once for each
 	// change
 	EventOffsite = EventKind(env.EventOffsite)
 )

@@ -9,8 +9,9 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Filter selects memories. A memory must pass all of several filters. Since, Until, InCategory, WithKey and Where read
-// documents. Where on a field of Query.Text reads only the documents that have the words of the condition.
+// Filter selects memories. If several filters are given, a memory must pass all of them. Since, Until, InCategory,
+// WithKey and Where read documents. If the field of a Where condition is one of the fields that Query.Text can name,
+// Where reads only the documents that contain the words of the condition.
 type Filter interface{ choose(*engine.Filters) }
 
 type filterFunc func(*engine.Filters)
@@ -46,7 +47,7 @@ func Updated(since, until time.Time) Filter {
 // WithPrefix passes memories whose id begins with p.
 func WithPrefix(p string) Filter { return filterFunc(func(f *engine.Filters) { f.Prefix = p }) }
 
-// After passes memories whose id is after the given id in the order of listings. It is used to continue a listing.
+// After passes memories whose id comes after the given id in the order of Memories. It is used to continue a listing.
 func After(id string) Filter { return filterFunc(func(f *engine.Filters) { f.After = id }) }
 
 // InCategory passes the memories whose metadata has this category.
@@ -70,7 +71,7 @@ func WithTag(tag string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Where = append(f.Where, filter.Has("tags", tag)) })
 }
 
-// Sorted makes Memories and Admin.Lines yield in the order o: see memstore.ParseOrder. It cannot be combined with
+// Sorted makes Memories and Admin.Lines yield in the order o; see memstore.ParseOrder. Sorted cannot be combined with
 // After.
 func Sorted(o *memstore.Order) Filter { return filterFunc(func(f *engine.Filters) { f.Sort = o }) }
 
@@ -80,8 +81,8 @@ func WrittenBy(name string) Filter {
 	return filterFunc(func(f *engine.Filters) { f.Writers = append(f.Writers, name) })
 }
 
-// filtersOf combines the filters of a list into the form that the engine takes. It is called again for each
-// listing, because the order that Sorted sets holds state of one listing.
+// filtersOf combines a list of filters into an engine.Filters. The result is valid for one listing only, because the
+// order that Sorted sets has state.
 func filtersOf(ctx context.Context, eng *engine.Engine, list []Filter) (f engine.Filters) {
 	for _, g := range list {
 		g.choose(&f)

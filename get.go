@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/meter"
 )
 
-// Get returns a memory. If there is none with this id, the error is ErrNotFound; with InSession, ErrSession if the
-// memory is not of that session. Get never writes; see Touch.
+// Get returns a memory. If no memory has this id, the error is ErrNotFound. With InSession, the error is ErrSession if
+// the memory belongs to another session or to none. Get never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
 	meters := st.inner.Engine.Env().Meters
 	began := meters.Begin(meter.Get)
@@ -28,7 +28,8 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 	return st.inner.Engine.Decode(id, v)
 }
 
-// GetRaw returns the exact bytes of a memory's file, or those that the next flush will write.
+// GetRaw returns the exact bytes of a memory's file. If the file does not have the newest version yet, GetRaw returns
+// the bytes that the next flush will write.
 func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	v, err := ad.st.inner.Engine.Get(ctx, ad.st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
@@ -37,8 +38,8 @@ func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return bytes.Clone(v.Doc), nil
 }
 
-// GetMany returns several memories in the order of the given ids. For each that cannot be returned there is a
-// *BatchError; these errors are joined, and the other memories are returned.
+// GetMany returns several memories in the order of the given ids. Memories that cannot be returned are left out. The
+// error joins one *BatchError for each of them.
 func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
 	all := make([]Memory, len(ids))
 	var failed []error

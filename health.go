@@ -68,7 +68,7 @@ type Health struct {
 	SettingsUnknown bool
 }
 
-// CopyHealth describes a copy of the store elsewhere that follows its log.
+// CopyHealth describes the remote copy of the store, to which the log is sent. See Offsite.
 type CopyHealth struct {
 	Follows bool      // whether there is a copy; otherwise all other fields are zero
 	Sent    uint64    // position up to which the copy has the log
@@ -279,12 +279,12 @@ func (d Durations) Count() (n uint64) {
 	return n
 }
 
-// durationsOf returns a reading of a meter as Durations.
+// durationsOf converts a reading of a meter to Durations.
 func durationsOf(r *meter.Reading) Durations {
 	return Durations{Bounds: slices.Clone(meter.Bounds[:]), Counts: r.Buckets[:], Sum: r.Sum}
 }
 
-// countOperations sets the counts and durations of the calls of this handle.
+// countOperations sets the counts and durations in s that the meters of this handle have collected.
 func (st *Store) countOperations(s *Stats) {
 	m := st.inner.Engine.Env().Meters
 	for k, name := range []string{meter.Put: "put", meter.Delete: "delete", meter.Apply: "apply",

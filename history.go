@@ -43,13 +43,14 @@ func (v *Version) Decode() (Memory, error) { return (*history.Version)(v).Decode
 // DecodeAssembly returns the document of an assembly's version. For a deletion the error is ErrNotFound.
 func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)(v).DecodeAssembly() }
 
-// History yields the versions of a memory that are still kept, in the order of their commits: those in the log and in
-// its archive, and the one in the file, however old. If the first version has a Previous, is FromFile or is Kept, older
-// versions existed, or may have existed, and are no longer kept.
+// History yields the versions of a memory that are still kept, in the order of their commits. These are the versions in
+// the log and in its archive, and the version in the memory's file, even if that version is no longer in the log. If
+// the first version yielded has a Previous, is FromFile or is Kept, older versions existed, or may have existed, and
+// are no longer kept.
 //
-// For a version that cannot be read, because of damage or a hole in the archive, History yields the error, and
-// continues with the next versions. If the id is unknown, the error is ErrNotFound. History reads everything that is
-// kept. The store must not be closed from within the loop.
+// If a version cannot be read, because of damage or a hole in the archive, History yields the error and continues with
+// the next version. If the id is unknown, the error is ErrNotFound. History reads the whole log and archive. The store
+// must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
 	return st.versionsOf(ctx, st.inner.Engine.Kinds().Memories, id)
 }
@@ -67,9 +68,9 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 	})
 }
 
-// GetAt returns one version of a memory, by the LSN that was its Memory.Version. For a redacted version the error is a
-// *RedactedError. If there is no such version the error is a *NoVersionError, or a *TruncatedError for a position
-// before those that the log and the archive still have.
+// GetAt returns the version of a memory whose Memory.Version was lsn. If the version is redacted, the error is a
+// *RedactedError. If there is no such version, the error is a *NoVersionError. If lsn is older than everything in the
+// log and the archive, the error is a *TruncatedError.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
 	return st.versionAt(ctx, st.inner.Engine.Kinds().Memories, id, lsn)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Line is the entry of a document in the index: its properties that are known without reading its file. Score and
-// Session are set for memories only.
+// Line has the properties of a document that the index contains, so that the document's file need not be read. Score
+// and Session are set for memories only.
 type Line struct {
 	ID        string
 	Version   uint64
@@ -24,14 +24,14 @@ type Line struct {
 	By        uint32    // number of the version's writer, see Admin.Writers; 0: unknown
 }
 
-// Lines yields the lines of the index for the memories that pass the filters, in the order of their ids as JSON encodes
-// them. It reads no document, and is many times as fast as Memories; filters that need documents (see Filter) are
-// refused (ErrInvalid). Concurrent writes may or may not be seen.
+// Lines yields the index entries of the memories that pass the filters, ordered by the JSON encoding of their ids. It
+// reads no document, and is many times as fast as Memories. A filter that reads documents (see Filter) is refused with
+// ErrInvalid. Concurrent writes may or may not be seen.
 func (ad Admin) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
 	return ad.st.linesOf(ctx, ad.st.inner.Engine.Kinds().Memories, filters)
 }
 
-// Lines yields the lines of the index for the assemblies that pass the filters; see Admin.Lines.
+// Lines yields the index entries of the assemblies that pass the filters; see Admin.Lines.
 func (as Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
 	return as.st.linesOf(ctx, as.st.inner.Engine.Kinds().Assemblies, filters)
 }
@@ -41,8 +41,8 @@ func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) 
 		f := filtersOf(ctx, st.inner.Engine, filters)
 		if f.Reads() {
 			yield(Line{},
-				fmt.Errorf("%w: a listing of lines reads no document, and cannot select by category, key, metadata or the time "+
-					"of the memory", errs.ErrInvalid))
+				fmt.Errorf("%w: Lines reads only the index, so it cannot filter by category, key, metadata or the "+
+					"time of the memory → use Memories", errs.ErrInvalid))
 			return
 		}
 		for l, err := range st.inner.Engine.Lines(ctx, k, f) {

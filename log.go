@@ -55,10 +55,10 @@ type LogOptions struct {
 	Before       uint64    // commits that begin before this position; 0: all
 }
 
-// Log yields the commits, by any process, that log and archive still have, the newest first. For a part that cannot be
-// read it yields the error, and continues with older commits. With LogOptions.Session, the deletion of a memory is
-// omitted if no version of the memory before it is kept. Log reads everything that is kept and selected, and holds the
-// ids of one segment in memory. The store must not be closed from within the loop.
+// Log yields the commits of all processes that the log and the archive still have, the newest first. If a part of the
+// log cannot be read, Log yields the error and continues with older commits. With LogOptions.Session, Log omits the
+// deletion of a memory if no earlier version of the memory is kept. Log reads everything that is kept and selected, and
+// holds the ids of one log segment in memory. The store must not be closed from within the loop.
 func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error] {
 	return engine.Whole(ctx, func(yield func(Commit, error) bool) {
 		f := history.LogFilter{Since: o.Since, Until: o.Until, Session: o.Session, ID: o.ID, Deleted: o.Deleted,
@@ -80,8 +80,8 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 	})
 }
 
-// writtenBy returns what Engine.WrittenBy does, but first reads new entries of the log, so that it also knows a writer
-// that another process has just registered.
+// writtenBy returns the results of Engine.WrittenBy. It reads the new entries of the log first, and so it also knows a
+// writer that another process has just registered.
 func (st *Store) writtenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -94,8 +94,8 @@ func (st *Store) writtenBy(ctx context.Context,
 	return st.inner.Engine.WrittenBy(ctx, name)
 }
 
-// WriterOf returns the writer of a version by its number, which Memory.By contains. It has Number 0 if the writer is
-// unknown, and only the number if the description of the writer is lost.
+// WriterOf returns the writer of a version, from the writer's number (Memory.By). If the writer is unknown, Number is 0
+// in the result. If the description of the writer is lost, only Number is set.
 func (ad Admin) WriterOf(number uint32, version uint64) Writer {
 	return ad.st.inner.Engine.Writer(number, version)
 }

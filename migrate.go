@@ -43,11 +43,12 @@ type MigrateOptions struct {
 	Progress func(step string, done, total int64)
 }
 
-// Migrate copies a store to another folder, which must be missing, empty, or left by an earlier call. It may be
-// interrupted at any point, and continues when it is called again. The store keeps its UUID and its versions. Until the
-// switch the new folder is not a store; after the switch, opening the old one returns a *MovedError. Errors: ErrLocked
-// names the processes that have the store open when it is to be switched; ErrInvalid means an unsuitable folder;
-// ErrDiskFull names how much space is missing.
+// Migrate copies a store to another folder. This folder must be missing, empty, or left by an earlier call. Migrate may
+// be interrupted at any point; another call continues the migration. The store keeps its UUID and its versions. At the
+// end Migrate switches from the old folder to the new one. Before the switch the new folder is not a store. After the
+// switch, opening the old folder returns a *MovedError. If other processes have the store open at the switch, the error
+// is ErrLocked and names them. ErrInvalid means that the folder is not suitable. ErrDiskFull names the space that is
+// missing.
 func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateReport, error) {
 	if o == nil {
 		o = new(MigrateOptions)
@@ -149,7 +150,8 @@ func sound(ctx context.Context, from, dir string, o *Options) error {
 			err = ferr
 		case f.Severity == SeverityInfo || f.Kind == repair.Leftover || f.Kind == repair.Foreign:
 		case err == nil:
-			err = fmt.Errorf("the store is damaged: %s: %w: repair it before moving it: memctl --store %s repair --apply",
+			err = fmt.Errorf("the store is damaged: %s: %w: repair the store before moving it: memctl --store %s "+
+				"repair --apply",
 				f.String(), errors.Join(f.Err, errs.ErrCorrupt), from)
 		}
 	}

@@ -140,8 +140,8 @@ func (ns Notes) Edit(ctx context.Context, path, from, to string, conds ...Cond) 
 	return written(ns.st.inner.Notes.Edit(ctx, path, from, to, conditionsOf(conds)))
 }
 
-// Insert inserts text after a line of a note; line 0 means the beginning of the note. If lines follow, and text
-// has no line break at its end, one is added.
+// Insert inserts text after a line of a note; line 0 means the beginning of the note. If other lines follow and text
+// does not end with a line break, Insert adds one.
 func (ns Notes) Insert(ctx context.Context, path string, line int, text string, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Insert(ctx, path, line, text, conditionsOf(conds)))
 }
@@ -232,15 +232,15 @@ func (ns Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	return ns.st.inner.Notes.DeleteFolder(ctx, folder)
 }
 
-// List yields the notes in a folder, "" for all notes, in the order of their paths. If depth is above 0, it
-// yields the notes that are at most that many segments below the folder, and in place of deeper notes the
-// folders at that depth that contain them.
+// List yields the notes in a folder, in the order of their paths; "" means all notes. If depth is above 0, List yields
+// only the notes at most depth path segments below the folder. In place of deeper notes, List yields the folders at
+// that depth that contain them.
 func (ns Notes) List(ctx context.Context, folder string, depth int) iter.Seq2[NoteEntry, error] {
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth}))
 }
 
-// ListAfter is like List, but begins after the entry after of such a listing: the path of a note, or the path
-// of a folder with a slash at its end. That entry need not exist any more.
+// ListAfter is like List, but yields only the entries after a given entry of the listing. The parameter after is the
+// path of a note, or the path of a folder with a slash at its end. An entry with this path need not exist any more.
 func (ns Notes) ListAfter(ctx context.Context, folder string, depth int, after string) iter.Seq2[NoteEntry, error] {
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth, After: after}))
 }
@@ -337,26 +337,26 @@ type NoteLog struct {
 // Log returns a NoteLog whose first version is the oldest one that is kept.
 func (ns Notes) Log() *NoteLog { return &NoteLog{ns.st, ns.st.inner.Notes.Log()} }
 
-// LogFrom returns a NoteLog that begins at a position of the log, such as Stats.Durable. The NoteID of a version with
-// What "changed" and without From is that of the note which is at the path now. If the position is not kept any more,
-// the first call of Next yields a *TruncatedError, and what is kept.
+// LogFrom returns a NoteLog that begins at a position of the log, such as Stats.Durable. If the What of a version is
+// "changed" and its From is empty, its NoteID is the id of the note that is at the path now. If the position is no
+// longer kept, the first call of Next yields a *TruncatedError, and then the versions that are kept.
 func (ns Notes) LogFrom(position uint64) *NoteLog {
 	return &NoteLog{ns.st, ns.st.inner.Notes.LogFrom(position)}
 }
 
-// Next yields the versions of notes that are durable now and that earlier calls have not yielded, in the order
-// of their commits. The first call reads everything that is kept; its last versions are those of which only the
-// note's file, or only the record of a redaction, is left. Later calls read what was written since. A part that
-// cannot be read yields its error, and later versions follow. The loop over a call must run to its end. A
-// NoteLog is not safe for concurrent use.
+// Next yields the versions of notes that are durable now and that earlier calls have not yielded, in the order of their
+// commits. The first call reads everything that is kept. At its end, it yields the versions of which only the note's
+// file is left, or only the record of a redaction. Later calls read what was written since. If a part cannot be read,
+// Next yields the error and continues with later versions. The caller must not leave the loop early. A NoteLog is not
+// safe for concurrent use.
 func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
 	return engine.Whole(ctx, func(yield func(NoteVersion, error) bool) {
 		l.log.Read(ctx, func(r notes.Revision, err error) bool { return yield(NoteVersion(r), err) })
 	})
 }
 
-// Position returns the position of the log up to which Next has yielded, at which LogFrom continues; 0 before the
-// first call of Next.
+// Position returns the position of the log up to which Next has yielded versions. A NoteLog that LogFrom returns for
+// this position continues there. Position returns 0 before the first call of Next.
 func (l *NoteLog) Position() uint64 { return l.log.Position() }
 
 // Redaction returns when, and by which writer, a version of the note at a path was redacted. redacted is false
@@ -372,11 +372,10 @@ func (ns Notes) Redaction(path string, version uint64) (at time.Time, by Writer,
 // FS returns the notes as a read-only file system, which uses ctx for each call.
 func (ns Notes) FS(ctx context.Context) fs.FS { return ns.st.inner.Notes.FS(ctx) }
 
-// Purge deletes notes and removes every trace of them from the store's folder, as Admin.Purge does with
-// memories. This includes their properties, and their history at the paths that they had before a rename. If
-// another note is at such a path now, the purged note's versions at that path are redacted, see PurgeVersion,
-// and overwritten. Traces of a note that does not exist now are removed as well; if there are none, the error
-// is ErrNotFound.
+// Purge deletes notes and removes every trace of them from the store's folder, as Admin.Purge does with memories. This
+// includes the notes' properties, and their history at the paths that they had before a rename. If another note is now
+// at such an earlier path, Purge redacts and overwrites only the purged note's versions at this path; see PurgeVersion.
+// Traces of a note that no longer exists are removed as well; if there are no traces, the error is ErrNotFound.
 func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error) {
 	k := ns.st.inner.Notes.Kind()
 	var ids []string
@@ -401,8 +400,8 @@ func (ns Notes) Purge(ctx context.Context, paths ...string) (*PurgeReport, error
 	return r, err
 }
 
-// PurgeOneVersion removes the content of the one version that was written at a path. It does not remove the
-// copy of this content that a rename of the note has made as a version of its own. See Admin.PurgeVersion.
+// PurgeOneVersion removes the content of the one version that was written at a path. A rename of a note stores the same
+// content again, as another version; PurgeOneVersion does not remove this other version. See Admin.PurgeVersion.
 func (ns Notes) PurgeOneVersion(ctx context.Context, path string, version uint64) (*Redaction, error) {
 	return ns.st.redact(ctx, ns.st.inner.Notes.Kind(), path, version)
 }

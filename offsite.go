@@ -29,27 +29,27 @@ import (
 	walpast "github.com/varve-db/varve/wal/past"
 )
 
-// Offsite is the copy of a store elsewhere: in a folder on another disk, or in a bucket. Every moment of the store can
-// be restored from the copy: see Clone.
+// Offsite is the remote copy of a store: in a folder on another disk, or in a bucket. Every moment of the store can be
+// restored from the copy: see Clone.
 type Offsite struct{ st *Store }
 
-// Offsite returns the copy of the store elsewhere.
+// Offsite returns the remote copy of the store.
 func (ad Admin) Offsite() Offsite { return Offsite(ad) }
 
-// ClonedError reports that a store is a clone of a copy, and is read-only until the clone takes the copy (Take). It
-// matches ErrPermission and ErrReadOnly.
+// ClonedError reports that a store is a clone that was made from a remote copy. The clone is read-only until Take makes
+// it the store that sends to this copy. ClonedError matches ErrPermission and ErrReadOnly.
 type ClonedError struct{ Dir string }
 
 // Error returns the message, in one line.
 func (e *ClonedError) Error() string {
-	return fmt.Sprintf("%s is a clone of a copy to which another machine may still send: a clone is read-only until "+
-		"memctl remote take", e.Dir)
+	return fmt.Sprintf("%s is a clone of a remote copy, to which another machine may still send: the clone is "+
+		"read-only until memctl remote take makes this machine the one that sends", e.Dir)
 }
 
 // Unwrap makes the error match ErrPermission and ErrReadOnly.
 func (e *ClonedError) Unwrap() []error { return []error{errs.ErrPermission, errs.ErrReadOnly} }
 
-// mayWrite returns *ClonedError for a clone that would be opened to write.
+// mayWrite returns a *ClonedError if the store is a clone and the options would open it for writing.
 func (o *Options) mayWrite(e *env.Env) error {
 	if o.ReadOnly || o.cloned {
 		return nil
@@ -88,7 +88,8 @@ func FolderOf(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "file" || u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		u.Path == "" || u.Path == "/" {
-		return "", fmt.Errorf("%w: the URL is not that of a folder → file:///PATH, with an absolute path", errs.ErrInvalid)
+		return "", fmt.Errorf("%w: the URL does not name a folder → use file:///PATH, with an absolute path",
+			errs.ErrInvalid)
 	}
 	path := u.Path
 	if runtime.GOOS == "windows" {
@@ -104,14 +105,15 @@ type Place struct {
 	Clone bool // the store is a clone, which sends nothing until it has taken the copy
 }
 
-// Place returns where the copy of the store is, as this machine remembers it. The error matches ErrNotFound if there
-// is none.
+// Place returns the place of the remote copy, as recorded on this machine. The error matches ErrNotFound if the store
+// has no copy.
 func (of Offsite) Place(ctx context.Context) (Place, error) {
 	p, err := of.st.inner.Places().Load(ctx)
 	return Place{URL: p.URL, Added: p.Added, Clone: p.Clone}, err
 }
 
-// following takes follow.lock, for at most Options.LockWait.
+// following locks follow.lock, and waits for at most Options.LockWait. The process that holds this lock is the one that
+// sends the log.
 func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, of.st.inner.Engine.Env().LockWait)
 	defer cancel()
@@ -125,27 +127,28 @@ func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// Add makes an empty remote the copy of the store, and sends the log and the first snapshot. From then on a process
-// whose Options.Remote opens the URL sends what is committed. The URL is recorded in StateDir, and must not contain
-// credentials.
+// Add makes an empty remote the copy of the store, and sends the log and the first snapshot to it. After that, a
+// process that has the store open sends what is committed, if its Options.Remote can open the URL. The URL is recorded
+// in StateDir, and must not contain credentials.
 func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
 	p := of.st.inner.Places()
 	switch now, err := p.Load(ctx); {
 	case err == nil && now.URL == url && now.Sends() && now.Sealed:
-		return fmt.Errorf("%w: the copy at %s is sealed → name its recipients", errs.ErrInvalid, url)
+		return fmt.Errorf("%w: the copy at %s is sealed (encrypted) → repeat the call with the recipients of the copy",
+			errs.ErrInvalid, url)
 	case err == nil && now.URL == url && now.Sends():
 		return of.Send(ctx, r) // which reports whether another machine has taken the copy meanwhile
 	case err == nil:
-		return fmt.Errorf("%w: the store has a copy already, at %s → memctl remote remove forgets it", errs.ErrInvalid,
-			now.URL)
+		return fmt.Errorf("%w: the store already has a copy, at %s → memctl remote remove makes the store forget "+
+			"that copy", errs.ErrInvalid, now.URL)
 	case !errors.Is(err, errs.ErrInvalid) && !errors.Is(err, errs.ErrNotFound):
 		return err
 	}
 	return of.add(ctx, r, url, nil)
 }
 
-// add makes an empty remote the copy of a store that has none. With keys, the copy is sealed with them; if another
-// process has sealed the copy with other keys meanwhile, the error matches ErrConflict.
+// add makes an empty remote the copy of a store that has no copy. If keys is not nil, the copy is sealed (encrypted)
+// with them. If another process has sealed the copy with other keys meanwhile, the error matches ErrConflict.
 func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *offsite.Keys) error {
 	p := of.st.inner.Places()
 	unlock, err := of.following(ctx)
@@ -154,7 +157,7 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	}
 	defer unlock()
 	if now, err := p.Load(ctx); err == nil { // another process was faster
-		return fmt.Errorf("%w: the store has a copy already, at %s", errs.ErrInvalid, now.URL)
+		return fmt.Errorf("%w: the store already has a copy, at %s", errs.ErrInvalid, now.URL)
 	}
 	if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
 		return err
@@ -169,13 +172,12 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 		return err
 	}
 	if s, ok := r.(*sealed.Remote); ok != (keys != nil) || ok && !bytes.Equal(s.ChainKey(), keys.Chain) {
-		return fmt.Errorf("the keys of the copy: %w: by another process → repeat the command",
-			errs.ErrConflict)
+		return fmt.Errorf("the keys of the copy: %w by another process → repeat the command", errs.ErrConflict)
 	}
 	_, err = sender.Bind(ctx, r, p.Store, p.Keeper(), e.Rand())
 	if errors.Is(err, remote.ErrMoved) {
-		return fmt.Errorf("%w → the place has a copy of this store already: name an empty place, or memctl remote take %s",
-			err, url)
+		return fmt.Errorf("%w → the place already has a copy of this store: give an empty place, or continue that "+
+			"copy with memctl remote take %s", err, url)
 	}
 	if err != nil {
 		return err
@@ -199,7 +201,8 @@ func (of Offsite) register(ctx context.Context, r remote.Remote) error {
 	return r.Register(ctx, remote.Machine{ID: b.Machine, Name: e.FS.Host().Name, Seen: e.Clock().UTC()})
 }
 
-// sendNow sends everything to the opened copy, and saves a snapshot if one is due. The caller holds follow.lock.
+// sendNow sends everything that is durable to the remote r, which is already open, and saves a snapshot if one is due.
+// The caller holds follow.lock.
 func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	src, err := of.st.inner.SentSource(ctx)
 	if err != nil {
@@ -225,8 +228,8 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 	return s.Round(ctx) // what was written meanwhile completes the snapshot
 }
 
-// Send sends everything that is durable now. If another process sends and does not end within Options.LockWait, the
-// error matches ErrLocked.
+// Send sends everything that is durable now. If another process is sending and does not end within Options.LockWait,
+// the error matches ErrLocked.
 func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
 	unlock, err := of.following(ctx)
 	if err != nil {
@@ -239,9 +242,9 @@ func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
 	return of.sendNow(ctx, r)
 }
 
-// Remove makes the store forget its copy: nothing more is sent, and the archive no longer keeps log for the copy. The
-// contents of the copy are not changed. If another process sends and does not end within Options.LockWait, the error
-// matches ErrLocked, and Remove can be repeated.
+// Remove makes the store forget its remote copy: nothing more is sent, and the archive no longer keeps log for the
+// copy. The contents of the copy are not changed. If another process is sending and does not end within
+// Options.LockWait, the error matches ErrLocked, and Remove can be repeated.
 func (of Offsite) Remove(ctx context.Context) error {
 	p := of.st.inner.Places()
 	log := of.st.inner.Engine.Log().Past()
@@ -273,7 +276,8 @@ func (of Offsite) Remove(ctx context.Context) error {
 	return p.Remove() // a user who cannot write to the store has no archive to prune
 }
 
-// Behind reports the position up to which a remote has the log of the store, and how many bytes of log it lacks.
+// Behind reports the position up to which a remote has the log of the store, and how many bytes of log are missing
+// there.
 func (of Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Position, bytes uint64, err error) {
 	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return head, 0, err
@@ -295,17 +299,17 @@ type AheadError struct {
 // Error returns the message, in one line.
 func (e *AheadError) Error() string {
 	return fmt.Sprintf("%s: the copy has entries that this store lacks: the copy ends at position %d, the log of the "+
-		"store at %d: %v → clone the copy, or take it with --discard: then only earlier moments of the copy have "+
-		"these entries", e.Place, e.Copy, e.Durable, errs.ErrConflict)
+		"store at %d: %v → clone the copy, or repeat the command with --discard: these entries are then only in "+
+		"earlier moments of the copy", e.Place, e.Copy, e.Durable, errs.ErrConflict)
 }
 
 // Unwrap makes the error match ErrConflict.
 func (e *AheadError) Unwrap() error { return errs.ErrConflict }
 
-// Take makes the store in a folder the one that sends to a copy. A clone becomes writable. The machine that sent until
-// now stops sending; its store continues to work, without a copy. If the copy has entries that the store lacks, the
-// error is an *AheadError, unless discard is set: then these entries can be restored only from earlier moments of the
-// copy.
+// Take makes the store in a folder the one that sends to a remote copy. A clone becomes writable. The machine that sent
+// to the copy before stops sending; its store continues to work, without a copy. If the copy has entries that the store
+// lacks and discard is not set, the error is an *AheadError. If discard is set, Take continues; these entries can then
+// be restored only by cloning an earlier moment of the copy.
 func Take(ctx context.Context, folder string, r remote.Remote, url string, discard bool, o *Options) (err error) {
 	var opt Options
 	if o != nil {
@@ -343,11 +347,13 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 	return of.register(ctx, r)
 }
 
-// takes is how many times Take tries to supersede the newest entry of a copy to which another machine still sends.
+// takes is the maximum number of attempts of Take. An attempt fails if another machine adds an entry to the copy after
+// Take has read the newest entry.
 const takes = 4
 
-// take begins an epoch of the store at a remote. The place is recorded first, so that an attempt that fails can be
-// repeated without a URL. If the store may not take the copy, the place and the binding are as before.
+// take begins a new epoch at a remote: from then on this store sends to it. take records the place first, so that a
+// failed call can be repeated without a URL. If this store must not take the copy, take restores the previous place and
+// binding.
 func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard bool) (err error) {
 	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
 	before, err := p.Copy()
@@ -383,15 +389,15 @@ func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard
 	return errors.Join(err, before.Restore())
 }
 
-// looked reads the newest entry of a remote and returns the binding that supersedes exactly that entry.
+// looked reads the newest entry of a remote, and returns a binding that can replace exactly this entry.
 func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, discard bool) (b sender.Binding, err error) {
 	p, e, log := of.st.inner.Places(), of.st.inner.Engine.Env(), of.st.inner.Engine.Log()
 	head, err := r.Head(ctx)
 	follows := sender.Seen{Number: head.Number, Epoch: head.Epoch, At: head.At}
 	if errors.Is(err, errs.ErrCorrupt) && head.Number > 0 {
 		if !discard {
-			return b, fmt.Errorf("the newest entry of the copy is damaged, and what it has is unknown → memctl clone makes "+
-				"a store of what can be read; remote take --discard begins the copy again: %w", err)
+			return b, fmt.Errorf("the newest entry of the copy is damaged and cannot be read → make a store of the "+
+				"readable part with memctl clone, or begin the copy again with memctl remote take --discard: %w", err)
 		}
 		follows = sender.Seen{Number: head.Number}
 		head, err = remote.BeforeDamage(ctx, r, head.Number)
@@ -477,10 +483,11 @@ type CloneReport struct {
 	Damage []error
 }
 
-// Clone creates a store from a copy, in a folder that is missing or empty. Everything that is read from the copy is
-// verified before the folder opens as a store. If the copy does not have the requested moment, the error matches
-// ErrNotFound; if damage of the copy prevents the clone, ErrCorrupt. If a snapshot is damaged but an older one leads to
-// the same moment, Clone uses the older one, and CloneReport.Damage lists the damage.
+// Clone creates a store from a remote copy, in a folder that is missing or empty. Everything that Clone reads from the
+// copy is verified before the folder can be opened as a store. If the copy does not have the requested moment, the
+// error matches ErrNotFound. If damage of the copy prevents the clone, the error matches ErrCorrupt. If a snapshot is
+// damaged and an older snapshot leads to the same moment, Clone uses the older one, and CloneReport.Damage lists the
+// damage.
 func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (report CloneReport, rerr error) {
 	if o == nil {
 		o = &CloneOptions{}
@@ -550,15 +557,15 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	return report, err
 }
 
-// admitted returns an error unless a folder is missing, or is empty and does not belong to another user.
+// admitted returns an error if a folder is not empty or belongs to another user. A missing folder is no error.
 func admitted(e *env.Env, dir string) error {
 	names, err := vfs.Contents(e.System.FS, dir)
 	if err != nil {
 		return nil // none, or creating it says what is wrong
 	}
 	if len(names) > 0 {
-		return fmt.Errorf("%s: %w: the folder is not empty (%s) → name a new or an empty folder", dir, errs.ErrInvalid,
-			names[0])
+		return fmt.Errorf("%s: %w: the folder is not empty (%s) → give the path of a new or an empty folder",
+			dir, errs.ErrInvalid, names[0])
 	}
 	info, err := e.System.FS.Stat(dir)
 	if err != nil {
@@ -567,8 +574,8 @@ func admitted(e *env.Env, dir string) error {
 	return e.Self.Admit(dir, &info, true) // its mode does not matter: a new folder replaces it
 }
 
-// settled opens a clone, which recovers its log, completes its vectors, verifies it, and records in StateDir the URL of
-// the copy, if it is known, and the keys. It returns the number of memories.
+// settled opens a clone. It recovers the clone's log, completes its vectors, and verifies it. It then records in
+// StateDir the URL of the remote copy, if url is not empty, and the keys. It returns the number of memories.
 func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, dir, o)
 	if err != nil {
@@ -597,8 +604,8 @@ func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Option
 	return st.Admin().Stats().Memories, err
 }
 
-// forked makes an independent store from a clone: it makes a packed backup beside the clone, and restores this backup
-// in to. It returns the number of memories.
+// forked makes an independent store from the clone in the folder from. It makes a packed backup beside the clone and
+// restores this backup into the folder to. It returns the number of memories.
 func forked(ctx context.Context, from, to string, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, from, o)
 	if err != nil {
@@ -615,7 +622,7 @@ func forked(ctx context.Context, from, to string, o *Options) (memories int64, e
 	return r.Memories, err
 }
 
-// offsiteHealth adds to h what this machine has recorded about the copy of the store.
+// offsiteHealth adds to h the state of the remote copy that this machine has recorded.
 func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
 	p := st.inner.Places()
 	pl, err := p.Load(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/remote/sender"
 )
 
-// CopyPurge describes how far purges have reached the copy of a store.
+// CopyPurge describes how far purges of the store have been carried out in its remote copy.
 type CopyPurge struct {
 	URL string // of the copy
 	// Pending reports whether the copy still has something that was purged.
@@ -21,7 +21,8 @@ type CopyPurge struct {
 	Due time.Time
 }
 
-// Purged returns how far purges have reached the copy. The error matches ErrNotFound if the store has no copy.
+// Purged returns how far purges of the store have been carried out in its remote copy. The error matches ErrNotFound if
+// the store has no copy.
 func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
 	places := of.st.inner.Places()
 	pl, err := places.Load(ctx)
@@ -30,7 +31,7 @@ func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
 	}
 	p.URL = pl.URL
 	if !pl.Sends() {
-		return p, fmt.Errorf("%s: %w: this store sends nothing there", pl.URL, errs.ErrNotFound)
+		return p, fmt.Errorf("%s: %w: this store does not send to this place", pl.URL, errs.ErrNotFound)
 	}
 	b, err := places.Keeper().Load(ctx)
 	if err != nil {
@@ -56,7 +57,8 @@ func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
 	return p, nil
 }
 
-// CopyPurgeError reports that a copy still has something that was purged. It matches the reason.
+// CopyPurgeError reports that a remote copy still has data that was purged in the store. The error matches Err, the
+// reason.
 type CopyPurgeError struct {
 	Place string
 	Err   error
@@ -64,20 +66,20 @@ type CopyPurgeError struct {
 
 // Error returns the message, in one line.
 func (e *CopyPurgeError) Error() string {
-	return fmt.Sprintf("the copy at %s still has what was purged: %v", e.Place, e.Err)
+	return fmt.Sprintf("the copy at %s still has data that was purged in the store: %v", e.Place, e.Err)
 }
 
 // Unwrap returns the reason.
 func (e *CopyPurgeError) Unwrap() error { return e.Err }
 
-// purgeLook is the pause of PurgeNow between two checks of whether another process has completed the purge.
+// purgeLook is the interval at which PurgeNow checks whether another process has completed the purge.
 const purgeLook = 200 * time.Millisecond
 
-// PurgeNow removes from the copy what was purged in the store: it sends the store's log again, without the purged data,
-// with a new snapshot, and then removes everything earlier from the copy, except snapshots without purged data. Without
-// PurgeNow the process that sends does this a day after the first of several purges. If another process sends, PurgeNow
-// waits until that process has done it. If the copy may still have purged data, the error is a *CopyPurgeError;
-// PurgeNow may be repeated.
+// PurgeNow removes from the remote copy what was purged in the store. It sends the store's log again, without the
+// purged data, and a new snapshot. Then it removes everything earlier from the copy, except snapshots without purged
+// data. Without PurgeNow, the process that sends does the same one day after the first purge since the last time. If
+// another process is sending, PurgeNow waits until that process has removed the data. If the copy may still have purged
+// data, the error is a *CopyPurgeError. PurgeNow may be repeated.
 func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
 	pl, err := p.Load(ctx)
@@ -127,7 +129,8 @@ func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	}
 }
 
-// sendIfFree sends everything, unless another process sends: then free is false.
+// sendIfFree sends everything and returns free = true. If another process is sending, it sends nothing and returns free
+// = false.
 func (of Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, err error) {
 	if sends, err := of.st.inner.Engine.Log().Processes().Followed(); err != nil || sends {
 		return false, err
@@ -139,15 +142,15 @@ func (of Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, e
 	return true, err
 }
 
-// CopyLoss is the period of a copy whose moments can no longer be cloned after a purge.
+// CopyLoss is the period whose moments a remote copy loses by a purge: they can no longer be cloned.
 type CopyLoss struct {
 	From, To time.Time // first moment that is lost, and the first moment after it that is not lost; both zero: none
 }
 
-// PurgeLoses returns which moments of the copy can no longer be cloned after the given memories and assemblies have
-// been purged, together with the earlier purges that have not reached the copy yet: the moments that need a snapshot
-// with purged data, or for which the archive no longer has the log. If no id is given, all moments before now are lost.
-// The remaining moments can be cloned, without the purged data.
+// PurgeLoses returns the period whose moments could no longer be cloned from the remote copy if the given memories and
+// assemblies were purged now. The period includes the moments lost by earlier purges that have not reached the copy
+// yet. A moment is lost if it needs a snapshot with purged data, or log that the archive no longer has. If both lists
+// are empty, all moments before now are lost. All other moments can still be cloned, without the purged data.
 func (of Offsite) PurgeLoses(ctx context.Context, r remote.Remote, memories, assemblies []string) (CopyLoss, error) {
 	inner := of.st.inner
 	r, err := inner.OpenCopy(ctx, r, nil)

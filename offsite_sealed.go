@@ -36,11 +36,11 @@ func (of Offsite) Keys() (CopyKeys, error) {
 	return CopyKeys{Recipients: k.Recipients, Signer: k.Signer()}, err
 }
 
-// AddSealed is like Add, for a copy that only the recipients can read. recipients are public keys in the form that
-// Options.SealRemote accepts. AddSealed returns the public part of the key with which this machine signs: a user who
-// restores must know it from another source than the copy. If the store already sends a sealed copy to url, AddSealed
-// changes the recipients: a new epoch and a snapshot for the new recipients begin; the previous recipients can still
-// read what was sent before.
+// AddSealed is like Add, for a sealed copy, which only the recipients can decrypt. recipients are public keys in the
+// form that Options.SealRemote accepts. AddSealed returns the public part of the key with which this machine signs the
+// copy. A user who restores the copy must know this public key from another source than the copy. If the store already
+// sends a sealed copy to url, AddSealed changes the recipients: it begins a new epoch with a snapshot for the new
+// recipients. The previous recipients can still read what was sent before.
 func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, recipients []string) (signer string,
 	err error) {
 	seal := of.st.inner.Sealer()
@@ -74,13 +74,14 @@ func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, re
 	return k.Signer(), nil
 }
 
-// reseal changes the recipients of the copy.
+// reseal changes the recipients of the remote copy; see AddSealed.
 func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []string) (signer string, err error) {
 	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
 	k, err := p.Keys()
 	if errors.Is(err, errs.ErrNotFound) {
-		return "", fmt.Errorf("%w: the copy at %s is not sealed, and what was sent stays readable → memctl remote remove, "+
-			"then add an empty place", errs.ErrInvalid, r.Place())
+		return "", fmt.Errorf("%w: the copy at %s is not sealed (encrypted), and everything sent so far would stay "+
+			"readable → run memctl remote remove, then memctl remote add with an empty place", errs.ErrInvalid,
+			r.Place())
 	}
 	if err != nil {
 		return "", err
@@ -106,13 +107,15 @@ func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []stri
 	return k.Signer(), nil
 }
 
-// Open returns the store's copy in a place, opened with the keys of this machine if it is sealed. These keys verify
-// what was sent, but cannot decrypt it; unseal decrypts it, and may be nil.
+// Open returns the store's remote copy at r. If the copy is sealed, Open uses the keys of this machine, which verify
+// the copy's signatures but cannot decrypt its contents. unseal decrypts the contents; without unseal (nil) they cannot
+// be read.
 func (of Offsite) Open(ctx context.Context, r remote.Remote, unseal Unseal) (remote.Remote, error) {
 	return of.st.inner.OpenCopy(ctx, r, unseal)
 }
 
-// signing returns the copy in a place; a sealed copy is opened with keys with which this machine can add to it.
+// signing returns the store's remote copy at r, ready for sending. If the copy is sealed, signing makes sure that this
+// machine has a key to sign with.
 func (of Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, error) {
 	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
 	k, err := p.Keys()
@@ -127,13 +130,13 @@ func (of Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, 
 	return of.st.inner.OpenCopy(ctx, r, nil)
 }
 
-// opened returns the copy that is cloned, and the keys of a sealed one.
+// opened returns the remote copy to be cloned, and its keys if it is sealed, otherwise nil.
 func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remote, *offsite.Keys, error) {
 	var keys *offsite.Keys
 	if o.Unseal != nil || len(o.Signers) > 0 {
 		if o.Unseal == nil {
-			return nil, nil, fmt.Errorf("%w: keys of machines are given (Signers), but no identity (Unseal)",
-				errs.ErrInvalid)
+			return nil, nil, fmt.Errorf("%w: the public keys of signing machines are given (Signers), but no "+
+				"identity that decrypts the copy (Unseal)", errs.ErrInvalid)
 		}
 		so := sealed.Options{Unseal: o.Unseal}
 		for _, text := range o.Signers {
@@ -164,8 +167,9 @@ func (o *CloneOptions) opened(ctx context.Context, r remote.Remote) (remote.Remo
 	return r, keys, err
 }
 
-// proven returns *sealed.OlderError unless the pieces and snapshots that were read for a clone reach the position
-// Known. Pieces and snapshots are signed; the position at which the copy ends according to its place is not.
+// proven returns a *sealed.OlderError if the signed pieces and snapshots that were read for a clone end before the
+// position CloneOptions.Known. The position that the remote itself reports as the end of the copy proves nothing,
+// because it is not signed.
 func (o *CloneOptions) proven(ctx context.Context, r remote.Remote, m *offsite.Moment) error {
 	if o.Known == "" {
 		return nil

@@ -222,7 +222,8 @@ func (o *Options) fill() {
 	}
 }
 
-// environment returns the environment of a store in the folder dir. o has its defaults filled in.
+// environment returns the env.Env with which the internal packages use the store in the folder dir: its file system,
+// limits, clock, logger and listener. The defaults of o must be filled in.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
 		Dir: dir, FS: vfs.Patient(vfs.Only(o.env.System.FS, o.StateDir, dir), o.LockWait), ReadOnly: o.ReadOnly,

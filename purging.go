@@ -49,32 +49,32 @@ type PurgeReport struct {
 // Mention is a file of the user, not of a memory, that contains part of a purged memory.
 type Mention = repair.Mention
 
-// Purge deletes memories and removes every trace of them from the store's folder: their files, all versions in the log
-// and the archive, the index and its backups, displaced files in tmp/, their files in quarantine/, and undo files of
-// older versions that name them. The log and its pool are overwritten with zeros, durably, before they are removed. All
-// other memories keep their history. Assemblies keep those versions that had none of the purged memories: a composite
-// is computed from the members' embeddings. Traces of an id that does not exist now are removed as well; if there are
-// none, the error is ErrNotFound.
+// Purge deletes memories and removes every trace of them from the store's folder. Traces are their files, all versions
+// in the log and the archive, the index and its backups, displaced files in tmp/, their files in quarantine/, and those
+// undo files of older program versions that name them. The log, and its pool of files for reuse, are overwritten with
+// zeros, durably, before they are removed. All other memories keep their history. Assemblies keep only the versions
+// that had none of the purged memories, because a composite is computed from the embeddings of the members. Traces of
+// an id that does not exist now are removed as well; if there are no traces, the error is ErrNotFound.
 //
-// On a full disk Purge makes room: it removes the pool first, then backups of the index that have the memories. Data
-// that is only in the log must be written to files before the log can be removed: if there is no space for that, the
-// memories are deleted, the error is ErrDiskFull, and traces are left.
+// On a full disk Purge makes room: it removes the pool first, then the backups of the index that contain the memories.
+// Data that is only in the log must be written to files before the log can be removed. If there is no space for these
+// files, the memories are deleted, but traces of them are left, and the error is ErrDiskFull.
 //
 // Other processes may have the store open. While a backup copies the log, the error is ErrLocked. If something cannot
-// be removed (a file that another program has open), Purge removes the rest. The errors, which the report has as well,
-// then name a remedy and ask to purge again. An unreadable part of the log, the archive or a backup of the index may
-// contain purged data: it is overwritten, and Lost names the history that is lost with it. Purge may be interrupted at
-// any point and repeated.
+// be removed, such as a file that another program has open, Purge removes the rest. The errors, which the report lists
+// too, then name a remedy and ask the user to purge again. A part of the log, the archive or a backup of the index that
+// cannot be read may contain purged data. So Purge overwrites this part, and Lost names the history that is lost with
+// it. Purge may be interrupted at any point and repeated.
 //
-// A file that contains a purged memory is overwritten, durably, before its last name is removed. If that is impossible
-// (a program has it open, it has a second name, it is not writable), Left has the reason and a remedy. An index file
-// that another process has mapped, or for which that is unknown, is removed without being overwritten, and is listed in
-// Unlinked.
+// Purge overwrites a file that contains a purged memory, durably, before it removes the last name of the file. If this
+// is impossible (a program has the file open, the file has a second name, or it is not writable), Left has the reason
+// and a remedy. An index file that another process may have mapped is removed without being overwritten, and is listed
+// in Unlinked.
 //
-// Purge does not cover backups elsewhere, git's history, overwritten bytes that a device keeps, and the text of other
-// memories and of the user's own files; it searches the latter and names them. Purge cannot reach data that was removed
-// before it: versions that were replaced or deleted earlier, released segments of the log and released lines of the
-// index may persist in free blocks of the file system.
+// Purge does not change backups elsewhere, git's history, overwritten bytes that a storage device keeps, the text of
+// other memories, and the user's own files. It searches the user's own files and names those that contain purged text.
+// Purge cannot reach data that was removed before: versions that were replaced or deleted earlier, released segments of
+// the log, and released entries of the index may persist in free blocks of the file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return ad.st.purgeAll(ctx, ad.st.inner.Engine.Kinds().Memories, ids)
 }
@@ -87,9 +87,10 @@ type PurgePlan struct {
 	Unread  []error  // parts of log and archive that could not be read: deleted memories in them are missing
 }
 
-// PlanPurge returns the memories that pass the filters, for one purge of all of them. It changes nothing. Expired
-// memories are included. If all filters are InSession and WrittenBy, deleted memories are included too, if the log or
-// the archive has a version of them in the session, or by the writer. At least one filter is required.
+// PlanPurge returns the memories that pass the filters, so that one call of Purge can delete all of them. It changes
+// nothing. Expired memories are included. If no filters other than InSession and WrittenBy are given, PlanPurge
+// includes deleted memories too, if the log or the archive has a version of them that is in the session or by the
+// writer. At least one filter is required.
 func (ad Admin) PlanPurge(ctx context.Context, filters ...Filter) (*PurgePlan, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
@@ -244,14 +245,14 @@ type Redaction struct {
 	Equal   []uint64 // positions of other versions with the same text, which are kept
 }
 
-// PurgeVersion removes the content of one version of a memory: an earlier version, or one of a deleted memory. The
-// memory is otherwise unchanged. If it is the current version of the memory, the error is ErrConflict. Versions with
-// the same text are kept, and are in the report.
+// PurgeVersion removes the content of one version of a memory: an earlier version, or any version of a deleted memory.
+// The other versions are not changed. If version is the current version of the memory, the error is ErrConflict. Other
+// versions with the same text are kept, and the report lists them.
 //
-// When PurgeVersion returns nil, history shows the version as redacted, with its time and writer and those of the
-// redaction. No method returns its content: GetAt, Revert and Undelete return a *RedactedError. Its bytes are
-// overwritten within about a minute by a process that has the store open and runs in the background, with the next
-// backup, or by OverwriteRedacted.
+// After PurgeVersion has returned nil, the history shows the version as redacted, with the time and the writer of the
+// version, and the time and the writer of the redaction. No method returns the content: GetAt, Revert and Undelete
+// return a *RedactedError. A process that has the store open and runs in the background overwrites the bytes within
+// about a minute. The next backup overwrites them too, and so does OverwriteRedacted.
 //
 // A restore of a backup that is made afterwards omits the version, and so does a restore of an older backup with
 // RestoreOptions.Log. Files of the user are not searched.

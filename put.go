@@ -7,11 +7,11 @@ import (
 	"github.com/varve-db/varve/internal/meter"
 )
 
-// Put stores a memory and returns it as stored, with its id, times and Version. When it returns nil, the memory
-// survives a crash of the process and of the system, and a power failure. A memory with this id is replaced: created_at
-// is kept, and so are the members for which Memory has no field, and everything that is unchanged in a Memory that was
-// read before and then modified. Content may be empty: an imported memory, or one that has only an embedding or
-// metadata, is valid.
+// Put stores a memory and returns it as stored, with its id, times and Version. When Put returns nil, the memory
+// survives a crash of the process and of the system, and a power failure. If a memory with this id exists, Put replaces
+// it, but keeps its created_at and the members for which Memory has no field. If m was read before and then modified,
+// everything that was not modified stays the same. Content may be empty: an imported memory, or one that has only an
+// embedding or metadata, is valid.
 func (st *Store) Put(ctx context.Context, m Memory, options ...PutOption) (Memory, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return Memory{}, err
@@ -67,8 +67,8 @@ func (b *Batch) Delete(id string, conds ...Cond) {
 	b.ops = append(b.ops, commit.Op{ID: id, Conds: conditionsOf(conds)})
 }
 
-// PutAssembly adds a put of an assembly to the batch. Memories that the batch puts count as existing; those that it
-// deletes later are removed from the assembly.
+// PutAssembly adds a put of an assembly to the batch. Its members may be memories that the same batch puts. If the
+// batch deletes a member afterwards, that member is removed from the assembly.
 func (b *Batch) PutAssembly(a Assembly, options ...PutOption) {
 	b.ops = append(b.ops, commit.Op{Group: true, ID: a.ID, Assembly: a.Clone(), Conds: conditionsOf(options)})
 }

@@ -137,7 +137,7 @@ func quarantinedOf(p *docfile.Piece) Quarantined {
 		d.Noted, d.From, d.ID, d.Version = true, n.From, n.ID, n.Version
 		d.Reason, d.Hash, d.Known = n.Why, n.Hash, string(n.Known)
 	case p.Err != nil:
-		d.Reason = "the note cannot be read: " + p.Err.Error()
+		d.Reason = "the note about this file cannot be read: " + p.Err.Error()
 	}
 	return d
 }
@@ -169,9 +169,10 @@ func (q Quarantine) Copy(ctx context.Context, name string, w io.Writer) (int64, 
 }
 
 // Restore writes a memory or an assembly from quarantine/, as a new version of its id. The current version, if there is
-// one, stays in the history. An expires_at in the past is not restored, nor is the embedding of a model that is no
-// longer the store's. The error is ErrPurged if the text was purged, ErrInvalid if the file is not a document that the
-// store accepts, and a *ConflictError if a condition does not hold. The file stays in quarantine/.
+// one, stays in the history. Restore does not restore an expires_at in the past, or an embedding of a model that is no
+// longer the store's. If the text was purged, the error is ErrPurged. If the file is not a document that the store
+// accepts, the error is ErrInvalid. If a condition does not hold, the error is a *ConflictError. The file stays in
+// quarantine/.
 func (q Quarantine) Restore(ctx context.Context, name string, conds ...Cond) (RestoredDocument, error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return RestoredDocument{}, err
@@ -231,11 +232,13 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	}
 	dir, _, inFolder := strings.Cut(from, "/")
 	if inFolder && dir != "tmp" && kind.At(from) == nil {
-		return nil, nil, fmt.Errorf("%s is not the path of a memory or an assembly: %w", places.Shown(from), errs.ErrInvalid)
+		return nil, nil, fmt.Errorf("the file was set aside from %s, which is not the path of a memory or an "+
+			"assembly: %w", places.Shown(from), errs.ErrInvalid)
 	}
 	if k := kind.At(from); k != nil && k != kind.Memories && k != kind.Assemblies {
-		return nil, nil, fmt.Errorf("%s is the file of a %s, which cannot be restored: %w: write the output of memctl "+
-			"quarantine show --raw to its path", places.Shown(from), k.Noun, errs.ErrInvalid)
+		return nil, nil, fmt.Errorf("the file was set aside from %s, the path of a %s, which cannot be restored by "+
+			"this command: %w: write the output of memctl quarantine show --raw to that path", places.Shown(from),
+			k.Noun, errs.ErrInvalid)
 	}
 	env := q.st.inner.Engine.Env()
 	data, err := vfs.ReadText(env.FS, filepath.Join(env.Dir, docfile.QuarantineFolder, p.Name), places.StoredMost)
@@ -276,9 +279,10 @@ func (q Quarantine) document(p *docfile.Piece) (*Memory, *Assembly, error) {
 	return nil, nil, merr
 }
 
-// Drop removes entries from quarantine/ with their notes, durably, and returns the names of those that it removed. A
-// folder is removed with everything in it. The removed bytes are not overwritten: see Purge. The errors of entries that
-// cannot be removed are joined; a name that does not exist is ErrNotFound.
+// Drop removes entries from quarantine/ together with the notes about them, durably, and returns the names of the
+// entries that it removed. If an entry is a folder, everything in it is removed. The removed bytes are not overwritten:
+// see Purge. The error joins the errors of all entries that cannot be removed. For a name that does not exist, the
+// error is ErrNotFound.
 func (q Quarantine) Drop(ctx context.Context, names ...string) (dropped []string, err error) {
 	if err := q.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

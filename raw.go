@@ -14,20 +14,21 @@ import (
 	"github.com/varve-db/varve/internal/search"
 )
 
-// Raw is a memory with the exact bytes of its document: those of its file, or those that the next flush will write.
+// Raw is a memory with the exact bytes of its document. These are the bytes of its file, or if the file does not have
+// the newest version yet, the bytes that the next flush will write.
 type Raw struct {
 	ID      string
 	Version uint64
 	Doc     []byte // the exact bytes
 }
 
-// ScanRaw calls f with the memories that pass the filters. It is for callers that need only a part of many memories,
-// and is several times as fast as Memories: f is called from several goroutines at once, in no order, and nothing is
-// decoded or kept in the cache. Doc is valid during the call and must not be changed.
+// ScanRaw calls f for each memory that passes the filters. It is for callers that need only a part of many memories,
+// and is several times as fast as Memories: it calls f from several goroutines at once, in no order, and decodes and
+// caches nothing. Doc is valid only during the call and must not be changed.
 //
-// For a memory that cannot be read, f gets the error instead, with the id, and the scan continues. Concurrent writes
-// may or may not be seen. The returned error is that of a listing that could not begin (ErrClosed, ErrMoved), that of
-// the context, or one of the index; in the latter case there may be more memories that f did not get.
+// If a memory cannot be read, f gets the error, with the id, and the scan continues. Concurrent writes may or may not
+// be seen. ScanRaw returns an error if the listing cannot begin (ErrClosed, ErrMoved), if ctx ends, or if the index
+// cannot be read; in the last case f may not have been called for all memories.
 func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err

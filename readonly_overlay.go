@@ -9,8 +9,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// openBeside opens a store that cannot be written and that lacks its log or its index. It makes both in a
-// temporary folder, which Close removes. cause is the error of the attempt to open the store as it is.
+// openBeside opens a store that cannot be written and that lacks its log or its index. It creates the missing log or
+// index in a temporary folder, which Close removes. cause is the error of the attempt to open the store without such a
+// folder; openBeside returns cause if nothing prevents writing to the store.
 func openBeside(ctx context.Context, dir string, o Options, cause error) (*Store, error) {
 	if o.env.System.FS != nil {
 		return nil, cause

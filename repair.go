@@ -86,12 +86,12 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	}, nil
 }
 
-// RebuildIndex rebuilds the index from the log and the files, regardless of the content of the current one and its
-// backups. A memory keeps its version if the log, the index or a backup names that version for the exact bytes of its
-// file. Any other memory, such as an edited one, gets a new version, and conditions on the old version fail. The old
-// index is moved to backups/ if it is undamaged. Other processes may use the store meanwhile. If the index names
-// documents and the folder has none, the error is a *CorruptionError: only the index still has their positions in the
-// log.
+// RebuildIndex rebuilds the index from the log and the files. It does not trust the current index and its backups. A
+// memory keeps its version if the log, the index or a backup of the index records this version for exactly the bytes
+// that the memory's file has. Any other memory, such as one whose file was edited, gets a new version, so that a
+// condition on the old version fails. If the old index is undamaged, it is moved to backups/. Other processes may use
+// the store meanwhile. If the index names documents and the folder has no document, the error is a *CorruptionError: in
+// this case only the index still knows the positions of the documents in the log.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return err

@@ -43,8 +43,8 @@ type Rebuilt struct {
 	Memories int
 }
 
-// OpenReport reports what Open found and did. Files and index are compared in the background when
-// a folder was changed by another program; the result is added when the comparison is done.
+// OpenReport reports what Open found and did. If another program has changed the folder, the store compares the files
+// with the index in the background. The report has the result of this comparison as soon as it is done.
 func (ad Admin) OpenReport() *OpenReport {
 	l := ad.st.inner.Engine.Log().Report()
 	r := &OpenReport{

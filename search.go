@@ -109,13 +109,13 @@ const (
 	KindNote   = memstore.KindNote
 )
 
-// Search finds memories and notes that pass the filters, best first, those with the same score by id (but see Text). A
-// search by vector reads every vector of the memories that pass, and with filters holds about 300 bytes of each that it
-// compares; a search by words takes about 20 bytes for each memory while it runs.
+// Search returns the memories and notes that match q and pass the filters, the best first. Results with the same score
+// are ordered by id (but see Query.Text). A search by vector reads the vector of every memory that passes; with filters
+// it uses about 300 bytes of working space for each of them. A search by words uses about 20 bytes for each memory.
 //
-// Memories that cannot be read do not prevent the others from being found: the error names the memories that had to be
-// read, for a filter or because they are among the best, and the hits are from the others. Concurrent writes may or may
-// not be seen; memories that are deleted by the end are omitted.
+// If a memory cannot be read, the others are still found. The error names the memories that could not be read although
+// a filter needed them or they are among the best; the hits are from the others. Concurrent writes may or may not be
+// seen. Memories that are deleted before the search ends are left out.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
 	meters := st.inner.Engine.Env().Meters
 	began := meters.Begin(meter.Search)

@@ -23,7 +23,7 @@ func (s SessionOption) demand(c *commit.Conditions) { c.Session = &s.id }
 
 func (SessionOption) condition() {}
 
-// sessionOf returns the session of the last option, nil if there is none.
+// sessionOf returns the session of the last option in list, or nil if list is empty.
 func sessionOf(list []SessionOption) *string {
 	if len(list) == 0 {
 		return nil

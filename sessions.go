@@ -38,8 +38,8 @@ type Sessions struct{ st *Store }
 // Sessions returns the sessions of the store.
 func (st *Store) Sessions() Sessions { return Sessions{st} }
 
-// All yields the sessions, in the order of their ids as JSON encodes them. Concurrent writes may or may not be seen.
-// For a part of the index that cannot be read it yields the error, and continues.
+// All yields the sessions, ordered by the JSON encoding of their ids. Concurrent writes may or may not be seen. If a
+// part of the index cannot be read, All yields the error and continues.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
 	return engine.Reading(ctx, ss.st.inner.Engine, func(yield func(Session, error) bool) {
 		ss.st.inner.Retention.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
@@ -56,14 +56,14 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 	return Session(s), err
 }
 
-// Delete deletes the memories of a session and returns their number. If there are none, the error is ErrNotFound. They
-// are deleted in one commit: a reader sees all of them or none. Memories that other processes add to the session
-// meanwhile are treated as if added afterwards, and are kept. Memories that other processes move to another session
-// meanwhile are kept too.
+// Delete deletes the memories of a session and returns their number. If the session has no memories, the error is
+// ErrNotFound. All are deleted in one commit: a reader sees all of them or none. Memories that other processes add to
+// the session during the call are kept. Memories that other processes move to another session during the call are kept
+// too.
 //
-// One commit takes half a segment of the log, with the default size about 300,000 deletions. A larger session is
-// deleted in several commits; if an error or a crash occurs between them, the rest still exists, and the call may be
-// repeated.
+// One commit takes half a segment of the log, which is about 300,000 deletions with the default size. A larger session
+// is deleted in several commits. If an error or a crash occurs between two commits, the remaining memories still exist,
+// and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	if err := ss.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
@@ -91,16 +91,16 @@ type SessionSweep struct {
 	Doubted bool  // the session is unused only according to a clock that may be wrong, and is kept
 }
 
-// Sweep deletes sessions that are no longer used, those unused longest first, and returns them.
-// Without Apply it changes nothing. Sessions are selected before anything is locked, and each is
-// deleted in a commit that fails if the session was changed since: a session that is used meanwhile
-// is kept. A session too large for one commit is deleted in several, as with Delete; then only the
-// memories that are used after the first commit are kept.
+// Sweep deletes sessions that are no longer used, starting with those unused for the longest time, and returns them.
+// Without Apply it changes nothing. Sweep selects the sessions before it locks anything, and deletes each of them in a
+// commit that fails if the session was changed after the selection. So a session that is used in the meantime is kept.
+// A session too large for one commit is deleted in several, as Delete does; then only the memories that are used after
+// the first of these commits are kept.
 //
-// One wrong reading of the clock deletes nothing. A session for which IdleFor is over only because the clock was set
-// ahead while the machine was running is kept (SessionSweep.Doubted). A session that was last written to before the
-// machine was started is also kept, until the store has read the clock twice, an hour apart, unless another session was
-// written to at least IdleFor after it.
+// A wrong clock does not by itself cause deletions. A session is kept (SessionSweep.Doubted) if IdleFor has passed for
+// it only because the clock was set ahead while the machine was running. A session that was last written to before the
+// machine was started is kept until the store has read the clock twice, one hour apart. It is not kept if another
+// session was written to at least IdleFor after it.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
 	list, err := ss.st.inner.Retention.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep

@@ -23,8 +23,8 @@ type Store struct {
 	async async
 }
 
-// noticing is how long Open waits for other processes to notice that the log they have open was removed. These
-// processes check their log every second.
+// noticing is the time for which Open waits for other processes that still use a removed log. These processes check
+// every second whether their log was removed.
 const noticing = 5 * time.Second
 
 // Memory is one memory; see package memstore.
@@ -62,7 +62,8 @@ func target(dir string) (string, error) {
 		return dir, err
 	}
 	if vfs.Dangles(dir) {
-		return dir, fmt.Errorf("%s: %w: a link that leads nowhere → remove the link, or name another place", dir,
+		return dir, fmt.Errorf("%s: %w: this is a link whose target does not exist → remove the link, or give "+
+			"another path", dir,
 			errs.ErrInvalid)
 	}
 	return vfs.FolderGiven(dir), nil
@@ -110,20 +111,21 @@ func (o *Options) config(dir string) store.Config {
 	}
 }
 
-// Close flushes, writes what makes the next open fast, and closes the store; changes that other processes write
-// meanwhile are flushed by them. Close waits for running operations, and for another process that flushes as long as
-// that makes progress. Operations that no caller's ctx can end (PutAsync; working memory whose caller has returned) are
-// abandoned after LockWait if the log accepts nothing: the error names them and is ErrOutcomeUnknown. Close takes
-// seconds for 10,000 memories that have no files yet; CloseWithin limits the time.
+// Close flushes the store, writes data that makes the next Open fast, and closes the store. Close does not flush
+// changes that other processes write during the call; those processes flush them. Close waits for running operations.
+// It also waits for another process that is flushing, as long as that flush makes progress. Some operations cannot be
+// canceled by a caller's ctx: PutAsync, and working memory whose caller has returned. If the log accepts no writes,
+// Close abandons these operations after LockWait; the error then names them and is ErrOutcomeUnknown. Close takes
+// seconds for 10,000 memories that have no files yet. CloseWithin limits the time.
 func (st *Store) Close() error {
 	return st.inner.Close(context.Background(), st.inner.Engine.Env().LockWait)
 }
 
-// CloseWithin closes the store as Close does, with a time limit, for a process that must end soon. It waits at most
-// that long for locks of other processes and for operations that make no progress, and writes files, in rounds of
-// 1,000, until the time is over. Changes that could not be written to files by then are durable in the log, the error
-// has the reason (context.DeadlineExceeded: the time was over), and the next flush by any process writes them. Accesses
-// that Store.Touch has counted may be lost.
+// CloseWithin closes the store as Close does, with a time limit, for a process that must end soon. It waits no longer
+// than the limit for locks of other processes and for operations that make no progress. It writes files in groups of
+// 1,000 until the time is over. If changes could not be written to files in time, they are still durable in the log,
+// and the next flush by any process writes the files. The error then has the reason, which is context.DeadlineExceeded
+// if the time was over. Accesses that Store.Touch has counted may be lost.
 func (st *Store) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

@@ -20,11 +20,11 @@ type Tx struct {
 	eng *engine.Engine
 }
 
-// Transact runs a function that reads and writes through tx, and commits what it wrote if everything that it read is
-// unchanged at that moment; otherwise the function runs again. The function must have no other effects that cannot be
-// repeated. Within one run, two reads may return the state of different moments; such a run is not committed. If a
-// short function (20 ms) has failed to commit for 300 ms, all other writers wait for its next run: it must not itself
-// wait for another write. With InSession the transaction neither reads nor writes the memories of any other session.
+// Transact runs the function f, which reads and writes through tx, and then commits what f wrote. If anything that f
+// read has changed by then, Transact does not commit, and runs f again. So f must have no other effects that must not
+// be repeated. Two reads within one run may return the state of different moments; such a run is not committed. If a
+// short function (20 ms) has failed to commit for 300 ms, all other writers wait during its next run; so f must not
+// wait for another write. With InSession the transaction cannot read or write the memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
 	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx, ctx, st.inner.Engine}) })
 }
@@ -44,10 +44,10 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	return err
 }
 
-// Update changes one memory by a function, which may run again if another writer changes the memory meanwhile, and
-// returns the resulting memory. An unknown id is ErrNotFound. If the function returns
-// ErrSkip, nothing is written. During other updates the function may get a version that reads of the store do not see
-// yet, because it is being made durable: use Transact for a function that reads more than the memory.
+// Update changes one memory with the function f and returns the resulting memory. If another writer changes the memory
+// meanwhile, f runs again. If the id is unknown, the error is ErrNotFound. If f returns ErrSkip, nothing is written. If
+// another update of the memory is just being made durable, f already gets the updated version, which reads of the store
+// do not return yet. Use Transact for a function that reads more than the memory.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
 	c := conditionsOf(options)
@@ -77,8 +77,8 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 // Get returns a memory, including one that the transaction has written.
 func (tx *Tx) Get(id string) (Memory, error) { return tx.tx.Get(id) }
 
-// Assembly returns an assembly, including one that the transaction has written. The latter is returned as it was
-// passed, without what the commit computes for it.
+// Assembly returns an assembly, including one that the transaction has written. An assembly that the transaction has
+// written is returned as it was passed to PutAssembly, without the members that the commit computes.
 func (tx *Tx) Assembly(id string) (Assembly, error) { return tx.tx.Assembly(id) }
 
 // Put writes a memory with the transaction, and returns it. An empty id is replaced by a new one.
@@ -93,8 +93,9 @@ func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, c
 // Delete for many memories.
 func (tx *Tx) DeleteAll(ids ...string) { tx.tx.DeleteAll(ids...) }
 
-// PutAssembly writes an assembly with the transaction, and returns it. An empty id is replaced by a new one. Memories
-// that the transaction has put count as existing; those that it deletes later are removed from the assembly.
+// PutAssembly writes an assembly with the transaction, and returns it. An empty id is replaced by a new one. Its
+// members may be memories that the transaction has put. If the transaction deletes a member afterwards, that member is
+// removed from the assembly.
 func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
@@ -103,30 +104,29 @@ func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) }
 
 // List yields the memories that pass the filters, in the order of their ids, without those that the transaction itself
-// wrote. If anything at all is committed between the listing and the commit, the function runs again: use List if there
-// are few writers.
+// has written. If any process commits anything between the call of List and the transaction's own commit, the
+// transaction's function runs again: use List only if there are few writers.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return func(yield func(Memory, error) bool) { tx.tx.List(filtersOf(tx.ctx, tx.eng, filters))(yield) }
 }
 
-// Alone makes the commit conditional on this moment: if anything at all is committed between this call and the
-// transaction's own commit, by any process, the function runs again. It is for callers whose decision depends on data
-// that they keep about the store (see Admin.Changes) and not on what tx reads. With many concurrent writers a
-// transaction may run often.
+// Alone lets the transaction commit only if no process commits anything between this call and the transaction's own
+// commit; otherwise the function runs again. It is for callers whose decision depends on data that they derive from the
+// store (see Admin.Changes) and not on what tx reads. With many concurrent writers the function may run many times.
 func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 
-// AloneAmong is like Alone, but considers only the memories for which matches returns true: if one of these is put,
-// even unchanged, between this call and the commit, the function runs again. It is for callers whose decision
-// depends on all memories of some kind.
+// AloneAmong is like Alone, but only for the memories for which matches returns true: if one of them is put between
+// this call and the commit, even without a change, the transaction's function runs again. It is for callers whose
+// decision depends on all memories of some kind.
 //
-// matches gets the id and the document, or nil if the document is not available; then it must return true if the memory
-// might match. It is called by any goroutine, several at a time, and with the log locked: it must be quick, keep
-// nothing of the document, and not use the store. When the function runs again, it must call AloneAmong for the same
-// memories.
+// matches gets the id and the document of a memory. If the document is not available, doc is nil, and matches must
+// return true if the memory might match. matches is called by several goroutines at once, while the log is locked: it
+// must be quick, must not keep a part of doc, and must not use the store. When the transaction's function runs again,
+// it must call AloneAmong for the same memories.
 //
-// After several runs all other writers, in every process, wait until the transaction has ended, so that it ends however
-// much they write. From then on a function that waits for another write to the store deadlocks, until that write fails
-// with ErrLocked.
+// After several runs, all other writers in every process wait until the transaction has ended. So the transaction ends,
+// no matter how much they write. From then on, the function must not wait for another write to the store: both would
+// wait for each other until that write fails with ErrLocked.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.ExclusiveAmong(matches)
 }

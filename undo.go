@@ -12,11 +12,11 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Undelete restores the last version of a deleted memory, also if an edit by hand, a limit or its expiry has deleted
-// it. Its vector is restored too, unless the store has another model by now; an expires_at in the past is not. The
-// result has the new Version. The error is ErrInvalid if the memory is not deleted, ErrNotFound if the id is unknown,
-// and a *NoVersionError if the version that was deleted is not kept, even if older ones are. Revert restores older
-// versions.
+// Undelete restores the last version of a deleted memory, no matter whether a call, an edit by hand, a limit or its
+// expiry has deleted it. The vector of the memory is restored too, unless the store has changed its model since. An
+// expires_at in the past is not restored. The result has the new Version. If the memory is not deleted, the error is
+// ErrInvalid. If the id is unknown, the error is ErrNotFound. If the version that was deleted is not kept, the error is
+// a *NoVersionError, even if older versions are kept; Revert restores older versions.
 func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 	v, err := st.deleted(ctx, st.inner.Engine.Kinds().Memories, id)
 	if err != nil {
@@ -25,9 +25,9 @@ func (st *Store) Undelete(ctx context.Context, id string) (Memory, error) {
 	return st.putBack(ctx, &v, IfAbsent())
 }
 
-// Revert restores a version of a memory, as a new version, also if the memory is deleted. See Undelete for what is
-// restored with it. For a version that does not exist the error is that of GetAt. It is ErrConflict if the memory was
-// changed meanwhile, and ErrInvalid for a version that is a deletion.
+// Revert restores an earlier version of a memory, as a new version, also if the memory is deleted. Undelete explains
+// which members are restored. If the version does not exist, the error is that of GetAt. If the memory was changed
+// meanwhile, the error is ErrConflict. If the version is a deletion, the error is ErrInvalid.
 func (st *Store) Revert(ctx context.Context, id string, version uint64) (Memory, error) {
 	v, now, err := st.earlier(ctx, st.inner.Engine.Kinds().Memories, id, version)
 	if err != nil {
@@ -116,8 +116,9 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		}
 		if _, nerr := st.newest(ctx, k, id); since != nil && errors.Is(nerr, errs.ErrNotFound) {
 			return last,
-				fmt.Errorf("%s %s was deleted, and the lost history may have later versions; the last one that is kept is %d: "+
-					"memctl revert restores it: %w", k.Noun, human.Quote(id), end.LSN, err)
+				fmt.Errorf("%s %s was deleted, and the lost part of the history may have had later versions; the "+
+					"last version that is kept is %d: memctl revert restores this version: %w", k.Noun,
+					human.Quote(id), end.LSN, err)
 		}
 		return last,
 			fmt.Errorf("%w: %s %s is not deleted; memctl history lists its versions, memctl revert restores one of them",
@@ -127,18 +128,20 @@ func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last V
 		if end.HistoryGone {
 			why = errs.ErrHistoryGone
 		}
-		return last, fmt.Errorf("only the deletion of the document is kept: %w: %w",
+		return last, fmt.Errorf("the history has only the deletion of the document, and none of its versions: %w: %w",
 			&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous}, errors.Join(why, err))
 	case end.Previous != last.LSN && end.Previous != 0 && (end.Previous&7 == 0 || err != nil):
 		// else its number was made up, by a rebuild of the index from the files
 		lost := error(&errs.NoVersionError{Kind: k.Noun, ID: id, Version: end.Previous, Oldest: first, Newest: last.LSN})
-		return last, fmt.Errorf("the version that was deleted is not kept: %w: memctl revert restores one of these",
+		return last, fmt.Errorf("the version that was deleted is not kept: %w: memctl revert restores a version that "+
+			"is kept",
 			errors.Join(lost, err))
 	}
 	return last, nil
 }
 
-// earlier returns a version of a document, and a condition for a write: that the document is still unchanged.
+// earlier returns a version of a document, and a condition for the write that restores the version. The condition holds
+// while the document is unchanged.
 func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version uint64) (Version, PutOption, error) {
 	v, err := st.versionAt(ctx, k, id, version)
 	if err == nil && v.Deleted {
@@ -155,7 +158,8 @@ func (st *Store) earlier(ctx context.Context, k *engine.Kind, id string, version
 	return v, IfVersion(at), err
 }
 
-// newest returns the newest version of a document, errs.ErrNotFound if it is deleted or has expired.
+// newest returns the newest version of a document. If the document is deleted or has expired, the error is
+// errs.ErrNotFound.
 func (st *Store) newest(ctx context.Context, k *engine.Kind, id string) (uint64, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return 0, err

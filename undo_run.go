@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/undo"
 )
 
-// UndoOptions select what Store.Undo takes back: the commit at Position, the commits of Run, or if neither is set the
-// last commit of the caller.
+// UndoOptions select the commits that Store.Undo takes back: the commit at Position, or the commits of Run. If neither
+// is set, it is the last commit of the caller.
 type UndoOptions struct {
 	// Position is a position in a commit, such as Commit.LSN or a version that the commit made. A position in an undo
 	// of several commits selects all of that undo.
@@ -41,8 +41,8 @@ type UndoChange struct {
 	Restores uint64 // the version that is restored; for UndoDelete the deletion before the document was created, or 0
 }
 
-// UndoConflict is a memory or an assembly that an undo cannot take back, or that it can take back only in part: not to
-// its state before the first of the commits.
+// UndoConflict is a memory or an assembly that an undo cannot take back to its state before the first of the selected
+// commits. The undo changes it not at all, or takes back only a part of the commits.
 type UndoConflict struct {
 	Kind, ID string
 	Version  uint64 // the conflicting version, of another commit; 0: none
@@ -73,8 +73,8 @@ var (
 	ErrUnkept    = undo.ErrUnkept    // the previous version is neither in the log nor in its archive
 )
 
-// UndoError is the error of an undo with conflicts; with UndoOptions.Partial the undo takes back the documents without
-// a conflict. It matches ErrConflict.
+// UndoError is the error of an undo with conflicts. With UndoOptions.Partial the undo has still taken back the
+// documents without a conflict. UndoError matches ErrConflict.
 type UndoError struct{ Plan UndoPlan }
 
 func (e *UndoError) Error() string {
@@ -91,7 +91,7 @@ func (e *UndoError) Error() string {
 		what = fmt.Sprintf("a part of the log cannot be read: %v", p.Unread[0])
 	}
 	if p.Done > 0 {
-		return what + fmt.Sprintf("; the other %d were taken back", p.Done)
+		return what + fmt.Sprintf("; the other %d changes were taken back", p.Done)
 	}
 	return what + "; nothing was changed"
 }
@@ -109,30 +109,33 @@ func (st *Store) PlanUndo(ctx context.Context, o UndoOptions) (*UndoPlan, error)
 	return planOf(p), err
 }
 
-// Undo takes back what commits did to memories and assemblies. It restores the exact bytes that they replaced or
-// deleted, including times, embeddings and members that this version does not know, and deletes the documents that they
-// created. A document that the commits did not change, or that is as it was before them, is not changed. An undo is a
-// commit like others, so it can be undone.
+// Undo takes back the changes that commits made to memories and assemblies. It restores the exact bytes that the
+// commits replaced or deleted, including times, embeddings and members that this program version does not know. It
+// deletes the documents that the commits created. A document that the commits did not change, or that is already as it
+// was before them, is not changed. An undo is a commit like others, so it can be undone.
 //
-// A document on which other commits depend is a conflict: another commit has changed the document since, an assembly
-// that stays contains the memory, or the previous version is no longer kept or was purged. Undo then changes nothing
-// and returns an *UndoError, which has the whole plan; with Partial it takes back the rest.
+// A document is a conflict if another commit has changed it since, if it is a memory in an assembly that stays, or if
+// its previous version is no longer kept or was purged. If there is a conflict, Undo changes nothing and returns an
+// *UndoError, which contains the whole plan. With UndoOptions.Partial, Undo takes back the changes of the other
+// documents.
 //
-// A count of accesses or an embedding that the store has added to a document is taken back with it. An expiry in the
-// past is not restored, nor is an embedding by a previous model of the store. Expired documents are restored only if
-// the undo names their position, and documents that a limit of age had removed are removed again. An undo never exceeds
-// a limit of the store, and evicts nothing: it fails with a *LimitError.
+// If the store has added a count of accesses or an embedding to a document after the commits, it is taken back with the
+// document. An expiry in the past is not restored, and neither is an embedding by a previous model of the store.
+// Expired documents are restored only if UndoOptions.Position selects their deletion. If max_age had removed a
+// document, it will be removed again. An undo never exceeds a limit of the store, and never evicts memories to stay
+// below it: it fails with a *LimitError.
 //
-// Undo is one commit. If that would be more than half a segment, it is several commits; between them the store may have
-// more memories than its limits. An undo of several commits that is interrupted is completed by an undo with the same
-// options, or by an undo of the caller's last commit, by any process. Other processes may write meanwhile: their
-// changes are not overwritten. If they have changed something after the first of the commits, Undo takes back the rest
-// and returns an *UndoError.
+// Undo is one commit, or several commits if one would be more than half a segment. Between these commits the store may
+// have more memories than its limits allow. If an undo of several commits is interrupted, it is completed by an undo
+// with the same options, or by an undo of the caller's last commit, in any process. Other processes may write
+// meanwhile: their changes are not overwritten. If they change a document after the first of several commits, Undo
+// takes back the rest and returns an *UndoError.
 //
 // The caller's own commits are those of the same program on the same machine, for the same agent, session, client and
-// token, in any process. Commits that changed only working memory, and those of the store itself, are ignored. Without
-// a Writer, Undo needs a position or a run: ErrInvalid. The error is ErrNotFound if nothing is at the position, or no
-// writer has the name. Undo raises the feature of the store that Options.Writer raises.
+// token, in any process. Undo ignores commits that changed only working memory, and commits that the store made itself.
+// If neither Options.Writer nor Position nor Run is set, the error is ErrInvalid. If no commit is at
+// Position, or no writer has the name Run, the error is ErrNotFound. An undo raises the store's feature level, as
+// Options.Writer does.
 func (st *Store) Undo(ctx context.Context, o UndoOptions) (*UndoPlan, error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, err

@@ -38,29 +38,30 @@ type Refusal struct {
 	Err error
 }
 
-// Reembed computes a new embedding for every memory that has a content, as needed after a change of the model, also to
-// one of another dimension. Other processes may use the store meanwhile.
+// Reembed computes a new embedding for every memory that has a content. This is needed after a change of the embedding
+// model, and possible also if the new model has another dimension. Other processes may use the store meanwhile.
 //
-// The vectors are computed first, into a file beside the store's vectors. Until all are computed, searches use the old
-// vectors, and processes whose EmbedModel is the new model store new memories without a vector: these are embedded with
-// the rest.
+// Reembed first computes the vectors, into a file beside the store's vectors. Until all are computed, searches use the
+// old vectors. Processes whose EmbedModel is the new model store new memories without a vector; Reembed computes these
+// vectors too.
 //
-// Then one entry of the log changes the model, for all processes at once. From there on every search uses only the new
-// vectors, whether or not the documents are rewritten already; processes with another EmbedModel leave memories
-// pending. Then the memories are rewritten, in batches, each on condition that its content is the one from which the
-// vector was made; their updated_at does not change. The store's dimension and model are in config.json afterwards.
+// Then one entry of the log changes the model, for all processes at once. From then on every search uses only the new
+// vectors, even if the documents are not rewritten yet, and processes with another EmbedModel store memories without an
+// embedding (pending). Then Reembed rewrites the memories in batches. A memory is rewritten only if its content is
+// still the one from which the vector was computed; its updated_at does not change. At the end, config.json has the
+// dimension and the model.
 //
-// A content that the embedder refuses, while it accepts others, leaves its memory without an embedding, pending: the
-// report names it, and the next Reembed or EmbedPending, or a change of the content, tries again.
+// If the embedder refuses the content of a memory but accepts others, this memory has no embedding and is pending. The
+// report names the memory. The next Reembed or EmbedPending, or a change of the content, tries again.
 //
-// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues. A call with another
-// model also continues, if the store had already changed to the previous one, and then begins its own. Only one call
-// may run at a time: ErrLocked. A memory without a content keeps its embedding; if that has another dimension, searches
-// no longer find the memory by it.
+// If Reembed ends early (ctx, an error, a crash), the next call with the same EmbedModel continues. A call with a
+// different model first completes the earlier re-embedding if it had already changed the store's model, and then begins
+// its own. Only one call may run at a time; otherwise the error is ErrLocked. A memory without a content keeps its
+// embedding. If this embedding has another dimension than the new model, searches by vector no longer find the memory.
 //
 // If no memory has a content, the model is still changed. If no document has a vector either, Reembed calls the
-// embedder for one vector, and its dimension becomes the store's: an empty store would otherwise keep its former
-// dimension.
+// embedder for one vector, and the store gets the dimension of this vector: an empty store would otherwise keep its
+// former dimension.
 func (vs Vectors) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
@@ -89,10 +90,10 @@ func reembedReport(r *embedding.Report) *ReembedReport {
 	return report
 }
 
-// CancelReembed cancels a re-embedding that any process began and that has not changed the store's
-// model yet: what it computed is removed, and the current vectors remain in use. It returns the
-// model of the canceled re-embedding, "" if unknown. One that has changed the model can only be
-// completed: ErrConflict. While it runs: ErrLocked.
+// CancelReembed cancels a re-embedding that any process has begun, removes the vectors that were computed for it, and
+// keeps the current vectors in use. It returns the model of the canceled re-embedding, or "" if the model is unknown.
+// If the re-embedding has already changed the store's model, it can only be completed, and the error is ErrConflict. If
+// the re-embedding is running, the error is ErrLocked.
 func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return "", err
@@ -135,9 +136,8 @@ func (vs Vectors) Embed(ctx context.Context, texts []string) ([][]float32, error
 	return vs.st.inner.Embedding.Query(ctx, texts)
 }
 
-// VectorDrift reports how far the files of the vectors lag behind the index: Drift reads only these two and changes
-// nothing. The next flush or search corrects missing, stale and surplus vectors. Memories and assemblies are counted
-// together.
+// VectorDrift reports how far the vector files differ from the index. The next flush or search corrects missing, stale
+// and surplus vectors. Memories and assemblies are counted together.
 type VectorDrift struct {
 	Missing int64 // embeddings without a vector
 	Stale   int64 // vectors that differ from the embedding
@@ -149,10 +149,11 @@ type VectorDrift struct {
 	Pending int64 // changes since the index was written; searches see them
 }
 
-// None reports whether no vector is missing, stale or without an embedding.
+// None reports whether Missing, Stale and Ghosts are all 0.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
-// Drift compares the numbers of the vectors with the lines of the index. It reads both, and no document.
+// Drift compares the vector numbers in the vector files with those in the index. It reads no document and changes
+// nothing.
 func (vs Vectors) Drift(ctx context.Context) (VectorDrift, error) {
 	d, err := vs.st.inner.Vectors.Compare(ctx)
 	return VectorDrift(d), err

@@ -28,18 +28,18 @@ type Change struct {
 // FromNow, passed to Watch, is the position of the next change.
 const FromNow uint64 = history.FromNow
 
-// Watch yields every change from a position on, in the order of the commits, each once. It then waits for more until
-// ctx ends, whose error is the last value, the store is closed, or the loop is left. Start at FromNow for new changes
-// only, at the Next of the last change seen to continue, at Admin.PositionAt a time, or at 0 for everything that the
-// log and the archive have.
+// Watch yields every change from a position on, in the order of the commits, each once. Then it waits for more changes.
+// It ends if ctx ends, whose error is then the last value, if the store is closed, or if the caller leaves the loop.
+// Start at FromNow for new changes only. Start at the Next of the last change to continue. Start at the result of
+// Admin.PositionAt for the changes since a time. Start at 0 for everything that the log and the archive have.
 //
-// Watch reads when the loop requests a change, and does not delay the release of old log. If the loop is slow, Watch
-// reads from the archive. Once the archive no longer has the position, the error is a *TruncatedError, whose Oldest is
-// the oldest position that still works: list the memories, then watch from there. Changes of one commit are yielded
-// only after all of them were read, however slow the loop is. To continue later at the beginning of a commit, keep the
-// Next of a change without More.
+// Watch reads only when the loop requests a change, and does not delay the release of old log. If the loop is slow,
+// Watch reads from the archive. If the archive no longer has the position, the error is a *TruncatedError, whose Oldest
+// is the oldest position that still works: list the memories, then watch from there. Watch reads all changes of a
+// commit before it yields the first of them, so a slow loop still gets whole commits. To continue later at the
+// beginning of a commit, store the Next of a change whose More is false.
 //
-// For a change that cannot be decoded Watch yields an error, and continues. Any other error is the last.
+// If a change cannot be decoded, Watch yields an error and continues. Any other error is the last value.
 func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter) iter.Seq2[Change, error] {
 	return engine.Whole(ctx, func(yield func(Change, error) bool) {
 		var f history.Filter
@@ -73,20 +73,21 @@ func WatchKind(kind string) WatchFilter { return WatchFilter{kind: kind} }
 // were in it, including deletions for which the session is no longer known.
 func WatchSession(id string) WatchFilter { return WatchFilter{session: &id} }
 
-// Changes yields the changes from a position on, by any process, in the order of the commits, and ends at the last
-// commit before the call, where Store.Watch waits for more. It is for callers that keep data derived from memories and
-// update it on demand: begin with Stats().Durable, list, then continue from the last change's Next. Positions from
-// other sources are not checked; errors are those of Watch.
+// Changes yields the changes of all processes from a position on, in the order of the commits. Unlike Store.Watch, it
+// does not wait for more: it ends at the last commit before the call. It is for callers that keep data derived from
+// memories and update this data on demand. Such a caller notes Stats().Durable, lists the memories, and passes the
+// noted position to the first call; each later call begins at the Next of the last change. Positions from other sources
+// are not checked. The errors are those of Watch.
 func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
 	return engine.Whole(ctx, func(yield func(Change, error) bool) {
 		ad.st.inner.History.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	})
 }
 
-// PositionAt returns the position of the first change that was committed at a clock time of t or later: Watch yields
-// the changes from there on. If the clock was set back meanwhile, later changes may have earlier times; no earlier
-// change has a time of t or later. The error is a *TruncatedError if the log and the archive do not reach back to that
-// time.
+// PositionAt returns the position of the first change whose commit time, by the clock of the writer, is t or later.
+// Watch yields the changes from this position on. No earlier change has a time of t or later. If the clock was set
+// back, later changes may have a time before t. If the log and the archive do not reach back to t, the error is a
+// *TruncatedError.
 func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
 	if err := ad.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err

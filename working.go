@@ -13,17 +13,17 @@ type Working struct{ st *Store }
 // Working returns the working memory of the store.
 func (st *Store) Working() Working { return Working{st} }
 
-// Open opens the working memory of a scope in this store: see package working. It is durable, and
-// shared by all processes that have the store open. nil options are the defaults.
+// Open opens the working memory of a scope in this store; see package working. The working memory is durable, and all
+// processes that have the store open share it. nil options are the defaults.
 func (wm Working) Open(ctx context.Context, scope working.Scope, o *working.Options) (*working.Memory, error) {
 	return working.Open(ctx, wm.Home(), scope, o)
 }
 
-// Home returns the store as the home of working memory, for working.Open and working.NewSessions.
-// Closing it leaves the store open.
+// Home returns the store as a working.Home, for working.Open and working.NewSessions. Closing the Home leaves the store
+// open.
 func (wm Working) Home() working.Home { return scopes.NewHome(wm.st.inner.Scopes) }
 
-// Consolidation selects what becomes long-term memory at the end of a session.
+// Consolidation selects which parts of a scope become memories at the end of a session.
 type Consolidation struct {
 	Values []string // patterns of keys, see working.Match: the value of each matching key becomes a memory
 	Notes  bool     // the whole scratchpad becomes one memory
@@ -35,11 +35,11 @@ type Consolidation struct {
 	Memory func(*Memory)
 }
 
-// Consolidate turns working memory into memories at the end of a session, in one commit: either the memories exist and
-// the scope is gone, or nothing has changed. Each memory's metadata has session_id, project and so on as far as the
-// scope has them, the key, and the category "working_memory" or "scratchpad". If there is no scope, or it has nothing
-// that was selected, Consolidate returns no memories; the scope is still removed. It is meant for
-// SessionsOptions.OnClose of package working.
+// Consolidate turns the working memory of a scope into memories at the end of a session, in one commit: either the
+// memories exist and the scope is gone, or nothing has changed. The metadata of each memory has session_id, project and
+// the like, if the scope has them, and also the key and the category "working_memory" or "scratchpad". If the scope
+// does not exist, or has nothing that o selects, Consolidate returns no memories; the scope is still removed unless
+// o.Keep is set. Consolidate is meant for SessionsOptions.OnClose of package working.
 func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
 	if err := wm.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
