@@ -5,10 +5,11 @@ import (
 	"math"
 )
 
-// Composite returns the mean direction of the members: the mean of their unit vectors, scaled to length 1. Each vector
-// counts equally, however long it is. Vectors that are empty or all zero are ignored. dim is the expected dimension, 0
-// for that of the first vector that counts; vectors of another dimension are ignored too, and odd is their number. The
-// result is nil if no vector counts, or if the vectors cancel out so that there is no direction.
+// Composite returns the mean direction of the members' vectors: the mean of their unit vectors, scaled to length 1.
+// Each vector counts equally, whatever its length. Vectors that are empty or all zero are ignored. dim is the expected
+// dimension; if dim is 0, the first vector that is not ignored sets it. Vectors of another dimension are ignored too,
+// and odd is the number of these. The composite is nil if all vectors are ignored, or if the vectors cancel each other
+// out, so that there is no direction.
 //
 // The vectors are added in the order of the members, so that the same members result in the same bits.
 func Composite(dim int, vectors iter.Seq[[]float32]) (composite []float32, odd int) {

@@ -49,7 +49,7 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 	return a, nil
 }
 
-// parse parses a document. Members with names of older systems get their current names.
+// parse parses a document, and renames members whose names are those of older systems to their current names.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {

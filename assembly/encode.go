@@ -6,7 +6,7 @@ import "github.com/varve-db/varve/internal/jsondoc"
 // *errs.FieldError.
 func (a *Assembly) Encode(limits Limits) ([]byte, error) { return a.encode(limits.Resolved(), nil) }
 
-// encode encodes the document into the buffer if it fits.
+// encode encodes the document. It writes into buffer if the document fits, otherwise into a new slice.
 func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 	if err := jsondoc.CheckDim(memberComposite, len(a.CompositeEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (a *Assembly) sizeHint() int {
 	return n + 18*(len(a.CompositeEmbedding)+len(a.HyperbolicEmbedding))
 }
 
-// encodeOver encodes an Assembly over the text from which it was decoded.
+// encodeOver encodes an Assembly that was decoded, and keeps the members of the decoded text that a does not have.
 func (a *Assembly) encodeOver(lim Limits) ([]byte, error) {
 	e := jsondoc.NewMemberEditor(a.source, memberOrder, lim.Depth)
 	e.Text(memberID, a.ID)

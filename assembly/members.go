@@ -39,8 +39,8 @@ func (a *Assembly) Remove(ids ...string) int {
 	return removed
 }
 
-// united returns list followed by the ids of more that list lacks, each once. It returns list itself if there is
-// nothing to add and no duplicate in it.
+// united returns the ids of list and then the ids of the lists in more, each id only once. If this is the same as list,
+// united returns list itself.
 func united(list []string, more ...[]string) []string {
 	n := len(list)
 	for _, m := range more {

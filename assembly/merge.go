@@ -36,7 +36,7 @@ func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	for _, s := range sources {
 		if s.ID == dst.ID {
 			return &errs.FieldError{Field: memberMergedFrom, Value: human.Quote(s.ID),
-				Err: errors.New("an assembly cannot be merged into itself")}
+				Err: errors.New("an assembly cannot be merged into itself: remove its id from the sources")}
 		}
 		if !slices.ContainsFunc(all, func(o *Assembly) bool { return o.ID == s.ID }) {
 			all = append(all, s)
@@ -60,7 +60,7 @@ func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	return nil
 }
 
-// takeOver merges the members that have a single value.
+// takeOver merges the members of s that have a single value into a.
 func (a *Assembly) takeOver(s *Assembly) {
 	for _, t := range []struct {
 		mine  *string

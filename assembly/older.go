@@ -19,17 +19,18 @@ func olderNames() [2][2]string {
 	return [2][2]string{{olderID, memberID}, {olderLastActivation, memberLastActivation}}
 }
 
-// isMemory reports whether a document without assembly_id is a memory. Then its id is not an older form of
-// assembly_id: a memory that was moved among the assemblies has an id as well, and a content, which no assembly has.
+// isMemory reports whether a document without assembly_id is a memory. If it is, its id must not be read as an older
+// form of assembly_id. A memory that was moved among the assemblies has an id and a content; no assembly has a content.
 func isMemory(o *jsondoc.Object) bool {
 	_, ok := o.Get("content")
 	return ok
 }
 
-// takeCopies moves the ids in the member memories, which has whole memories or ids, to memory_ids, and removes
-// memories: the copies in it are stale, and would never be updated. If both members exist, it appends the ids that
-// only memories has. If memories has another type, it stays if memory_ids exists; without memory_ids that is an error,
-// since members would be lost.
+// takeCopies removes the older member memories, and moves its ids to memory_ids. memories is a list of ids or of copies
+// of whole memories; such copies are out of date, and nothing would ever update them. If memory_ids exists, takeCopies
+// appends the ids that only memories has. If memories is not such a list and memory_ids exists, memories stays
+// unchanged. If memories is not such a list and memory_ids does not exist, this is an error, because members would be
+// lost.
 func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	raw, ok := o.Get(olderMembers)
 	if !ok || raw[0] == 'n' {
@@ -59,7 +60,7 @@ func takeCopies(o *jsondoc.Object) (taken bool, err error) {
 	return true, nil
 }
 
-// idsOf returns the ids in a list of ids, or of objects that have one.
+// idsOf returns the ids in a JSON list, whose elements are ids or objects that have an id.
 func idsOf(raw []byte) ([]string, error) {
 	ids := []string{}
 	err := jsondoc.EachElement(raw, func(i int, v []byte) error {
@@ -72,7 +73,8 @@ func idsOf(raw []byte) ([]string, error) {
 		}
 		id, ok := jsondoc.DecodeString(v)
 		if !ok || id == "" {
-			return &errs.FieldError{Field: fmt.Sprintf("[%d]", i), Err: errors.New("neither an id nor an object with an id")}
+			return &errs.FieldError{Field: fmt.Sprintf("[%d]", i), Err: errors.New("must be an id, or an object with " +
+				"an id")}
 		}
 		ids = append(ids, id)
 		return nil
@@ -80,9 +82,9 @@ func idsOf(raw []byte) ([]string, error) {
 	return ids, err
 }
 
-// dropStale removes a member with an older name beside the one with the present name if the value of the present one
-// has changed, since the older value would then be wrong. It does not update the older one, because only one known
-// reader uses it, and that one reads both.
+// dropStale removes a member with an older name if the document has the member with the current name too, and the value
+// of the current one has changed: the older value would then be wrong. It does not update the older member, because the
+// only known reader of the older name reads both.
 func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
 	if raw, ok := a.source.Get(memberID); ok && !jsondoc.EqualString(raw, a.ID) {
 		e.Remove(olderID)
@@ -96,8 +98,8 @@ func (a *Assembly) dropStale(e *jsondoc.MemberEditor) {
 	}
 }
 
-// ReadAs returns the name of the member as which Decode reads a member of this name, "" for a member that it keeps
-// unchanged.
+// ReadAs returns the current name of the member that Decode reads under the given name. It returns "" for a member that
+// Decode keeps unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return jsondoc.ReadAs(name, memberOrder(), append(older[:], [2]string{olderMembers, memberMemoryIDs})...)

@@ -112,8 +112,9 @@ func (p *Previous) parse() *jsondoc.Object {
 	return o
 }
 
-// stampVector sets VectorIndexUpdatedAt and returns the number of the vector; 0 means the position of the new
-// version's frame.
+// stampVector sets VectorIndexUpdatedAt and returns the number of the composite in the vector file. The number is kept
+// if the composite is the same as in the document before, and brought if it is not. The result 0 means that the number
+// is the position of the new version in the log.
 func (a *Assembly) stampVector(before *jsondoc.Object, kept, brought int64, now time.Time) int64 {
 	if len(a.CompositeEmbedding) == 0 {
 		a.VectorIndexUpdatedAt = time.Time{}
