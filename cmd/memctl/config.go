@@ -74,23 +74,28 @@ func settings() []setting {
 			func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "number of changes that start a flush; otherwise a flush starts within a second",
 			func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
-		{"max_memory_bytes", "bytes of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
-		{"max_id_bytes", "bytes of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
-		{"max_depth", "levels of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
-		{"max_embedding_dims", "numbers (dimensions) in one embedding",
+		{"max_memory_bytes", "maximum size of one memory's JSON, in bytes",
+			func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
+		{"max_id_bytes", "maximum length of an id, in bytes",
+			func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
+		{"max_depth", "maximum number of levels of nesting in the JSON of one memory",
+			func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
+		{"max_embedding_dims", "maximum number of dimensions of one embedding",
 			func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
-		{"max_assembly_members", "memories in one assembly",
+		{"max_assembly_members", "maximum number of memories in one assembly",
 			func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
 		{"activation_half_life", "time in which an assembly's activation halves (seconds)",
 			func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
-		{"max_memories", "memories in the store; 0 means unlimited", func(c *varve.Config) any { return c.MaxMemories }},
-		{"max_bytes", "bytes of all memories' JSON files, embeddings included; 0 means unlimited",
+		{"max_memories", "maximum number of memories in the store; 0 means unlimited",
+			func(c *varve.Config) any { return c.MaxMemories }},
+		{"max_bytes", "maximum total size of all memories' JSON files, embeddings included, in bytes; 0 means " +
+			"unlimited",
 			func(c *varve.Config) any { return c.MaxBytes }},
-		{"max_session_memories", "memories in each session; 0 means unlimited",
+		{"max_session_memories", "maximum number of memories in each session; 0 means unlimited",
 			func(c *varve.Config) any { return c.MaxSessionMemories }},
-		{"max_session_bytes", "bytes of the JSON files of each session; 0 means unlimited",
+		{"max_session_bytes", "maximum total size of the JSON files of each session, in bytes; 0 means unlimited",
 			func(c *varve.Config) any { return c.MaxSessionBytes }},
-		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)",
+		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (the lowest quickrecal_score)",
 			func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
 		{"max_age",
 			"time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be " +
@@ -101,16 +106,18 @@ func settings() []setting {
 		{"history_days",
 			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
 			func(c *varve.Config) any { return c.HistoryDays }},
-		{"unsent_bytes", "bytes of history kept beyond history_bytes while a copy of the store elsewhere lacks them",
+		{"unsent_bytes", "bytes of history that are kept beyond history_bytes if the remote copy of the store lacks " +
+			"them",
 			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
 			"maximum number of bytes by which the log may be ahead of the files; beyond half of it writers are " +
 				"slowed down. A higher value allows longer bursts and makes recoveries longer; it does not raise the throughput",
 			func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language",
-			"language by whose stems words are found: a code such as en, de, fr, or none; memctl flush applies it",
+			"language whose word stems a search by words uses: a code such as en, de, fr, or none; memctl flush " +
+				"applies a change",
 			func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
-		{textFields, "members of the metadata that are searched, by field of a query; memctl flush applies it",
+		{textFields, "metadata members that each field of a query searches; memctl flush applies a change",
 			func(c *varve.Config) any { return searchedFields(c) }},
 		{embedTemplate,
 			"text of a memory that is embedded: content, turns (with what is before it in its session, speaker, caption), a " +
@@ -164,7 +171,8 @@ func choices(name string) []string {
 	return nil
 }
 
-// configArguments returns an error that shows the syntax to a user who omits get or set.
+// configArguments is the check of the arguments of memctl config. If the user wrote a setting without get or set, its
+// error shows the syntax.
 func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -178,8 +186,9 @@ func configCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Show and change the store's settings",
-		Long: `Show the settings of the store's config.json. They hold for every process that uses it. Settings
-that are a number of seconds or days are shown as durations and may be set as such: 90m, 1h30m, 7d, 2w3d.`,
+		Long: `Show the settings in the store's config.json. They apply to every process that uses the store. A
+setting whose unit is seconds or days is shown as a duration and may be set as a duration: 90m,
+1h30m, 7d, 2w3d.`,
 		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  " +
 			"memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest\n  memctl config set " +
 			"max_age 30d\n  memctl config unset max_age",
@@ -250,10 +259,10 @@ func configSetCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "set NAME VALUE", Short: "Change one setting",
-		Long: `Change one setting. Where memories would be deleted because of it (a limit below what the store
-has, with at_limit evict_oldest or evict_lowest, or max_age) it says how many and which, and asks
-for confirmation on a terminal; elsewhere it requires --yes. The same where history that is kept
-would be removed (history_bytes, history_days).`,
+		Long: `Change one setting. If the change would delete memories (a limit below what the store has, with
+at_limit evict_oldest or evict_lowest, or max_age), memctl prints how many and which, and asks for
+confirmation on a terminal; elsewhere it requires --yes. It does the same if the change would remove
+history that is kept (history_bytes, history_days).`,
 		Example: "  memctl config set auto_repair false\n  memctl config set max_memories 1000 --yes",
 		Args:    cli.Exactly(2, "a name and a value"),
 		RunE:    a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args, yes) }),

@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// mayLose asks the user to confirm the deletions that a change of the settings would cause.
+// mayLose asks the user to confirm the deletions that a change of the settings would cause. It returns an error if the
+// user does not confirm them.
 func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Config) error {
 	if what := historyLoss(st, was, is, a.Clock()); what != "" {
 		if err := agree(cmd, a, what); err != nil {
@@ -104,10 +105,10 @@ func stricter(was, is *varve.Config) bool {
 		lower(was.MaxSessionMemories, is.MaxSessionMemories) || lower(was.MaxSessionBytes, is.MaxSessionBytes)
 }
 
-// room is the amount that a limit permits; 0 is unlimited.
+// room has the limits on the number and the size of memories, in the store or in one session; 0 means unlimited.
 type room struct{ n, bytes int64 }
 
-// over reports whether the number or the size of memories exceeds the limit.
+// over reports whether n memories with a total of bytes exceed the limits.
 func (r room) over(n, bytes int64) bool {
 	return r.n > 0 && n > r.n || r.bytes > 0 && bytes > r.bytes
 }

@@ -19,8 +19,8 @@ func configUnsetCommand(a *cli.App) *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "unset NAME...", Short: "Restore the defaults of settings",
-		Long: `Restore the defaults of settings. Where memories or history would be deleted because of it, it says
-so and asks for confirmation on a terminal, as config set does; elsewhere it requires --yes.`,
+		Long: `Restore the defaults of settings. If the change would delete memories or history, memctl says so and
+asks for confirmation on a terminal, as config set does; elsewhere it requires --yes.`,
 		Example: "  memctl config unset max_memories at_limit", Args: cli.AtLeastOne("the name of a setting"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return unsetConfig(a, cmd, args, yes) }),
 	}

@@ -38,12 +38,12 @@ acknowledged memory is still there.`,
 			if len(args) == 1 {
 				dir = args[0]
 				if cli.IsStore(dir) {
-					return cli.Usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
+					return cli.Usagef(cmd.CommandPath(), "%s is already a store: give the path of a new folder", dir)
 				}
 				// At its end the demonstration prints the command that removes the folder.
 				_, within := a.Outside(dir, "a store") // reported later
 				if names, err := os.ReadDir(dir); within == nil && err == nil && len(names) > 0 {
-					return cli.Usagef(cmd.CommandPath(), "%s is not empty: name a new folder", dir)
+					return cli.Usagef(cmd.CommandPath(), "%s is not empty: give the path of a new folder", dir)
 				}
 			}
 			return runDemo(cmd.Context(), a, dir)
@@ -67,7 +67,8 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 	if err := demoPut(ctx, a, dir); err != nil {
 		return err
 	}
-	a.Say("\n2. Another process writes, one commit each. After %d acknowledged puts it gets kill -9.", demoPuts)
+	a.Say("\n2. Another process puts memories, one commit each. After %d acknowledged puts it is killed (kill -9).",
+		demoPuts)
 	acknowledged, err := demoKill(ctx, a, dir)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ the members that differ, each with its path (RFC 6901) and both values.`,
 	return cmd
 }
 
-// side describes one of the two compared versions in the JSON output of diff.
+// side identifies one of the two compared versions in the JSON output of diff.
 type side struct {
 	ID      string `json:"id"`
 	Version uint64 `json:"version"`
@@ -51,7 +51,7 @@ func isVersion(arg string) bool {
 	return err == nil
 }
 
-// compared returns the two versions to be compared, was and is, that the arguments of diff name.
+// compared returns the two versions that the arguments of diff name: the older one (was) and the newer one (is).
 func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	args []string) (was, is varve.Version, err error) {
 	is, err = namedOrEnding(ctx, a, st, assemblies, args[0])
@@ -90,7 +90,7 @@ func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bo
 	return err == nil
 }
 
-// before returns the newest version before the version is, ignoring deletions in between.
+// before returns the newest version of a document that is older than the version is and not a deletion.
 func before(ctx context.Context, st *varve.Store, assemblies bool, is *varve.Version) (was varve.Version, err error) {
 	for v, err := range versionsOf(st, assemblies).History(ctx, is.ID) {
 		if err != nil {

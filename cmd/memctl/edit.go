@@ -157,7 +157,7 @@ func editAgain(ctx context.Context, a *cli.App, why error) bool {
 	return strings.HasPrefix(strings.ToLower(string(answer)), "y")
 }
 
-// goodbye is the time that an editor has to end when memctl must end.
+// goodbye is the time that a running editor gets to end itself when memctl must end.
 const goodbye = 700 * time.Millisecond
 
 // runEditor runs $VISUAL or $EDITOR, which may be a command with arguments. It ends the editor when

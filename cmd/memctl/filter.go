@@ -50,8 +50,8 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.String("updated-until", "", "only memories last written before this `time`, or in it, as --until")
 }
 
-// addAfter adds the flag --after, whose value is a time. The command list defines its own --after, whose value
-// is the place in the list at which to continue.
+// addAfter adds the flag --after, whose value is a time. The command list does not use addAfter: the value of its own
+// --after is the place in the list at which the list continues.
 func (f *filterFlags) addAfter(c *cobra.Command) {
 	f.timed = true
 	c.Flags().String("after", "",
@@ -120,7 +120,7 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 
 const noMemory = "no memory found"
 
-// nothing returns the likely reason why a list or a search found nothing, "" if none is known.
+// nothing returns the likely reason why a list or a search found nothing, or "" if no reason is known.
 func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"

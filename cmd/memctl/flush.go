@@ -18,9 +18,10 @@ func flushCommand(a *cli.App) *cobra.Command {
 to memory_index.json. Committed changes are safe in the log without a flush. History beyond
 history_bytes and history_days is removed.
 
-A log that was made to do so becomes gigabytes of files. So memories that it compresses more than
-64-fold, as older versions compressed repetitive texts, are written to files only up to 256 MiB in
-all; --inflate writes all of them.`,
+The log is compressed, so a small log that was crafted for this purpose could fill the disk with
+files. Memories that the log compresses more than 64-fold are therefore written to files only up to
+256 MiB in all. Older versions compressed repetitive texts to that degree; --inflate writes all of
+these memories.`,
 		Example: "  memctl flush && git add storage",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +35,7 @@ all; --inflate writes all of them.`,
 		}),
 	}
 	c.Flags().BoolVar(&inflate, "inflate", false,
-		"also write memories that the log compresses more than 64-fold, no matter how many")
+		"also write all memories that the log compresses more than 64-fold")
 	return c
 }
 

@@ -25,7 +25,7 @@ func getCommand(a *cli.App) *cobra.Command {
 		Short:      "Print memories",
 		Long: `Print the document of each memory, byte for byte as in its file; a terminal gets it without the
 numbers of its embedding, unless --embedding or --raw is given. A missing id does not keep the
-others from being printed. The ending of an id that memctl list shows is enough.
+others from being printed. Instead of an id you may type its ending, as memctl list shows it.
 
 With @VERSION, print that version, as long as the log or the archive has it; memctl history lists
 the versions. If an id itself ends in @ and a number, the id takes precedence.`,
@@ -101,7 +101,7 @@ func showJSON(without bool) func(context.Context, *cli.App, *varve.Store, string
 	}
 }
 
-// showID prints the complete id of a memory if the user typed only its ending.
+// showID prints the complete id of a memory, if the user typed only the ending of the id.
 func showID(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err == nil {

@@ -150,7 +150,7 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// reportImport prints how much was imported, and for everything that was not imported the reason.
+// reportImport prints how many items were imported, and the reason for each item that was not imported.
 func reportImport(a *cli.App, r *intake.Report) {
 	if a.Document != nil {
 		a.Document.All(r)
@@ -190,8 +190,8 @@ func reportImport(a *cli.App, r *intake.Report) {
 	}
 }
 
-// sayForms prints how many records were recognized in each format. It prints nothing if all have the format
-// that the user requested.
+// sayForms prints how many records were recognized in each format. If the user requested a format, and all records have
+// it, sayForms prints nothing.
 func sayForms(a *cli.App, r *intake.Report) {
 	if len(r.Forms) == 0 || len(r.Forms) == 1 && string(r.Forms[0].Format) == r.From {
 		return
@@ -203,8 +203,8 @@ func sayForms(a *cli.App, r *intake.Report) {
 	a.Say("recognized: %s", strings.Join(list, ", "))
 }
 
-// sayRead prints which members of the records were renamed or are unknown, and what was done with the other
-// files of the import.
+// sayRead prints which members of the imported records were renamed or are unknown, and what was done with the
+// remaining files.
 func sayRead(a *cli.App, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {

@@ -23,10 +23,10 @@ func initCommand(a *cli.App) *cobra.Command {
 		Long: `Create a store in DIR, or in the folder that --store or VARVE_STORE names, or in ./storage.
 An existing store is not changed.
 
-Only you may use a new store. With --shared=group all users of a group may: the folder gets mode
-2770 and what is made in it mode 660, whatever the umask. The group is that of the folder, if it is
-there already, else yours. A folder that is there already must be your own or root's: another user
-could read what is made in it.`,
+Only you may use a new store. With --shared=group all users of a group may use it: the folder gets
+mode 2770 and files in it get mode 660, whatever the umask. If the folder exists, its group is used,
+otherwise your group. An existing folder must belong to you or to root, because another owner could
+read the files of the store.`,
 		Example: "  memctl init\n  memctl init ~/agent/memory\n  memctl init --shared=group /srv/memory",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -40,7 +40,8 @@ could read what is made in it.`,
 			dir := cmp.Or(a.Named(), cli.StoreFolder)
 			if len(args) == 1 {
 				if a.Store != "" && filepath.Clean(a.Store) != filepath.Clean(args[0]) {
-					return cli.Usagef(cmd.CommandPath(), "two folders are named: %s and --store %s", args[0], a.Store)
+					return cli.Usagef(cmd.CommandPath(), "two different folders are given, %s and --store %s: give "+
+						"only one", args[0], a.Store)
 				}
 				dir = args[0]
 			}
@@ -50,7 +51,7 @@ could read what is made in it.`,
 				}
 			}
 			if dir == "" {
-				return cli.Usagef(cmd.CommandPath(), "the folder's name is empty")
+				return cli.Usagef(cmd.CommandPath(), "the path of the folder is empty: give a path, or omit the argument")
 			}
 			if shared != "user" && shared != "group" {
 				return cli.Usagef(cmd.CommandPath(), "--shared=%s: must be user or group", shared)
@@ -58,7 +59,8 @@ could read what is made in it.`,
 			made := !cli.IsStore(dir)
 			if made && shared == "user" && cmd.Flags().Changed("shared") && vfs.IsShared(vfs.OS(), dir) {
 				return cli.WithFix(fmt.Errorf("%s is open to its group: %w", dir, varve.ErrInvalid),
-					"name another folder, or close this one first: chmod g-rwxs "+cli.ShellPath(dir))
+					"give the path of another folder, or first remove the rights of the group: chmod g-rwxs "+
+						cli.ShellPath(dir))
 			}
 			if shared == "group" && !made && !vfs.IsShared(vfs.OS(), dir) {
 				return cli.WithFix(fmt.Errorf("%s is already a store that is not shared with the group of its folder: %w", dir,
@@ -86,7 +88,8 @@ could read what is made in it.`,
 				}
 				a.Say("created a store in %s%s", path, room)
 				if found, err := a.Locate(); err != nil || !sameFolder(found, dir) {
-					a.Say("name this store with --store %s, or once with: export %s=%s", cli.ShellPath(dir), cli.StoreVariable,
+					a.Say("to use this store, give --store %s with each command, or run once: export %s=%s",
+						cli.ShellPath(dir), cli.StoreVariable,
 						cli.ShellPath(path))
 				}
 				return nil
@@ -99,15 +102,15 @@ could read what is made in it.`,
 	return c
 }
 
-// notFound returns an error if memctl found the folder in which it would create a store by itself, and that
-// folder belongs to another user or is a link. Such a link may have come with a cloned project.
+// notFound returns an error if the user has named no folder, so that memctl chose the folder dir for a new store, and
+// that folder belongs to another user or is a link. Such a link may have come with a cloned project.
 func notFound(a *cli.App, dir string) error {
 	here, err := a.Getwd()
 	if err != nil {
 		return fmt.Errorf("finding the current folder: %w", err)
 	}
 	return a.Admit(locate.Storage, filepath.Join(here, dir),
-		"name the folder if the store is to be there: memctl init "+cli.ShellPath(dir))
+		"to create the store in this folder, give its path: memctl init "+cli.ShellPath(dir))
 }
 
 func sameFolder(a, b string) bool {

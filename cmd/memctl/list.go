@@ -37,7 +37,7 @@ characters or more, that no other memory of the store has: commands take such an
 place of the id. Everything else has whole ids: a pipe, --output id, --json, and a table of more
 than 1,000 rows.
 
---after is a place in the list, not a time as in memctl search: for times there are --since and
+--after is a place in the list, not a time as in memctl search: for times use --since and
 --before.
 
 --sort orders by created, updated, score, size, timestamp or id; -updated, or --reverse, is the
@@ -73,7 +73,7 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.after, "after", "",
-		"only memories after this `id`, or, in a sorted list, after the place at which a page ended")
+		"only memories after this `id`, or, in a sorted list, after the place that the previous page gave as \"next\"")
 	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
 	fl.StringVar(&f.sort, "sort", "",
 		"sort by this `key`: created, updated, score, size, timestamp or id; -key is the opposite order")

@@ -31,23 +31,24 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	if o.Down = down != f.reverse; key == "id" && !o.Down {
 		if f.offset > 0 {
 			return nil, cli.Usagef(path,
-				"--offset is only for a list in another order; the list by id continues with --after ID")
+				"--offset requires --sort with another order than id; a list by id is continued with --after ID")
 		}
 		return nil, nil
 	}
 	if f.sorted = true; cmd.Flags().Changed("after") {
 		if o, err = memstore.ParseOrder(o.Key(), f.after); err != nil {
 			return nil, cli.Usagef(path,
-				"--after %q: must be \"next\" of a list sorted by %s; for times there are --since and --before", f.after, name)
+				"--after %q: must be the \"next\" value of a list sorted by %s; for times use --since and --before",
+				f.after, name)
 		}
 	}
 	o.Skip = f.offset
 	return o, nil
 }
 
-// place returns an error if the user meant --after as a time. In search, --after is a time; in list, it is the
-// id after which the list continues. An id that looks like a time is accepted if the store has or had a memory
-// with that id.
+// place returns an error if the value of --after looks like a time. In the command search, --after is a time; in list
+// it is the id after which the list continues. If the store has or had a memory whose id looks like a time, that id is
+// accepted.
 func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) error {
 	at, err := timearg.Parse(f.after, now.Local())
 	if f.sorted || err != nil {
@@ -73,6 +74,6 @@ func (f *listFlags) place(cmd *cobra.Command, st *varve.Store, now time.Time) er
 	}
 	from := at.After().Local().Format(time.RFC3339)
 	return cli.Usagef(cmd.CommandPath(),
-		"--after %q: is an id here, after which the list continues, and no memory has or had it; for what happened after "+
-			"that time, --since %s", f.after, from)
+		"--after %q: must be the id after which the list continues, and no memory has or had this id; for memories "+
+			"after that time, use --since %s", f.after, from)
 }

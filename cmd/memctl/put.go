@@ -109,7 +109,7 @@ are validated before any is written, and they are written in one commit if it ca
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest one")
 	fl.BoolVar(&f.forcePurged, "force-purged", false,
-		"store the text although it was purged; from then on it counts as any other")
+		"store the text although it was purged; the store then forgets that it was purged")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	c.MarkFlagsMutuallyExclusive("ttl", "expires")
 	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "tag", "timestamp", "embedding",
@@ -136,7 +136,8 @@ func (f *putFlags) options(cmd *cobra.Command) (list []varve.PutOption) {
 	return list
 }
 
-// check returns an error if the command line has no text for the memory, or more than one.
+// check returns an error unless exactly one source gives the text of the memory. It also returns an error if the value
+// of --append or --id is empty.
 func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.file == "":
@@ -177,7 +178,7 @@ func (f *putFlags) times(cmd *cobra.Command, now time.Time) error {
 	return nil
 }
 
-// putOne stores the memory that arguments and flags describe.
+// putOne stores the one memory that the arguments and flags of put describe.
 func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags,
 	options []varve.PutOption) error {
 	limit := cli.LimitsOf(st.Admin().Config()).MemoryBytes
@@ -201,7 +202,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	return putTold(ctx, a, st, m, options)
 }
 
-// putTold stores a memory, and prints that it was stored.
+// putTold stores a memory and prints a confirmation.
 func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, options []varve.PutOption) error {
 	what := isNew
 	if a.Out.Screen && m.ID != "" { // a user is told whether the memory existed just before
@@ -219,8 +220,8 @@ func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, o
 // isNew is the word with which tellPut describes a memory that did not exist before.
 const isNew = "stored"
 
-// tellPut reports a stored memory. To a program it prints only the id; to a user it prints the word what, such
-// as "stored", and how to find the memory again.
+// tellPut confirms that a memory was stored. In the JSON output it adds the id and the version. On a terminal it prints
+// the word what, such as "stored", and a command that shows the memory or its history. Otherwise it prints only the id.
 func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, what string) {
 	switch {
 	case a.Document != nil:

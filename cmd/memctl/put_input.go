@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
-// putInput stores memories that are given as complete JSON documents in a file or on stdin. It reads all of
-// them before it writes any.
+// putInput stores the memories in a file or on stdin, which contains complete JSON documents. It reads all documents
+// before it writes any memory.
 func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, options []varve.PutOption) error {
 	limits := cli.LimitsOf(st.Admin().Config())
 	all, err := intake.ReadEach(ctx, a.In, name, "memory",

@@ -25,12 +25,12 @@ func quarantineCommand(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "quarantine",
 		Short: "Manage the files in quarantine",
-		Long: `Manage what was set aside in quarantine/ by a repair, by the adoption of an edit, by a flush or by
-the recovery of the log: files that another file has replaced, that are damaged, or that were in the
-way. Nothing is removed from there by itself.
+		Long: `Manage the files that a repair, the adoption of an edit, a flush or the recovery of the log has moved
+to quarantine/: files that another file has replaced, that are damaged, or that occupied the path of
+another file. memctl and the store never remove files from quarantine/ on their own.
 
-A NAME is one that memctl quarantine list shows. A beginning or an ending of it is enough if no other
-name has it; the hash at its beginning may be omitted.`,
+A NAME is one that memctl quarantine list shows. Its beginning or its ending is enough if no other
+name has the same; the hash at the beginning of a name may be omitted.`,
 		Example: `  memctl quarantine list
   memctl quarantine show 3f2a
   memctl quarantine restore notes.json
@@ -66,8 +66,8 @@ func whatOf(q *varve.Quarantined) string {
 	return string(q.What)
 }
 
-// subjectOf returns a description of what a file in quarantine/ was: its former path in the store, if its note
-// has one.
+// subjectOf returns a description of a file in quarantine/. If the file has a note, this is the path from which it was
+// moved.
 func subjectOf(q *varve.Quarantined) string {
 	switch {
 	case q.What == varve.QuarantinedUndo:
@@ -87,8 +87,8 @@ func quarantineListCommand(a *cli.App) *cobra.Command {
 		Use:   "list",
 		Short: "List the files in quarantine",
 		Long: `List the files in quarantine, the oldest first: on a terminal as a table, otherwise one per line with
-name, time (UTC), size in bytes, what it was and the reason, separated by tabs. A file without a note
-was put there by an older version or by another program: its time is that of its last change.`,
+name, time (UTC), size in bytes, former path and reason, separated by tabs. A file without a note was
+put into quarantine/ by an older version or by another program: its time is that of its last change.`,
 		Example: "  memctl quarantine list\n  memctl quarantine list --json | jq '.quarantine[] | select(.id == \"notes\")'",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
@@ -138,8 +138,8 @@ func quarantineShowCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a file in quarantine",
-		Long: `Show the note of what was set aside and, if it is text, its content; a terminal gets a document
-without the numbers of its embedding. With --raw, write the exact bytes and nothing else, to stdout or
+		Long: `Show the note about a file in quarantine and, if the file is text, its content. On a terminal, the
+numbers of an embedding are left out. With --raw, write the exact bytes and nothing else, to stdout or
 into the file that --file names, which appears when it is complete.`,
 		Example: "  memctl quarantine show notes.json\n  memctl quarantine show 3f2a --raw --file notes.json",
 		Args:    cli.Exactly(1, "the name of a file in quarantine"),
@@ -236,8 +236,8 @@ func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, 
 	return err
 }
 
-// contentOf returns the content of a file in quarantine/ if it can be shown, otherwise nil. text reports
-// whether it is text.
+// contentOf returns the content of a file in quarantine/, or nil if it cannot be shown. text is true if the content is
+// text.
 func contentOf(ctx context.Context, quarantine varve.Quarantine,
 	q *varve.Quarantined) (content []byte, text bool, err error) {
 	if q.What != varve.QuarantinedFile && q.What != varve.QuarantinedUndo || q.Size == 0 || q.Size > shownMost {
@@ -257,13 +257,13 @@ func quarantineRestoreCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore NAME",
 		Short: "Restore a memory or an assembly from quarantine",
-		Long: `Restore a memory or an assembly from quarantine, as a new version of its id. The present version,
-if there is one, stays in the history: memctl revert brings it back. An expiry that is over does not
-come back, nor does the embedding of a model that was replaced since. The file stays in quarantine/
-without --drop.
+		Long: `Restore a memory or an assembly from quarantine, as a new version of its id. The current version, if
+there is one, stays in the history: memctl revert restores it. An expiry in the past is not restored,
+and neither is the embedding of a model that was replaced since. The file stays in quarantine/ unless
+you add --drop.
 
-What is not a document that the store accepts is refused, and so is everything else that was set
-aside: memctl quarantine show --raw copies it out.`,
+Only a memory or an assembly that the store accepts can be restored. To copy any other file out of
+quarantine/, use memctl quarantine show --raw.`,
 		Example: "  memctl quarantine restore notes.json\n  memctl quarantine restore 3f2a --if-version 65664 --drop",
 		Args:    cli.Exactly(1, "the name of a file in quarantine"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -304,15 +304,16 @@ aside: memctl quarantine show --raw copies it out.`,
 		}),
 	}
 	c.Flags().Uint64Var(&version, "if-version", 0,
-		"only if this `version` is the newest; 0: only if the store has no such document")
-	c.Flags().BoolVar(&drop, "drop", false, "remove it from quarantine/ afterwards")
+		"restore only if this `version` is the newest one; 0: only if the store has no document with this id")
+	c.Flags().BoolVar(&drop, "drop", false, "remove the file from quarantine/ afterwards")
 	return c
 }
 
 // notRestored adds a remedy to the error that Quarantine.Restore returned for a file.
 func notRestored(err error, q *varve.Quarantined) error {
 	if q.What == varve.QuarantinedSpecial {
-		return cli.WithFix(err, "inspect it in the folder quarantine/ of the store, and copy what you need from there")
+		return cli.WithFix(err, "inspect this entry in the folder quarantine/ of the store, and copy from it what "+
+			"you need")
 	}
 	for _, refused := range []error{varve.ErrInvalid, varve.ErrTooLarge, varve.ErrDimension, varve.ErrCorrupt} {
 		if errors.Is(err, refused) {
@@ -342,7 +343,7 @@ On a terminal quarantine drop asks for confirmation; elsewhere it requires --yes
 			var age time.Duration
 			switch byAge := cmd.Flags().Changed("older-than"); {
 			case byAge == (len(args) > 0):
-				return cli.Usagef(path, "%s needs the names of what to remove, or --older-than 30d", path)
+				return cli.Usagef(path, "%s needs the names of the entries to remove, or --older-than 30d", path)
 			case byAge:
 				var err error
 				if age, err = span.Parse(older); err != nil {
@@ -350,7 +351,7 @@ On a terminal quarantine drop asks for confirmation; elsewhere it requires --yes
 				}
 			}
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
-				return cli.Usagef(path, "nothing was removed: without a terminal, removing what was set aside needs --yes")
+				return cli.Usagef(path, "nothing was removed: without a terminal, quarantine drop needs --yes")
 			}
 			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				return dropSetAside(cmd, a, st.Admin().Quarantine(), args, age, yes)
@@ -435,7 +436,7 @@ func nameSetAside(cmd *cobra.Command, list []varve.Quarantined, arg string) (var
 	name := strings.TrimPrefix(arg, "quarantine/") // the form in which repair and verify print it
 	if name == "" || strings.Contains(name, "/") {
 		return varve.Quarantined{}, cli.Usagef(cmd.CommandPath(),
-			"%q is not the name of something that was set aside: memctl quarantine list shows the names", arg)
+			"%q is not the name of an entry in quarantine/: memctl quarantine list shows the names", arg)
 	}
 	var like []varve.Quarantined
 	for _, q := range list {

@@ -194,7 +194,8 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	case !(f.importance >= 0 && f.importance <= varve.MostBoost):
 		return cli.Usagef(cmd.CommandPath(), "--importance %v: must be from 0 to %d", f.importance, varve.MostBoost)
 	case cmd.Flags().Changed("half-life") && f.recency == 0:
-		return cli.Usagef(cmd.CommandPath(), "--half-life is about --recency: give both, as in --recency 0.5 --half-life 7d")
+		return cli.Usagef(cmd.CommandPath(), "--half-life requires --recency: give both, as in --recency 0.5 "+
+			"--half-life 7d")
 	case cmd.Flags().Changed("half-life") && f.halfLife <= 0:
 		return cli.Usagef(cmd.CommandPath(), "--half-life %s: must be more than 0", span.Text(f.halfLife))
 	case f.offset < 0:
@@ -266,15 +267,15 @@ type searched struct {
 	notes []string // notes about the way in which the words were understood
 }
 
-// noted records a note of the store about how it understood the words of the query.
+// noted records a note in which the store says how it has understood the words of the query.
 func (p *searched) noted(note string) {
 	if !slices.Contains(p.notes, note) {
 		p.notes = append(p.notes, note)
 	}
 }
 
-// meaning searches by the vector of the query, and also by words unless --mode is meaning. If --mode is not
-// set, and the search by vector fails or finds nothing, it searches by words only.
+// meaning searches by the vector of the query. Unless --mode is meaning, it combines this with a search by words. If
+// --mode is not set and the search by vector fails or finds nothing, meaning searches by words only.
 func (p *searched) meaning(ctx context.Context, e *embed.Embedder, q varve.Query, filters []varve.Filter) error {
 	f, near, by := p.f, q, p.f.mode
 	list, err := p.st.Vectors().Embed(ctx, []string{q.Text})
@@ -313,8 +314,7 @@ type scoredBy struct {
 	Meaning float64 `json:"meaning"`
 }
 
-// memories runs the query and shows the hits. The query requests one hit more than is shown, to see whether
-// there are more.
+// memories runs the query and shows the hits. It requests one hit more than it shows, to learn whether there are more.
 func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.Filter) error {
 	hits, err := p.st.Search(ctx, q, filters...)
 	by := byWords
@@ -373,8 +373,8 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	return err
 }
 
-// heldMost is the maximum number of bytes of documents in memory before the first hit is shown. The
-// other documents are read when they are shown.
+// heldMost is the maximum number of bytes of documents that are kept in memory until the first hit is shown. The other
+// documents are read again when they are shown.
 const heldMost = 8 << 20
 
 // whole reads the memory of a hit whose document was dropped to save memory (see heldMost).

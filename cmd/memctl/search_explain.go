@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// tableFragment is the maximum number of bytes of a text that the table of search shows: the screen
-// cuts the rest.
+// tableFragment is the maximum number of bytes of a text in the table of search. The table cuts it again to the width
+// of the screen.
 const tableFragment = 400
 
 // explanation is the explanation of a hit in the JSON output of search.

@@ -36,7 +36,8 @@ func foundNoteOf(h *varve.Hit, parts *scoredBy) foundNote {
 		fragmentOf(h.Fragment)}
 }
 
-// nameOf returns what is shown as the id of a hit: for a note its path and the numbers of the lines.
+// nameOf returns the text that is shown as the id of a hit. For a section of a note this is the path of the note with
+// the line numbers.
 func nameOf(h *varve.Hit) string {
 	switch n := h.Note; {
 	case n == nil:
@@ -77,8 +78,8 @@ func withoutHeading(h *varve.Hit) *varve.Fragment {
 	return &rest
 }
 
-// sortedAs returns the memory whose fields give the hit its place in a sorted list. For a note that is a
-// made-up memory with the path and the times of the note.
+// sortedAs returns a memory whose fields determine the place of a hit in the sorted list. For a note this is a
+// temporary Memory with the path and the times of the note.
 func sortedAs(h *varve.Hit) *varve.Memory {
 	if n := h.Note; n != nil {
 		return &varve.Memory{ID: n.Path, Timestamp: n.UpdatedAt, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt}

@@ -12,17 +12,17 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// remedied adds to an error of a query what the user can do about it.
+// remedied adds a remedy to an error of a query.
 func remedied(err error) error {
 	f := (*varve.FieldError)(nil)
 	switch {
 	case !errors.As(err, &f):
 	case f.Field == "query Text" && f.Limit == "":
 		return cli.WithFix(err,
-			"give a word that is to be there, of letters, digits or emoji; memctl list lists all memories")
+			"give at least one word that must occur, made of letters, digits or emoji; memctl list lists all memories")
 	case f.Field == "query Like":
 		return cli.WithFix(err,
-			"search by words, or with an embedding service compute what is missing: memctl reindex --missing")
+			"search by words, or compute the missing embeddings with an embedding service: memctl reindex --missing")
 	}
 	return err
 }
@@ -58,17 +58,18 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 		switch {
 		case !ok || known || !member.MatchString(name) || !begins.MatchString(value):
 		case name == "session" || name == "session_id":
-			return fmt.Sprintf("%s: %s: is no field of a query; choose a session with --session %s", why, name,
+			return fmt.Sprintf("%s: %s: is not a field of a query; to select a session use --session %s", why, name,
 				cli.ShellQuote(value))
 		default:
-			return fmt.Sprintf("%s: %s: is no field of a query; choose by the metadata with --where %s", why, name,
+			return fmt.Sprintf("%s: %s: is not a field of a query; to select by metadata use --where %s", why, name,
 				cli.ShellQuote(name+"="+value))
 		}
 	}
 	if oneWord.MatchString(q.Text) && q.Vector == nil {
 		longer := varve.Query{Text: q.Text + "*", Limit: 1}
 		if hits, err := p.st.Search(ctx, longer, filters...); err == nil && len(hits) > 0 {
-			return fmt.Sprintf("%s with this word; words that begin so: memctl search %s", why, cli.ShellQuote(longer.Text))
+			return fmt.Sprintf("%s with this word; to find words that begin with it: memctl search %s", why,
+				cli.ShellQuote(longer.Text))
 		}
 	}
 	return why

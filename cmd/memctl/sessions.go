@@ -150,7 +150,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return c
 }
 
-// aboutSession adds to an error about a session what the user can do about it.
+// aboutSession adds a remedy to an error about a session.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(err, "memctl sessions list shows the sessions of the store")
@@ -240,10 +240,10 @@ func sessionsSweepCommand(a *cli.App) *cobra.Command {
 		Use:   "sweep --older-than DURATION | --keep N",
 		Short: "Delete sessions that are no longer used",
 		Long: `List the sessions that were not written to for some time (--older-than), or all except the N
-written to last (--keep); with both flags, the sessions to which either applies. Nothing is
-deleted without --apply. A session that is written to meanwhile is kept. So is one that is unused
-only by a clock that was set ahead since the machine was started, or that the store has read for
-the first time within the last hour ("doubted").`,
+written to last (--keep); with both flags, the sessions that meet either condition. Nothing is
+deleted without --apply. A session that is written to meanwhile is kept. A session is also kept
+("doubted") if it counts as unused only because the clock was set ahead after the machine was
+started, or if the store has read the clock for the first time within the last hour.`,
 		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl " +
 			"sessions sweep --keep 100 --apply --json",
 		Args: cli.NoArguments,
@@ -301,11 +301,12 @@ func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply
 	}
 	for _, s := range list {
 		if s.Spared {
-			a.Note("session %s was kept, since it was written to meanwhile", cli.PrintableID(s.ID))
+			a.Note("session %s was kept, because it was written to meanwhile", cli.PrintableID(s.ID))
 		}
 	}
 	if doubted > 0 {
-		a.Note("%s kept: unused only by a clock that may be wrong → correct the clock, or run this again in an hour",
+		a.Note("%s kept: a clock that may be wrong is the only sign that it is unused → correct the clock, or run "+
+			"this command again in an hour",
 			cli.Count(doubted, "session was", "sessions were"))
 	}
 	spared += doubted

@@ -16,10 +16,10 @@ func undeleteCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "undelete ID...", SuggestFor: []string{"unrm"}, Short: "Restore deleted memories",
 		Long: `Restore the last version of deleted memories, no matter whether a command, an edit by hand, a limit
-or their expiry deleted them, as long as the log or the archive has it. The embedding is restored
-too, unless another model makes the embeddings by now; an expiry that is over is not. With
---assembly, deleted assemblies, without the members that are gone. A purged memory cannot be
-restored.`,
+or their expiry deleted them, as long as the log or the archive has this version. The embedding is
+restored too, unless the store has changed its embedding model since. An expiry in the past is not
+restored. With --assembly, restore deleted assemblies, without the members that no longer exist. A
+purged memory cannot be restored.`,
 		Example: "  memctl undelete notes\n  memctl undelete notes draft --json",
 		Args:    cli.AtLeastOne("the id of a deleted memory"),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -48,8 +48,9 @@ func revertCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	c := &cobra.Command{
 		Use: "revert ID VERSION", Short: "Restore an older version of a memory",
-		Long: `Restore a version of a memory that history lists, as a new version: also of a deleted one. See
-memctl undelete for what goes with it. memctl diff ID@VERSION ID shows before what that changes.`,
+		Long: `Restore a version that memctl history lists, as a new version of the memory, also if the memory is
+deleted. The help of memctl undelete says what is restored with it. To see the changes first, run
+memctl diff ID@VERSION ID.`,
 		Example: "  memctl revert notes 65664\n  memctl revert --assembly project-x 65664",
 		Args:    cli.Exactly(2, "an id and a version that memctl history lists"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {

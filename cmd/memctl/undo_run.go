@@ -72,7 +72,7 @@ On a terminal undo asks for confirmation; elsewhere it requires --yes.`,
 	fl.StringVar(&f.run, "run", "", "undo the commits of the writer with this `name` or number")
 	fl.StringVar(&f.since, "since", "", "with --run, only commits at this `time` or later: 2026-01-31, yesterday, 7d, 1h")
 	fl.BoolVar(&f.partial, "partial", false,
-		"omit documents that other commits changed later, and versions that are not kept")
+		"do not undo documents that later commits changed, or whose previous version is not kept")
 	fl.BoolVar(&f.plan, "plan", false, "show what would be done, and change nothing")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask for confirmation")
 	return c
@@ -143,7 +143,7 @@ func takeBack(ctx context.Context, a *cli.App, st *varve.Store, o varve.UndoOpti
 	return undoFailed(err)
 }
 
-// undoFailed adds to the error of an undo what the user can do about it.
+// undoFailed adds a remedy to the error of an undo.
 func undoFailed(err error) error {
 	var conflicts *varve.UndoError
 	if errors.As(err, &conflicts) && conflicts.Plan.Done == 0 {
@@ -201,7 +201,8 @@ func showUndo(a *cli.App, p *varve.UndoPlan) {
 		a.Note("not read: %v", err)
 	}
 	if n := len(p.Scopes); n > 0 {
-		a.Note("not undone: the changes of these commits in %s of working memory", cli.Count(n, "scope", "scopes"))
+		a.Note("not undone: the changes that these commits made to %s of working memory", cli.Count(n, "scope",
+			"scopes"))
 	}
 }
 

@@ -46,9 +46,8 @@ func (m memories) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return m.Admin().GetRaw(ctx, id)
 }
 
-// versionOf returns the version that an argument of the form ID@LSN names. The bool is false if the argument is
-// an id without a version. An id may itself contain an @: if a document has exactly the id arg, the argument is
-// that id.
+// versionOf returns the version that an argument of the form ID@LSN names. The bool is false if the argument is an id
+// without a version. An id may itself contain an @: if a document with the id arg exists, arg is taken as an id.
 func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, bool, error) {
 	id, lsn, ok := splitVersion(arg)
 	if !ok {
@@ -71,7 +70,8 @@ func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, boo
 	return v, true, err
 }
 
-// named returns the version that ID@LSN names, or for an ID alone the current version.
+// named returns the version that an argument of the form ID@LSN names. For an ID without @LSN it returns the current
+// version.
 func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (varve.Version, error) {
 	vs := versionsOf(st, assemblies)
 	v, ok, err := versionOf(ctx, vs, arg)
@@ -94,8 +94,8 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 	return vs.GetAt(ctx, arg, newest)
 }
 
-// orEnding calls f with the argument, an ID or ID@LSN. If there is no such memory or assembly, and the id of
-// exactly one ends in the argument's id, it calls f again with that whole id in its place.
+// orEnding calls f with arg, which is ID or ID@LSN. If no memory or assembly has this ID, and the ID is the ending of
+// exactly one id, orEnding calls f again with that whole id in place of ID.
 func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string,
 	f func(arg string) error) error {
 	try := a.Memory

@@ -98,7 +98,7 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 	return list, nil
 }
 
-// position returns the position in the log that --since names, as a time or as a position.
+// position returns the position in the log at which watch begins. since is the value of --since: a position or a time.
 func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
 	if since == "now" {
 		return st.Admin().Stats().Durable, nil
@@ -128,8 +128,8 @@ type change struct {
 	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
 
-// follow watches the store of the command line. When the store's folder was replaced by another store, it
-// watches that one from the current end of its log.
+// follow watches the store of the command line. If another store replaces the store's folder, follow watches the other
+// store, from the current end of its log.
 func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -151,7 +151,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 	}
 }
 
-// followIn watches the store in the folder dir. It adds to n the number of changes that it shows.
+// followIn watches the store in the folder dir. It adds the number of changes that it shows to n.
 func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters []varve.WatchFilter, n *int) error {
 	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true },
 		func(st *varve.Store) error {
@@ -190,7 +190,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 		})
 }
 
-// ended adds to the error err, with which watching has ended, the command that continues at position at.
+// ended adds a remedy to the error err with which watching has ended: the command that continues at the position at.
 func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return kept(err, spelled)
@@ -204,7 +204,7 @@ func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error
 }
 
 // kept adds a remedy to an error that reports that a position is no longer kept: the command that watches the changes
-// that are still kept. spelled is the time that the user may have meant by a number that looks like a time.
+// that are still kept. If the user typed a number that looks like a time, spelled is that time in full.
 func kept(err error, spelled string) error {
 	var gone *varve.TruncatedError
 	var gap *varve.GapError
@@ -213,7 +213,7 @@ func kept(err error, spelled string) error {
 		return cli.WithFix(err, fmt.Sprintf("to continue after the lost versions: memctl watch --since %d", gap.To))
 	}
 	if spelled != "" && (errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrInvalid)) {
-		fixes = append(fixes, "a number alone is a version; the time is memctl watch --since "+spelled)
+		fixes = append(fixes, "a number alone is a version; to watch from that time, run memctl watch --since "+spelled)
 	}
 	if errors.As(err, &gone) { // also for a number that looks like a time: versions can be as large
 		fixes = append(fixes,

@@ -64,7 +64,7 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 		}
 		if !told {
 			told = true
-			a.Note("the store is busy; memctl tries again until it can be opened: %v", err)
+			a.Note("the store is busy; memctl tries again until the store can be opened: %v", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -74,8 +74,8 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	}
 }
 
-// onlyInterrupted reports whether the error with which watching ended means only that the user interrupted it.
-// A lock that another process holds at that moment does not matter: the changes are in the log.
+// onlyInterrupted reports whether watching ended only because the user interrupted it. If the error also reports a lock
+// that another process holds, this does not matter: the changes are in the log.
 func onlyInterrupted(err error) bool {
 	if err == nil {
 		return true
@@ -149,7 +149,8 @@ func showAdoption(a *cli.App, ad *adoption) error {
 	return a.Out.Flush()
 }
 
-// heard passes events about edits from the store's goroutines, which must not wait, to the goroutine that prints them.
+// heard takes events about edits from the goroutines of the store, which must not wait, and keeps them for the
+// goroutine that prints them.
 type heard struct {
 	clock func() time.Time
 	mu    sync.Mutex
@@ -162,7 +163,7 @@ func newHeard(clock func() time.Time) *heard {
 	return &heard{clock: clock, more: make(chan struct{}, 1)}
 }
 
-// take keeps an event; it returns false if the event is not about an edit.
+// take stores an event. It returns false if the event is not about an edit.
 func (h *heard) take(e varve.Event) bool {
 	ad := adoption{Time: h.clock().UTC(), Path: e.Path, ID: e.ID, Version: e.LSN}
 	switch {
@@ -193,8 +194,8 @@ func (h *heard) take(e varve.Event) bool {
 	return true
 }
 
-// next waits for the next edit; the bool is false if ctx has ended and there are no more. begun is
-// called when this process has begun to watch.
+// next waits for the next edit and returns it. The bool is false if ctx has ended and no edit is left. next calls begun
+// when this process has begun to watch the files.
 func (h *heard) next(ctx context.Context, begun func()) (adoption, bool) {
 	for {
 		h.mu.Lock()

@@ -23,8 +23,8 @@ func writerItem(w *varve.Writer) *varve.Writer {
 // writersShown is the maximum number of names of writers that a message lists.
 const writersShown = 10
 
-// noWriter returns a message which says that no writer has this name or number, and lists the writers that
-// exist. It returns "" if there is such a writer, or if the writers cannot be read.
+// noWriter returns a message that no writer has this name or number, with a list of the writers that exist. It returns
+// "" if a writer has this name or number, or if the writers cannot be read.
 func noWriter(ctx context.Context, st *varve.Store, name string) string {
 	if name == "" || name == varve.UnknownWriter {
 		return ""
