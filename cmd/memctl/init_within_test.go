@@ -22,7 +22,7 @@ func TestInitWithin(t *testing.T) {
 		for _, above := range []string{c.store(), link} {
 			for _, args := range [][]string{{"init", filepath.Join(above, dir)}, {"--store", filepath.Join(above, dir), "init"}, {"demo", filepath.Join(above, dir)}} {
 				code, out, errOut := c.run("", args...)
-				if code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+c.store()) {
+				if code != cli.CodeRefused || !strings.Contains(errOut, "is inside the store "+c.store()) {
 					t.Errorf("memctl %q: exit code %d: %s%s", args, code, out, errOut)
 				}
 			}
@@ -35,7 +35,8 @@ func TestInitWithin(t *testing.T) {
 	if err := os.Symlink(filepath.Join(c.store(), "memories"), inward); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errOut := c.run("", "init", filepath.Join(inward, "new")); code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+c.store()) {
+	if code, out, errOut := c.run("", "init", filepath.Join(inward,
+		"new")); code != cli.CodeRefused || !strings.Contains(errOut, "is inside the store "+c.store()) {
 		t.Errorf("through a link into the store: exit code %d: %s%s", code, out, errOut)
 	}
 	if os.Geteuid() == 0 { // what another user has left above is in nobody's way
@@ -72,7 +73,7 @@ func TestCopiesWithin(t *testing.T) {
 			to := above + "/" + dir
 			for _, args := range [][]string{{"restore", backup, to}, {"backup", to}, {"migrate", "--to", to}} {
 				code, out, errOut := c.run("", args...)
-				if code != cli.CodeRefused || !strings.Contains(errOut, "is inside of the store "+above) {
+				if code != cli.CodeRefused || !strings.Contains(errOut, "is inside the store "+above) {
 					t.Errorf("memctl %q: exit code %d: %s%s", args, code, out, errOut)
 				}
 			}

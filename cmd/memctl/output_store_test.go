@@ -34,7 +34,7 @@ func TestOutputIntoAStore(t *testing.T) {
 			{"working", "export", "--file", target}, {"manual", filepath.Dir(target)}, {"manual", filepath.Join(filepath.Dir(target), "man")},
 		} {
 			code, out, errOut := c.run("", args...)
-			if code != cli.CodeRefused || !strings.Contains(out+errOut, "is inside of the store") {
+			if code != cli.CodeRefused || !strings.Contains(out+errOut, "is inside the store") {
 				t.Errorf("memctl %q: exit code %d: %s%s", args, code, errOut, out)
 			}
 		}

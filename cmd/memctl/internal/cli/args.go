@@ -52,8 +52,8 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	return Usagef(path, "%s", s)
 }
 
-// suggestions returns the subcommands that other programs call by the given name; if there are none, those with
-// a similar name.
+// suggestions returns the subcommands that have the given name in other programs. If no subcommand has it there, it
+// returns the subcommands with a similar name.
 func suggestions(cmd *cobra.Command, name string) (near []string) {
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {

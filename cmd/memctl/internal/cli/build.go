@@ -53,8 +53,8 @@ func ThisBuild() *build {
 // UTC, and twelve digits of its hash.
 var pseudo = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+dirty)?$`)
 
-// noted adds the information that the Go toolchain has recorded in the program: for a checkout the state of git, and
-// for go install MODULE@VERSION only the version.
+// noted sets what the Go toolchain has recorded in the program. In a program built from a checkout this is the commit,
+// its date, and whether files were modified. In a program from go install MODULE@VERSION it is only the version.
 func (b *build) noted(info *debug.BuildInfo) {
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version

@@ -64,7 +64,7 @@ func (d *Document) Member(name string, v any) {
 	d.print(b)
 }
 
-// All writes the members of a struct.
+// All writes each field of a struct as one member of the JSON object.
 func (d *Document) All(v any) {
 	if d == nil {
 		return
@@ -87,7 +87,7 @@ func (d *Document) All(v any) {
 	d.print(b)
 }
 
-// Begin starts a member that is a list; Item adds to it. The next member ends it.
+// Begin starts a member whose value is a list. Item adds an item to this list. The next member ends the list.
 func (d *Document) Begin(name string) {
 	if d == nil {
 		return

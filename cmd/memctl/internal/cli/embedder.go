@@ -19,8 +19,9 @@ func (a *App) Embedder() (*embed.Embedder, error) {
 	return e, nil
 }
 
-// Embedding returns a function that sets the embedder in a store's options, for writing and searching, after it has
-// called the function more. Without an embedder, Embedding returns the function more itself.
+// Embedding returns a function for the options of a store in which texts are embedded. This function sets the embedder
+// of the environment variables, and then calls more if more is not nil. If the variables configure no embedder,
+// Embedding returns more itself.
 func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
 	e, err := a.Embedder()
 	if e == nil || err != nil {
@@ -34,7 +35,7 @@ func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error)
 	}, nil
 }
 
-// WithEmbedder is like With, for commands that write texts.
+// WithEmbedder is like With, for commands that write texts and therefore need the embedder.
 func (a *App) WithEmbedder(ctx context.Context, f func(st *varve.Store) error) error {
 	dir, err := a.Locate()
 	if err != nil {

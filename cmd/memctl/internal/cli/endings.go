@@ -25,12 +25,12 @@ import (
 const (
 	leastTyped = 4 // minimum number of characters of an ending that is accepted
 	leastShown = 6 // minimum number of characters of an ending that is shown
-	// maximum number of characters of an ending that is shown: the whole id is about as short as a longer one
+	// maximum number of characters of an ending that is shown; if more are needed, the whole id is shown
 	mostShown = 20
 	wholeUUID = 36 // number of characters of a whole id: text of this length is not searched as an ending
 )
 
-// lineSource lists the lines of memories, or of assemblies.
+// lineSource is a method that yields the index entries of memories, or of assemblies.
 type lineSource func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error]
 
 // EndingError means that a text is the ending of several ids.
@@ -45,7 +45,7 @@ func (e *EndingError) Error() string {
 	for i, id := range e.IDs {
 		list[i] = PrintableID(id)
 	}
-	s := fmt.Sprintf("%s %s: no such id, and it is the ending of several ids: %s", e.What, PrintableID(e.Ending),
+	s := fmt.Sprintf("%s %s: this is not an id, but several ids end in this text: %s", e.What, PrintableID(e.Ending),
 		strings.Join(list, ", "))
 	if e.More > 0 {
 		s += fmt.Sprintf(" and %d more", e.More)
@@ -56,8 +56,9 @@ func (e *EndingError) Error() string {
 // candidates is the maximum number of ids that an EndingError names.
 const candidates = 10
 
-// Memory calls f with the parameter id. If the store has no such memory, and exactly one id of a memory ends in this
-// text, Memory calls f again with that id. If several ids end in it, the error is an *EndingError.
+// Memory calls f with id. If the store has no memory with this id, and exactly one memory has an id that ends in this
+// text, Memory calls f again with the id of that memory. If several memories have such an id, the error is an
+// *EndingError.
 func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return orEnding(ctx, "memory", st.Admin().Lines, id, func(id string) bool {
 		_, err := st.Admin().GetRaw(ctx, id)
@@ -65,7 +66,8 @@ func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id 
 	}, f)
 }
 
-// MemoryToChange is like Memory, for changes: the ending must not be an id that was deleted.
+// MemoryToChange is like Memory, for commands that change a memory. If the text is the id of a deleted memory, it is
+// not taken as the ending of another id.
 func (a *App) MemoryToChange(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return a.Memory(ctx, st, id, traceless(ctx, id, st.Admin().Unknown, f))
 }
@@ -75,8 +77,8 @@ func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, 
 	return a.Assembly(ctx, st, id, traceless(ctx, id, st.Assemblies().Unknown, f))
 }
 
-// traceless returns a function that calls f with an id. If that id is not the text that the user typed, it
-// first returns an error if the store has any trace of the typed text as an id.
+// traceless returns a function that calls f with an id. If that id is not the text that the user typed, and the history
+// has the typed text as an id, the function does not call f and returns an error.
 func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error),
 	f func(id string) error) func(id string) error {
 	return func(id string) error {
@@ -102,8 +104,8 @@ func (a *App) Assembly(ctx context.Context, st *varve.Store, id string, f func(i
 	}, f)
 }
 
-// WholeMemory returns the id of the memory that an id or an ending names; the argument itself if
-// the store has no such memory.
+// WholeMemory returns the whole id of the memory that arg names by its id or by an ending of it. If the store has no
+// such memory, it returns arg.
 func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (string, error) {
 	return whole(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error { return a.Memory(ctx, st, arg, f) })
 }
@@ -146,15 +148,15 @@ func orEnding(ctx context.Context, what string, lines lineSource, id string, exi
 	return f(whole)
 }
 
-// missing reports whether err means that there is no such document. A write with a condition on the version
-// reports that as a conflict.
+// missing reports whether err means that the document does not exist. If a write has a condition on the version, this
+// is the case for a conflict too.
 func missing(err error) bool {
 	var c *varve.ConflictError
 	return errors.Is(err, varve.ErrNotFound) || errors.As(err, &c) && c.Found == 0 && c.Expected != 0
 }
 
-// named returns the only id that has the given ending, "" if no id has it. If several have it, the error is an
-// *EndingError.
+// named returns the only id that has the given ending, or "" if no id has it. If several ids have the ending, the error
+// is an *EndingError.
 func named(ctx context.Context, what string, lines lineSource, ending string) (string, error) {
 	ending, cut := strings.CutPrefix(ending, "…")
 	if len(ending) < leastTyped || len(ending) >= wholeUUID && !cut || strings.Trim(ending, "0123456789abcdef-") != "" {
@@ -183,16 +185,16 @@ func named(ctx context.Context, what string, lines lineSource, ending string) (s
 	return "", nil
 }
 
-// shortens reports whether tables show only the ending of an id, which can then be typed: they do
-// for the ids that memctl and the library make, UUIDv7 in lower case.
+// shortens reports whether tables show only the ending of this id, which a user may then type. They do so for the ids
+// that memctl and the library make: UUIDv7 in lower case.
 func shortens(id string) bool {
 	u, err := uuid.Parse(id)
 	return err == nil && u.Version() == 7 && u.String() == id
 }
 
-// Endings returns the endings by which the ids of a table are shown. Each ending has at least leastShown
-// characters, and as many more as are needed so that no other id of the store has the same ending. Endings
-// lists all ids of the store once; see the cost above. An id that the store no longer has is shown whole.
+// Endings returns the endings by which the ids of a table are shown. Each ending has at least leastShown characters,
+// and as many more as are needed so that no other id of the store has the same ending. Endings lists all ids of the
+// store once; for the time this takes, see leastTyped. An id that the store no longer has is shown whole.
 func Endings(ctx context.Context, lines func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error],
 	ids []string) (map[string]string, error) {
 	length := make(map[string]int, len(ids)) // length of the ending of each id
@@ -256,9 +258,9 @@ func typable(id string, n int) int {
 // second.
 const shortMost = 50_000
 
-// Short returns the form in which an id is shown to a user: its ending if that is unique. It returns the whole
-// id if the store is so large that listing all ids takes longer than the command itself, or if the ids cannot
-// be listed.
+// Short returns the form in which an id is shown to a user: its ending if no other id has this ending. It returns the
+// whole id if the store is so large that listing all ids would take longer than the command itself, or if the ids
+// cannot be listed.
 func (a *App) Short(ctx context.Context, st *varve.Store, id string) string {
 	if st.Admin().Stats().Memories > shortMost {
 		return PrintableID(id)

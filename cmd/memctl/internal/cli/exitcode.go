@@ -27,7 +27,7 @@ var gravity = [...]int{
 	CodeInterrupted, CodeConflict, CodeRefused, CodeNotFound, codeUsage, CodeOK,
 }
 
-// graver returns the graver of two codes.
+// graver returns the code of the graver failure; see gravity.
 func graver(a, b int) int {
 	if slices.Index(gravity[:], b) < slices.Index(gravity[:], a) {
 		return b

@@ -27,8 +27,8 @@ type Failure struct {
 	Code int `json:"-"`
 }
 
-// conflict describes a failed condition on a version: the version that the condition expected, and the version
-// that was found, 0 if the document does not exist.
+// conflict describes a failed condition on a version: the expected version, and the version that was found, which is 0
+// if the document does not exist.
 type conflict struct {
 	ID       string `json:"id"`
 	Expected uint64 `json:"expected"`
@@ -52,10 +52,10 @@ func Usagef(command, format string, args ...any) error {
 // it.
 func Usage(command string, err error) error { return &usageError{command, err} }
 
-// WithFix adds a remedy to an error, in place of the remedy of the error's kind.
+// WithFix adds a remedy to an error. This remedy replaces the remedy for the error's kind.
 func WithFix(err error, fix string) error { return &fixed{err, fix} }
 
-// fixed is an error with a remedy that replaces the one of the error's kind.
+// fixed is an error with a remedy that replaces the remedy for the error's kind.
 type fixed struct {
 	err error
 	fix string
@@ -79,8 +79,9 @@ var classes = []struct {
 	{is(varve.ErrReplaced), CodeNoStore, "replaced", againOpens},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
 	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted",
-		"check whether it was stored: memctl get ID"},
-	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
+		"check whether the memory was stored: memctl get ID"},
+	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether the memory was stored: memctl get " +
+		"ID"},
 	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
 	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{as[*vfs.NotFolderError], CodeDamage, "not a folder",
@@ -92,38 +93,43 @@ var classes = []struct {
 	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
 	{is(varve.ErrCopyBehind), CodeRefused, "no longer kept", "begin the copy again with a full copy"},
 	{is(varve.ErrTruncated), CodeRefused, "no longer kept",
-		"log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},
+		"log and archive do not reach back that far; perhaps a backup does: memctl restore BACKUP DIR --at TIME"},
 	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},
 	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space"},
 	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
 	{as[*varve.LinkedError], CodePermission, "read-only",
-		"make a copy without hard links (cp -a) and use that; reading works here"},
+		"copy the store without hard links (cp -a) and use the copy; this store can still be read"},
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
-	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
+	{is(varve.ErrTooLarge), CodeRefused, "too large", "memctl config shows the limits, which are in config.json"},
 	{is(varve.ErrBatchTooLarge), CodeRefused, "too large",
 		"put fewer memories at once, or use memctl import --from jsonl"},
 	{as[*varve.InflatedError], CodeRefused, "limit",
-		"if the store is yours, memctl flush --inflate writes them; else delete them (memctl list --sort -size)"},
-	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
+		"if you trust this store, write these memories to files with memctl flush --inflate; otherwise delete them " +
+			"(memctl list --sort -size)"},
+	{is(varve.ErrLimit), CodeRefused, "limit", "memctl config shows the limits, which are in config.json"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
-	{as[*varve.PurgedError], CodeRefused, "purged", "omit it; memctl put --force-purged stores the text nevertheless"},
+	{as[*varve.PurgedError], CodeRefused, "purged", "leave out this text, or store it nevertheless with memctl put " +
+		"--force-purged"},
 	{is(varve.ErrRedacted), CodeRefused, "redacted", "memctl history ID lists the other versions"},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
 	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind",
-		"memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+		"memctl verify names the file or folder that is in the wrong place; memctl repair --apply moves it to " +
+			"quarantine/"},
 	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind",
-		"memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
-	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
+		"memctl verify names the file or folder that is in the wrong place; memctl repair --apply moves it to " +
+			"quarantine/"},
+	{is(syscall.ENXIO), CodeRefused, "not a file", "give the path of a file; a socket, or a device without a driver, " +
+		"cannot be read"},
 	{is(syscall.ENOTDIR), CodeRefused, "wrong kind",
-		"a file is in the place of a folder: in a store, memctl verify names it; elsewhere, check the path"},
+		"a file is at the path of a folder: in a store, memctl verify names the file; elsewhere, check the path"},
 	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
 	{is(varve.ErrDimension), CodeRefused, "invalid",
 		"use the model that made the store's embeddings (memctl status)" + nothingWritten},
 	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input" + nothingWritten},
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
-	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
+	{is(syscall.EISDIR), CodeRefused, "not a file", "give the path of a file; only memctl import reads folders"},
 	{as[*embed.Error], CodeInternal, "embedding service",
 		"check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --mode words does not need the service"},
 	{is(context.Canceled), CodeInterrupted, "interrupted", again},
@@ -261,6 +267,5 @@ func pathOf(err error) string {
 // keptError means that a command did not delete something that the user wanted to delete.
 type keptError struct{ error }
 
-// NotDeleted returns an error that names the reason for which something was not deleted although the user requested
-// it.
+// NotDeleted returns an error for something that was not deleted although the user requested this; why is the reason.
 func NotDeleted(why error) error { return &keptError{why} }

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// remedies moves the remedy at the end of an error's text from the Message of the failure to its Fix, and words
-// it as commands of memctl, not as functions of the library.
+// remedies removes the remedy from f.Message, if the text of the error contains one. It sets f.Fix to a remedy that
+// names commands of memctl instead of functions of the library.
 func (f *Failure) remedies(err error) {
 	drop := func(remedy string) { f.Message = strings.Replace(f.Message, ": "+remedy, "", 1) }
 	var (

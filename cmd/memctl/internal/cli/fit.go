@@ -18,8 +18,8 @@ func (a *App) Fit(indent int, s string) string {
 	return wrap.Text(s, a.width(), indent)
 }
 
-// folded returns the help text of a command, which the function plain prints, broken to the width of the
-// screen.
+// folded returns the help text of a command, with lines broken to the width of the screen. plain is the function that
+// prints this text without line breaks.
 func (a *App) folded(cmd *cobra.Command, plain func()) string {
 	var text strings.Builder
 	out := cmd.OutOrStdout()

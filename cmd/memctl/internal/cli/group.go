@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group makes c a command that only contains others, and returns an error that lists them if none
-// of them is named.
+// Group makes c a command that only contains other commands. If the user names none of them, c returns an error that
+// lists them.
 func (a *App) Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	c.Args = UnknownCommand
 	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {

@@ -12,7 +12,7 @@ import (
 
 func (a *App) NewID() (string, error) { return memstore.NewID(a.Clock(), nil) }
 
-// Each calls f for several ids. It reports an error of f, and continues.
+// Each calls f for each of several ids. If f returns an error, Each reports the error and continues.
 func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) error {
 	for _, id := range ids {
 		if err := f(id); err != nil {
@@ -40,7 +40,7 @@ func (a *App) Deletes(what string, c *cobra.Command,
 		var conds []varve.Cond
 		if cmd.Flags().Changed("if-version") {
 			if len(args) > 1 {
-				return Usagef(cmd.CommandPath(), "--if-version takes one %s, not %d", what, len(args))
+				return Usagef(cmd.CommandPath(), "--if-version works with only one %s, not with %d", what, len(args))
 			}
 			conds = append(conds, varve.IfVersion(version))
 		}

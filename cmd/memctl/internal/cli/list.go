@@ -86,8 +86,8 @@ type List struct {
 	table *table
 }
 
-// List begins a list. member is the name of the list in the JSON output; columns are the columns of the table,
-// of which the one named ID has the ids. If lines is set, a table shows ids by their endings.
+// List begins a list. member is the name of the list in the JSON output. columns are the columns of the table; the
+// column with the name ID has the ids. If lines is not nil, the table shows ids by their endings.
 func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	l := &List{a: a}
 	a.Document.Begin(member)
@@ -98,8 +98,8 @@ func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	return l
 }
 
-// Add adds an item to the list. It is printed at once, or, in a table, when the widths of the columns are
-// known.
+// Add adds an item to the list, and prints it at once. Only in a table, the first items are held back until the widths
+// of the columns are known.
 func (l *List) Add(ctx context.Context, it Item) error {
 	a := l.a
 	switch {
@@ -143,8 +143,8 @@ func (a *App) WriteLine(b []byte) error {
 	return err
 }
 
-// ListEnd prints, after a list of n items, how to continue it after the item last if there are more items. For
-// an empty list it prints the message that none returns.
+// ListEnd prints the end of a list of n items. If more is true, there are more items, and ListEnd prints the command
+// that lists those after last. If the list is empty, ListEnd prints the message that none returns.
 func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none func() string) {
 	switch {
 	case a.Document != nil && more:
@@ -158,7 +158,7 @@ func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none fu
 	}
 }
 
-// Repeated returns the command line of this run with another value of the flag name, for a user to copy.
+// Repeated returns the command line of this run with another value of the flag name, so that a user can copy it.
 func (a *App) Repeated(cmd *cobra.Command, args []string, name, value string) string {
 	words := strings.Fields(cmd.CommandPath())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -15,7 +15,8 @@ const (
 	StoreFolder   = locate.Folder
 )
 
-// Named returns the path of the store that the user named with --store or VARVE_STORE, "" if there is none.
+// Named returns the path of the store that the user named with --store or VARVE_STORE. If the user named no store, it
+// returns "".
 func (a *App) Named() string {
 	if a.Store != "" {
 		return a.Store
@@ -23,15 +24,15 @@ func (a *App) Named() string {
 	return a.Getenv(StoreVariable)
 }
 
-// Locate returns the folder of the store that the command uses. If the user did not name the store, one that
-// belongs to another user, or to which a link leads, is not used.
+// Locate returns the folder of the store that the command uses. If the user did not name a store, Locate ignores stores
+// that belong to another user, and stores to which a link leads.
 func (a *App) Locate() (string, error) {
 	dir, _, err := a.nearest()
 	return dir, err
 }
 
-// LocateOrDefault is like Locate, except that without any store it returns the folder of memctl mcp, where a server
-// creates one. A store that must not be used is an error.
+// LocateOrDefault is like Locate, but if Locate finds no store, it returns the default folder of memctl mcp, in which a
+// server creates a store. If a store was found that must not be used, it returns an error.
 func (a *App) LocateOrDefault() (string, error) {
 	dir, passed, err := a.nearest()
 	if !errors.Is(err, varve.ErrNoStore) || passed {
@@ -40,7 +41,7 @@ func (a *App) LocateOrDefault() (string, error) {
 	if dir, err = DataFolder(a.Getenv, runtime.GOOS); err != nil {
 		return "", err
 	}
-	return dir, a.Admit(locate.DataFolder, dir, "to use this store, name it: --store "+ShellQuote(dir))
+	return dir, a.Admit(locate.DataFolder, dir, "to use this store, add --store "+ShellQuote(dir))
 }
 
 // nearest returns the folder of the nearest store. passedOver reports whether a nearer store was skipped
@@ -62,10 +63,10 @@ func (a *App) nearest() (found string, passedOver bool, err error) {
 	switch served, derr := DataFolder(a.Getenv, runtime.GOOS); {
 	case err == nil:
 	case len(passed) > 0 && passed[0].Link != "":
-		err = WithFix(err, "to use this store, name it: --store "+ShellQuote(passed[0].Path))
+		err = WithFix(err, "to use this store, add --store "+ShellQuote(passed[0].Path))
 	case len(passed) > 0:
 		err = WithFix(err,
-			"if you trust its contents, name the store of the other user: --store "+ShellQuote(passed[0].Path))
+			"if you trust the contents of the other user's store, add --store "+ShellQuote(passed[0].Path))
 	case derr == nil && IsStore(served):
 		err = WithFix(err,
 			"create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
@@ -83,8 +84,9 @@ func (a *App) Admit(way locate.Way, path, fix string) error {
 	return nil
 }
 
-// ReopenedAs prints on stderr that the store's folder was replaced, and returns the folder of the store that the
-// command uses from now on. does is the verb for what the command does with that store, such as "watches".
+// ReopenedAs is called when the store's folder was replaced. It prints this on stderr, and returns the folder of the
+// store that the command uses from now on. does is a verb for the message, such as "watches": memctl now watches
+// another store.
 func (a *App) ReopenedAs(replaced error, does string) (dir string, err error) {
 	if dir, err = a.Locate(); err != nil {
 		return "", errors.Join(replaced, err)
@@ -92,15 +94,15 @@ func (a *App) ReopenedAs(replaced error, does string) (dir string, err error) {
 	if !IsStore(dir) {
 		return "", replaced
 	}
-	a.Warn("%v: memctl now %s another store, the one that is in its place", replaced, does)
+	a.Warn("%v: memctl now %s the store that is in its place", replaced, does)
 	return dir, nil
 }
 
 // IsStore reports whether a folder is a store, judging by the files in it.
 func IsStore(dir string) bool { return locate.IsStore(dir) }
 
-// DataFolder returns the folder of the default store: a folder within the one where the user's programs keep
-// their data.
+// DataFolder returns the folder of the default store, which is below the folder where the user's programs keep their
+// data.
 func DataFolder(get func(string) string, system string) (string, error) {
 	const own = "varve/memory"
 	if base := get("XDG_DATA_HOME"); filepath.IsAbs(base) {
@@ -119,7 +121,8 @@ func DataFolder(get func(string) string, system string) (string, error) {
 		base = []string{get("HOME"), ".local", "share"}
 	}
 	if base[0] == "" {
-		return "", fmt.Errorf("%w: there is no home folder; name the store by --store or %s", varve.ErrNoStore, StoreVariable)
+		return "", fmt.Errorf("%w: there is no home folder; give the path of the store with --store or %s",
+			varve.ErrNoStore, StoreVariable)
 	}
 	return filepath.Join(append(base, own)...), nil
 }

@@ -69,7 +69,7 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 	}
 	if (how == Create || how == Serve) && !IsStore(dir) {
 		if above, err := a.Outside(dir, "a store"); err != nil {
-			return nil, WithFix(err, "name a folder outside of it, or use that store: --store "+ShellQuote(above))
+			return nil, WithFix(err, "give a path outside the store, or use that store: --store "+ShellQuote(above))
 		}
 	}
 	st, err := varve.Open(ctx, dir, &o)
@@ -135,8 +135,8 @@ func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 	})
 }
 
-// lastLocks is the maximum time for which closing a served store, or any store after a signal, waits for locks and
-// writes files.
+// lastLocks is the maximum time for which closing a store waits for locks and writes files. It applies to a served
+// store, and after a signal to any store.
 const lastLocks = 1 * time.Second
 
 // With opens the store, runs f on it, and closes it, which flushes.
@@ -201,10 +201,9 @@ func (a *App) CloseServed(st *varve.Store) {
 	}
 }
 
-// warnUnwritten reports that entries of the log are not in the files yet: because of missing space,
-// a lock, time or permission, or, for a command that only reads, for any reason. The command itself
-// has succeeded, and exits with success, because a script that repeated it would write the same
-// again.
+// warnUnwritten reports that entries of the log are not in the files yet. The reason is missing space, a lock, time or
+// permission; for a command that only reads, it is any reason. The command itself has succeeded, and its exit status is
+// success: a script that repeated the command would write the same data again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
 	f.Fix = onceCommitted(f.Fix)
@@ -226,7 +225,7 @@ func (a *App) warnUnwritten(how Access, done bool, err error) {
 		a.Note("note: changes that are safe in the log will be written to the files %s: %s; %s", when, f.Message, f.Fix)
 	default:
 		if f.Fix == "" {
-			f.Fix = "memctl flush repeats that"
+			f.Fix = "memctl flush tries again to write the files"
 		}
 		_ = a.Out.Flush()
 		a.Warn("the answer is complete; changes that are safe in the log could not be written to the files: %s; %s",

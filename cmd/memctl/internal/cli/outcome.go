@@ -41,8 +41,8 @@ func Committed(err error) bool {
 	return errors.As(err, &after) && after.done
 }
 
-// Resumable adds the remedy "run the command again" to a failure that came between the commits of a command.
-// The command can be repeated, because it does only what is left to do; does describes that.
+// Resumable adds a remedy, to run the command again, to a failure after one of several commits of a command. The
+// command can be repeated because it does only what is left to do. does describes this for the message.
 func Resumable(err error, does string) error {
 	var after *committedError
 	if errors.As(err, &after) && !after.done {
@@ -51,12 +51,12 @@ func Resumable(err error, does string) error {
 	return err
 }
 
-// begin counts the commits of a store that was opened for writing as commits of the command. The
-// returned function ends that, when the store is closed: it returns err as a committedError if a
-// commit came before it.
+// begin counts the commits of a store that was opened for writing as commits of the command. The caller calls the
+// returned function when the store is closed. This function ends the counting, and returns err as a committedError if
+// the command has made a commit.
 //
-// Until then, and afterwards if there was a commit, writing to a pipe without a reader is an error:
-// the signal would end the process without a message about what is durable.
+// Until then, and also afterwards if there was a commit, a write to a pipe without a reader is an error. Otherwise the
+// signal would end the process before it can print what is durable.
 func (a *App) begin(how Access, st *varve.Store) func(done bool, err error) error {
 	if how != Write && how != Create {
 		return func(_ bool, err error) error { return err }

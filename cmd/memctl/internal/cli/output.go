@@ -99,7 +99,7 @@ func (p *Output) InColour(colour, s string) {
 	_, _ = p.w.WriteString("\x1b[0m")
 }
 
-// paint turns colors on or off, whether or not the stream is a terminal.
+// paint turns colors on or off, no matter whether the stream is a terminal.
 func (p *Output) paint(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *Output) put(b []byte, f Form) error {
 	return err
 }
 
-// settle writes the bytes that were held back as they are: no more bytes follow.
+// settle writes the bytes that were held back, unchanged, because no more bytes follow.
 func (p *Output) settle() {
 	_, _ = p.w.Write(p.form.harmless(p.rest)) // the writer records the error
 	p.rest = nil

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ReplaceFile writes a file that the user named with write, and renames it into place when it is
-// complete: see vfs.ReplaceGiven. A file in the folder of a store is refused before anything is
-// written: every output of memctl to a file goes through ReplaceFile.
+// ReplaceFile creates or replaces the file name, with the content that write writes. The new file gets its name only
+// when it is complete; see vfs.ReplaceGiven. If the file is in the folder of a store, ReplaceFile returns an error
+// before anything is written. All output of memctl to files goes through ReplaceFile.
 func (a *App) ReplaceFile(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	if err := a.NotInStore(name); err != nil {
 		return err
@@ -36,9 +36,9 @@ func (a *App) NotInStore(name string) error {
 	case err != nil:
 		return err
 	case above != "":
-		err = fmt.Errorf("%w: %s is inside of the store %s, whose files only the store writes: nothing was written",
+		err = fmt.Errorf("%w: %s is inside the store %s, and only the store may write files there: nothing was written",
 			varve.ErrInvalid, name, above)
-		return WithFix(err, "name a file outside of it")
+		return WithFix(err, "give a path outside the store")
 	}
 	return nil
 }

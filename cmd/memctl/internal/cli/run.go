@@ -191,8 +191,8 @@ func (a *App) Say(format string, args ...any) {
 	}
 }
 
-// Do wraps the function of a command. When the function is called, the command line was valid, and its errors
-// are about the work, not about the usage.
+// Do wraps the function f of a command. Before it calls f, it records that the command line was valid: errors of f are
+// about the work, not about the usage.
 func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.started, a.command = true, cmd.CommandPath()

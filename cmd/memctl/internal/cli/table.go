@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Column is a column of a table. Cells wider than Most columns of the screen (twice as many on a wide screen) are cut;
-// 0: no cell is cut. The last column has the rest of the width.
+// Column is a column of a table. Cells that are wider than Most columns of the screen (twice as many on a wide screen)
+// are cut. If Most is 0, no cell is cut. The last column gets the rest of the screen's width.
 type Column struct {
 	Name  string
 	Most  int

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Count returns a number followed by its noun: one for the number 1, otherwise more.
+// Count returns a number with its noun. one is the noun for the number 1, more is the plural.
 func Count(n int, one, more string) string { return human.Count(n, one, more) }
 
 // Size returns a number of bytes in a readable unit.
@@ -39,8 +39,8 @@ func ShellPath(path string) string {
 	return ShellQuote(path)
 }
 
-// ShellQuote quotes s as one word for a POSIX shell; if it has characters that a terminal must not
-// get, as one word for bash and zsh.
+// ShellQuote quotes s so that a POSIX shell reads it as one word. If s has characters that must not be sent to a
+// terminal, the quoted form works only in bash and zsh.
 func ShellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@%+,=") == "" {
 		return s

@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// WrittenBy returns a writer as text for a list: its number and name, and the cause if the store made the
-// change by itself.
+// WrittenBy returns a writer as text for a list: its number and its name. If the store made the change itself, the text
+// contains the cause.
 func WrittenBy(w *varve.Writer, cause string) string {
 	by := varve.UnknownWriter
 	switch {

@@ -29,8 +29,8 @@ const width = 60
 // word is a proposal for the shell, with its description.
 type word struct{ text, about string }
 
-// source reads, from a store, the words that begin with begun. It passes them to offer until offer returns
-// false.
+// source is a function that reads words from a store. It calls offer for each word that begins with begun, until offer
+// returns false.
 type source func(ctx context.Context, st *varve.Store, begun string, offer func(word) bool)
 
 // Words returns a completion that proposes the words of a list.
@@ -50,13 +50,13 @@ func Folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirecti
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// Nothing proposes nothing: neither words nor files.
+// Nothing is a completion without proposals: the shell proposes neither words nor files.
 func Nothing(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// fromStore returns a completion that proposes the words that read finds in the store of the command line,
-// except those that are arguments of the command already.
+// fromStore returns a completion for the store of the command line. It proposes the words that read yields, except
+// those that are already arguments of the command.
 func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

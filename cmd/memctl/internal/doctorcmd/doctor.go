@@ -122,7 +122,7 @@ type event struct {
 	Error string `json:"error,omitempty"`
 }
 
-// wrong is one problem, and the command that the user should run first.
+// wrong is one problem, with the command that the user should run first to solve it.
 type wrong struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -209,13 +209,13 @@ func (e *examination) run(ctx context.Context, settings []Setting) {
 	if n := e.r.System.OpenFiles; n > 0 && n < fewFiles {
 		e.wrong("limit", fmt.Sprintf("this process may open only %d files", n), fmt.Sprintf("ulimit -n %d", 4*fewFiles))
 	}
-	e.r.Next = "nothing is known to be wrong"
+	e.r.Next = "no problem was found"
 	if len(e.r.Wrong) > 0 {
 		e.r.Next = e.r.Wrong[0].Fix
 	}
 }
 
-// is adds an error to the list of problems in the report.
+// is adds an error to the report's list of problems.
 func (e *examination) is(err error) {
 	f := cli.Classify(err)
 	fix := e.red.err(errors.New(f.Fix))
@@ -260,7 +260,7 @@ func (e *examination) look(dir string) {
 		return
 	}
 	if p.Volume != "" && !p.Coherent {
-		e.wrong("file system", "locks between processes are not known to work on "+p.Volume,
+		e.wrong("file system", "it is not known whether locks between processes work on "+p.Volume,
 			"let one process at a time open the store, or move it to a local disk: memctl migrate --to DIR")
 	}
 	e.sizes(dir)
@@ -408,7 +408,7 @@ func (e *examination) verify(ctx context.Context, o varve.VerifyOptions,
 	findings func(varve.VerifyOptions) func(func(varve.Finding, error) bool)) {
 	s := &verified{Of: "everything", Findings: map[string]int64{}}
 	if o.Parts > 0 {
-		s.Of = fmt.Sprintf("one part of %d of the files; --full reads everything", o.Parts)
+		s.Of = fmt.Sprintf("one of %d parts of the files; --full reads everything", o.Parts)
 	}
 	e.r.Verify = s
 	sum := varve.VerifySummary{}

@@ -40,11 +40,14 @@ func (e *examination) print() {
 	if c := r.Counts; c != nil {
 		line("counts", "%s, %s, %s of %d dimensions", cli.Count(int(c.Memories), "memory", "memories"),
 			cli.Count(int(c.Assemblies), "assembly", "assemblies"), cli.Count(int(c.Vectors), "vector", "vectors"), c.Dimension)
-		line("log", "%s to read at an open, %s not in files, history %s", cli.Size(c.Backlog), cli.Size(c.Unflushed),
+		line("log", "%s are read when the store is opened, %s are not in files yet, the history has %s",
+			cli.Size(c.Backlog), cli.Size(c.Unflushed),
 			cli.Size(c.History))
-		line("state", "writable: %v, slowed: %v, watched: %v, %d wait for a vector, %d set aside", c.Writable, c.Slowed,
+		line("state", "writable: %v, slowed: %v, watched: %v, %d memories wait for a vector, %d files in quarantine",
+			c.Writable, c.Slowed,
 			c.Watched, c.Pending, c.Aside)
-		line("processes", "%d have it open to write, %d of them may be dead or elsewhere", c.Processes, c.Unsure)
+		line("processes", "%d have the store open for writing, of which %d may have ended or run on another machine",
+			c.Processes, c.Unsure)
 		line("last", "flush %s, backup in backups/ %s", orNone(c.LastFlush), orNone(c.LastBackup))
 	}
 	var list []string
@@ -79,7 +82,7 @@ func (e *examination) print() {
 			cli.Count(int(v.Entries), "entry", "entries"), found, prefixed(" incomplete: ", v.Incomplete))
 	}
 	if len(r.Wrong) == 0 {
-		line("wrong", "nothing is known")
+		line("wrong", "no problem was found")
 	}
 	for _, w := range r.Wrong {
 		line("wrong", "%s: %s → %s", w.Kind, w.Message, w.Fix)

@@ -104,8 +104,8 @@ func (r *redactor) err(err error) string {
 	return strings.Join(strings.Fields(own.pieces(err, 0)), " ")
 }
 
-// pieces redacts the text of an error piece by piece: the texts of the errors in it, and what is before and behind
-// them. A name ends with its piece at the latest, wherever else it might.
+// pieces redacts the text of an error in pieces: the texts of the errors that it wraps, and the text before and after
+// them. So a pattern that matches a name to the end of the text cannot match more than its piece.
 func (r *redactor) pieces(err error, depth int) string {
 	text := err.Error()
 	if depth > mostNested {
@@ -144,7 +144,7 @@ func (r *redactor) pieces(err error, depth int) string {
 	return front + r.between(text) + back
 }
 
-// between is text for a piece whose outer spaces belong to it.
+// between is like text, but keeps the spaces at both ends of a piece.
 func (r *redactor) between(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return s

@@ -37,7 +37,7 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	case err == nil:
 		in.stored(it, there.Version != 0 || cond == nil)
 	case errors.Is(err, varve.ErrConflict):
-		in.keep(it, "another process wrote it meanwhile")
+		in.keep(it, "another process wrote this assembly meanwhile")
 	case cli.Classify(err).Code == cli.CodeRefused:
 		in.refuse(it, err)
 	default:

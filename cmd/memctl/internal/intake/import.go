@@ -180,8 +180,8 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 	return nil
 }
 
-// decide reports whether an item must be written, and on which condition (nil: none). there and err are the version
-// and the error from getting the stored document.
+// decide reports whether an item must be written, and on which condition; nil means no condition. there is the version
+// of the stored document, and err is the error of reading it.
 func (in *Intake) decide(it *importer.Item, there uint64, err error,
 	same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
 	switch {
@@ -246,7 +246,7 @@ func (in *Intake) write(ctx context.Context) error {
 		case err == nil:
 			in.stored(it.source, it.replaces)
 		case errors.Is(err, varve.ErrConflict):
-			in.keep(it.source, "another process wrote it meanwhile")
+			in.keep(it.source, "another process wrote this memory meanwhile")
 		case cli.Classify(err).Code == cli.CodeRefused:
 			in.refuse(it.source, err)
 		default:

@@ -37,7 +37,8 @@ func source(in io.Reader, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// Interruptible returns a reader whose waits end with ctx.
+// Interruptible returns a reader that reads from r. When ctx ends, a Read that waits for input returns the error of
+// ctx.
 func Interruptible(ctx context.Context, r io.Reader) io.Reader { return &interruptibleReader{ctx, r} }
 
 type interruptibleReader struct {

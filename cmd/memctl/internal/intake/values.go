@@ -79,7 +79,7 @@ func hasID(raw []byte, name string) bool {
 	return ok && string(id) != "null"
 }
 
-// values yields the elements of the array that r contains, or the values one after another.
+// values yields the JSON values that r contains: the elements of an array, or values that follow one another.
 func values(r io.Reader) func(func(json.RawMessage, error) bool) {
 	return func(yield func(json.RawMessage, error) bool) {
 		br := bufio.NewReader(r)

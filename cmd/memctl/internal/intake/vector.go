@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Numbers parses an embedding: s is a JSON array, or the name of a file that has one; "-" reads in. what names the
-// argument in errors, limit is the maximum number of bytes.
+// Numbers parses an embedding. s is a JSON array, the name of a file with a JSON array, or "-" for a JSON array read
+// from in. what names the argument in errors. limit is the maximum number of bytes.
 func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]float32, error) {
 	b := []byte(strings.TrimSpace(s))
 	if len(b) > 0 && b[0] != '[' {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Above returns the nearest folder above a path for which the function is returns true, "" if there is no such folder.
-// Links in the existing part of the path are resolved first.
+// Above returns the nearest folder above path for which is(folder) is true, or "" if no such folder exists. It first
+// resolves the links in the part of path that exists.
 func Above(path string, is func(dir string) bool) (string, error) {
 	at, err := filepath.Abs(path)
 	if err != nil {

@@ -53,7 +53,8 @@ func Nearest(dir, variable string, self Users) (found string, passed []Passed, e
 		variable)
 }
 
-// closed reports whether this user cannot read a folder: then only the folder's name suggests that it may be a store.
+// closed reports whether this user cannot read a folder. For such a folder, only its name can suggest that it is a
+// store.
 func closed(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, configName))
 	return vfs.IsPermission(err)
@@ -66,8 +67,8 @@ func looksLike(dir string) bool {
 		isFile(filepath.Join(dir, configName)) && err == nil && memories.IsDir()
 }
 
-// looking returns a file system for reading. If another process has a lease on a file, it waits only a short
-// time for the lease to end.
+// looking returns a file system for reading. A read of a file on which another process has a lease waits only a short
+// time for the end of the lease.
 func looking() vfs.FS { return vfs.Patient(vfs.OS(), 100*time.Millisecond) }
 
 // configLimit is the maximum size of a config.json that is read, as in the store itself.

@@ -4,8 +4,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Users are the ids of the users whose stores are treated as the user's own; empty on a system
-// without such ids.
+// Users are the ids of the users whose stores are treated as the user's own. On a system without such ids, it is empty.
 type Users vfs.Users
 
 // Self returns the user of this process, and for root under sudo also the user who called sudo.
@@ -14,7 +13,7 @@ func Self(getenv func(string) string) Users { return Users(vfs.Self(getenv)) }
 // Own reports whether a folder belongs to one of these users, or its owner is unknown.
 func (u Users) Own(dir string) bool { return u.foreign(dir) == nil }
 
-// Passed is a store that was found and is not used unless the user names it.
+// Passed is a store that was found, but is used only if the user names it.
 type Passed struct {
 	Path  string
 	Owner int    // the owner, if the store belongs to another user

@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/places"
 )
 
-// Way is a way in which a command finds a store. Every way uses Check; TestWays in cmd/memctl has each of them.
+// Way is one of the ways in which a command finds a store, such as the current folder or a default. Check is called for
+// each way. TestWays in cmd/memctl tests all of them.
 type Way int
 
 // The ways in which a store is found. For Named, the user gave the path: for this command (--store, an

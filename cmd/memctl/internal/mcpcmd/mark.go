@@ -10,11 +10,10 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-const withoutMark = "without this memory the next memctl mcp takes the file over again and restores what was deleted " +
-	"since"
+const withoutMark = "without this memory the next memctl mcp imports the file again and restores what was deleted since"
 
-// KeepMark returns the error for an attempt to delete the memory that records an import: it says why rm does
-// not delete that memory.
+// KeepMark returns the error for an attempt to delete the memory that records an import. The error says why rm does not
+// delete this memory.
 func KeepMark(ctx context.Context, st *varve.Store) error {
 	m, err := st.Get(ctx, memstore.TakeOverID)
 	if err != nil {
@@ -24,9 +23,9 @@ func KeepMark(ctx context.Context, st *varve.Store) error {
 	if aside, _ := m.Metadata["aside"].([]any); len(aside) > 0 {
 		lines = " and keeps " + cli.Count(len(aside), "line", "lines") + " that could not be read,"
 	}
-	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it records that %s was taken over into this store,%s "+
+	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it records that %s was imported into this store,%s "+
 		"and %s", m.ID, takenFrom(&m), lines, withoutMark))
-	return cli.WithFix(err, "to take the file over once more, delete the memory with: memctl purge "+m.ID)
+	return cli.WithFix(err, "to import the file once more, delete this memory with: memctl purge "+m.ID)
 }
 
 // MarkGoes warns the user if the ids of a purge include the memory that records an import.
@@ -35,7 +34,7 @@ func MarkGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
 		return
 	}
 	if m, err := st.Get(ctx, memstore.TakeOverID); err == nil {
-		a.Note("%s records that %s was taken over: %s", m.ID, takenFrom(&m), withoutMark)
+		a.Note("%s records that %s was imported: %s", m.ID, takenFrom(&m), withoutMark)
 	}
 }
 

@@ -53,7 +53,8 @@ stdout carries only the protocol.`,
 	c.Flags().StringSliceVar(&groups, "tools", nil, "`groups` of tools to offer: "+
 		mcpserver.GroupNames()+"; default "+strings.Join(mcpserver.DefaultGroups(), ", ")+
 		", or graph where MEMORY_FILE_PATH is set")
-	c.Flags().StringVar(&named, "project", "", "the `name` of the project; "+projectcmd.None+" is the shared part alone")
+	c.Flags().StringVar(&named, "project", "", "the `name` of the project; "+projectcmd.None+" means only the part "+
+		"that all projects share")
 	c.Flags().BoolVar(&structured, "structured", false, "answer programs with structured content too")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
@@ -122,23 +123,23 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 	return dir, file, err
 }
 
-// admit returns an error if another user may have put something beside the file of the replaced
-// server or in its place: a store of another user, or a link that leads elsewhere.
+// admit returns an error if the file of the replaced server, or the store beside it, may come from another user: if it
+// belongs to another user, or a link leads to it.
 func admit(a *cli.App, dir, file string) error {
 	if err := a.Admit(locate.BesideFile, dir, nameIt(dir)); err != nil {
 		return err
 	}
-	fix := "if it is the file that you want, set " + MemoryFileVariable + " to where it really is, " +
-		"or name the store with --store or " + cli.StoreVariable
+	fix := "if this is the right file, set " + MemoryFileVariable + " to its real path, or name the store with " +
+		"--store or " + cli.StoreVariable
 	return a.Admit(locate.SourceFile, file, fix)
 }
 
 func nameIt(dir string) string {
-	return "to use this store, name it: --store " + cli.ShellQuote(dir)
+	return "to use this store, add --store " + cli.ShellQuote(dir)
 }
 
-// whole returns path as an absolute path. It returns an error for a path that begins with ~: no shell has
-// expanded it, since servers are rarely started by one. of names the flag or variable with the path.
+// whole returns path as an absolute path. of names the flag or the variable from which path comes. If path begins with
+// ~ or has a variable, whole returns an error: servers are rarely started by a shell, which would have expanded it.
 func whole(command, of, path string) (string, error) {
 	if v := projectcmd.Unexpanded(path); v != "" && v != "~" {
 		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", of, path, v)
@@ -214,7 +215,7 @@ func serveOn(ctx context.Context, a *cli.App, st *served.Store, o mcpserver.Opti
 	case <-time.After(lastCalls):
 	}
 	if n := client.Undone(); n > 0 && ctx.Err() == nil {
-		return cli.WithFix(fmt.Errorf("%w: %s abandoned %v after the end of stdin", varve.ErrOutcomeUnknown,
+		return cli.WithFix(fmt.Errorf("%w: %s canceled %v after the end of stdin", varve.ErrOutcomeUnknown,
 			cli.Count(int(n), "call was", "calls were"), mcpserver.Patience),
 			"read the answers to all calls before closing stdin")
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// Served opens the store in the folder dir, which it creates if it is missing, and calls serve with the store and with
-// the options o, in which it has set the embedder of the environment. If the store is replaced while it is served,
-// Served opens the store that is now in its place: it first calls again, which repeats the checks of the first start
-// and returns the folder.
+// Served opens the store in the folder dir, and creates it if it is missing. It calls serve with this store and with
+// the options o, in which it has set the embedder of the environment variables. If the store is replaced while it is
+// served, Served opens the store that is now in its place. For this it calls the function again, which repeats the
+// checks of the first start and returns the folder of that store.
 func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, again func() (string, error),
 	serve func(st *served.Store, o mcpserver.Options) error,
 ) error {

@@ -15,8 +15,8 @@ import (
 
 const MemoryFileVariable = "MEMORY_FILE_PATH" // the reference server's variable for its file
 
-// asideTold is the maximum number of unreadable lines of the imported file that are printed one by one: a
-// client may not read stderr.
+// asideTold is the maximum number of unreadable lines of the imported file that are printed one by one. It is small
+// because a client may not read stderr.
 const asideTold = 20
 
 // memoryFile is the file of the reference server, from which memctl mcp takes over.
@@ -43,11 +43,12 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	file := from.path
 	if from.missing {
-		a.Note("%s does not exist, nothing to take over: the store starts empty", file)
+		a.Note("%s does not exist, so there is nothing to import: the store starts empty", file)
 	}
 	t, err := mcpserver.TakeOver(ctx, st, file, a.Clock())
 	if errors.Is(err, varve.ErrReadOnly) {
-		a.Note("%s is not taken over, since the store is read-only; the first start that can write takes it over", file)
+		a.Note("%s is not imported now, because the store is read-only; the first memctl mcp that can write imports "+
+			"it", file)
 		return nil
 	}
 	if err != nil {
@@ -55,8 +56,8 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	switch {
 	case t.Before && t.Changed:
-		a.Note("%s has changed since it was taken over; to add what the store does not have, including what was deleted "+
-			"from it: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file),
+		a.Note("%s has changed since it was imported; to add what the store does not have, including what was "+
+			"deleted from it: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file),
 			cli.ShellQuote(st.Admin().Stats().Dir))
 	case t.Entities+t.Relations+len(t.Aside) > 0:
 		a.Note("took over %s and %s from %s; the file was not changed", cli.Count(t.Entities, "entity", "entities"),
@@ -76,7 +77,7 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	return nil
 }
 
-// withRemedy adds to an error about a file that cannot be imported what the user can do about it.
+// withRemedy adds a remedy to an error about a file that cannot be imported.
 func withRemedy(err error) error {
 	var source *mcpserver.SourceError
 	if !errors.As(err, &source) {
