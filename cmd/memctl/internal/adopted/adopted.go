@@ -25,8 +25,8 @@ const (
 // Entry is the record of one adopted folder; see package note.
 type Entry = note.AdoptedFolder
 
-// Folders is the record of the folders elsewhere that a store has adopted: each is now a link to a folder of
-// notes in the store.
+// Folders is the record of the folders that a store has adopted from elsewhere. At the original path of each folder
+// there is now a link to a folder of notes in the store.
 type Folders struct {
 	dir string // the store's folder; its path contains no link
 }
@@ -72,7 +72,7 @@ func LinkPath(path string) (string, error) {
 // the newest entry for each link.
 func (f *Folders) List() ([]Entry, error) { return note.AdoptedFolders(vfs.OS(), f.dir) }
 
-// Find returns the entry of the adopted folder at the path link; the bool is false if there is none.
+// Find returns the entry of the adopted folder at the path link. The bool is false if no such folder is recorded.
 func (f *Folders) Find(link string) (Entry, bool, error) {
 	list, err := f.List()
 	if i := slices.IndexFunc(list, func(e Entry) bool { return e.Link == link }); i >= 0 {
@@ -124,17 +124,18 @@ func (f *Folders) Problem(e *Entry) string {
 	info, err := os.Lstat(e.Link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("%s, an adopted folder, is missing: memctl note adopt %s makes the link to its notes again",
+		return fmt.Sprintf("%s, an adopted folder, is missing: memctl note adopt %s creates the link to its notes "+
+			"again",
 			quoted, quoted)
 	case err != nil:
 		return fmt.Sprintf("%s, an adopted folder, cannot be examined: %v", quoted, err)
 	case info.Mode()&fs.ModeSymlink == 0:
-		return fmt.Sprintf("%s was a link to notes/%s and is %s now: what is written there gets no history; memctl note "+
-			"adopt %s adopts it again", quoted, e.Folder, vfs.KindOf(info.Mode()), quoted)
+		return fmt.Sprintf("%s was a link to notes/%s and is now %s: files that are written there get no history; "+
+			"memctl note adopt %s adopts it again", quoted, e.Folder, vfs.KindOf(info.Mode()), quoted)
 	}
 	if !f.LeadsTo(e.Link, e.Folder) {
-		return fmt.Sprintf("%s was a link to notes/%s of this store and leads elsewhere now: memctl note adopt %s makes "+
-			"the link again", quoted, e.Folder, quoted)
+		return fmt.Sprintf("%s was a link to notes/%s of this store and now leads to another place: memctl note "+
+			"adopt %s creates the link again", quoted, e.Folder, quoted)
 	}
 	if info, err := os.Lstat(f.Target(e.Folder)); err != nil || !info.IsDir() {
 		return fmt.Sprintf("notes/%s, to which %s is a link, is missing: its notes are not deleted, and the next read or "+

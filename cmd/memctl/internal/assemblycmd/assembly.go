@@ -43,7 +43,7 @@ func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	a.Say(format, args...)
 }
 
-// aboutAssembly adds to an error about an assembly what the user can do about it.
+// aboutAssembly adds a remedy to an error about an assembly.
 func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
@@ -57,15 +57,15 @@ func aboutAssembly(id string, err error) error {
 	return err
 }
 
-// eachAssembly calls f for each of several assemblies, which the arguments name by their ids or by the endings
-// of these. It reports an error of f, and continues; see Each.
+// eachAssembly calls f for each of several assemblies. The arguments are ids of assemblies, or endings of ids. If f
+// returns an error, eachAssembly reports it and continues; see Each.
 func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string, f func(id string) error) error {
 	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
 }
 
-// withMembers calls f with the ids of the memories in args. If the store lacks some of them, it takes the
-// arguments for endings of ids, and calls f again with the whole ids. With AllowMissing all ids are accepted,
-// so arguments are always whole ids.
+// withMembers calls f with the ids of memories in args. If the store lacks some of these memories, withMembers takes
+// the arguments for endings of ids, and calls f again with the whole ids. With AllowMissing f accepts all ids, so the
+// arguments are always taken as whole ids.
 func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
 	err := f(args)
 	var missing *varve.MissingMembersError

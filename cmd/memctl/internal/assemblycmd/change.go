@@ -129,8 +129,8 @@ func assemblyActivateCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "activate ID...",
 		Short: "Activate assemblies",
-		Long: `Activate assemblies: add --boost to the remaining activation of each, limited to 0 to 1, and count
-the activation. An activation halves in a day, or in the time set as activation_half_life.`,
+		Long: `Activate assemblies: add --boost to the current activation of each, in the range 0 to 1, and count the
+activation. An activation decays by half in a day, or in the time that activation_half_life sets.`,
 		Example: "  memctl assembly activate rome\n  memctl assembly activate rome italy --boost 0.5",
 		Args:    cli.AtLeastOne("the id of an assembly"),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {

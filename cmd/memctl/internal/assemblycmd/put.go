@@ -39,7 +39,7 @@ are validated before any is written, and they are written in one commit.`,
 				return cli.Usagef(cmd.CommandPath(), "with --json-input the members are in the JSON: omit %q", args[0])
 			}
 			if f.input == "" && len(args) == 0 && f.name == "" {
-				return cli.Usagef(cmd.CommandPath(), "the assembly is empty: name memories, or give a --name")
+				return cli.Usagef(cmd.CommandPath(), "the assembly is empty: give the ids of memories, or a --name")
 			}
 			return nil
 		},

@@ -59,7 +59,7 @@ func releaseCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release DIR",
 		Short: "Make an adopted folder an ordinary one again",
-		Long: `Move the content of an adopted folder out of the store, to where memctl note adopt found it. The notes are
+		Long: `Move an adopted folder out of the store, back to the path at which memctl note adopt found it. The notes are
 deleted in the store; their versions stay in the history. If the command is interrupted, the same command
 completes it.`,
 		Example: "  memctl note release ~/vault",
@@ -114,21 +114,22 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 			}
 			a.Say(did, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
 			if r.Others > 0 {
-				a.Note("%s cannot be notes and get no history, first %s; memctl status --json names them",
+				a.Note("%s cannot be notes and get no history; the first is %s; memctl status --json lists them all",
 					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
 			}
 			if r.Aside != "" {
-				a.Say("renamed the folder that had replaced the link to %s", cli.Printable(r.Aside))
+				a.Say("a folder had replaced the link; that folder is now named %s", cli.Printable(r.Aside))
 			}
 			if watcher := st.Admin().Stats().Watcher; watcher == 0 && strings.HasPrefix(did, "adopted") {
-				a.Note("no process watches the store: memctl service install has what is written there adopted from now on")
+				a.Note("no process watches the store: memctl service install starts a service that adopts edits of " +
+					"its files")
 			}
 			return nil
 		})
 	}
 }
 
-// adopting makes folders elsewhere part of a store's notes, and releases them again.
+// adopting moves folders from elsewhere into a store as folders of notes, and moves them out again.
 type adopting struct {
 	folders *adopted.Folders
 	clock   func() time.Time
@@ -146,7 +147,7 @@ func refuse(fix, format string, args ...any) error {
 func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder string) (r adoptReport, err error) {
 	link, err := adopted.LinkPath(dir)
 	if err != nil {
-		return r, refuse("name a folder", "the folder to adopt: %w", err)
+		return r, refuse("give the path of a folder", "the folder to adopt: %w", err)
 	}
 	was, known, err := ad.folders.Find(link)
 	if err != nil {
@@ -187,11 +188,11 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 		err = ad.relink(link, target)
 		ad.step("linked")
 	case err == nil && info.Mode()&fs.ModeSymlink != 0:
-		return r, refuse("name the folder to which the link leads", "%s is a link", link)
+		return r, refuse("give the path of the folder to which the link leads", "%s is a link", link)
 	case err != nil:
-		return r, refuse("name a folder", "the folder to adopt: %w", err)
+		return r, refuse("give the path of a folder", "the folder to adopt: %w", err)
 	case !info.IsDir():
-		return r, refuse("name a folder", "%s is %s, not a folder", link, vfs.KindOf(info.Mode()))
+		return r, refuse("give the path of a folder", "%s is %s, not a folder", link, vfs.KindOf(info.Mode()))
 	case known && ad.isFolder(target):
 		r.Aside, err = ad.takeIn(ctx, st, link, folder)
 	default:
@@ -220,8 +221,8 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 // notes restore missing files once nothing has changed in the folders of notes for two seconds.
 const restoredWithin = 10 * time.Second
 
-// again creates an adopted folder that has vanished from the store again: it waits until the store has restored
-// the files of its notes. If it has no notes, again creates the folder itself.
+// again restores an adopted folder that has vanished from the store. It waits until the store has restored the files of
+// the folder's notes. If the folder has no notes, again creates the folder.
 func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) error {
 	target := ad.folders.Target(folder)
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
@@ -256,13 +257,14 @@ func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) e
 	}
 }
 
-// others returns the number of files in an adopted folder that cannot be notes, and the first of them with the
-// reason.
+// others returns the number of files in an adopted folder that cannot be notes. first is the first of these files, with
+// the reason.
 func (ad *adopting) others(link, folder string) (n int, first string, err error) {
 	r := newReading(link, folder, false, newMoved("", ""), ad.clock)
 	r.visit = func(file, _ string) error {
 		if info, err := r.fs.Stat(r.file(file)); err == nil && info.Size > note.MostBytes {
-			r.report.problem(file, kindTooLarge, fmt.Sprintf("%d bytes, a note has at most %d", info.Size, note.MostBytes))
+			r.report.problem(file, kindTooLarge, fmt.Sprintf("the file has %d bytes, but a note has at most %d",
+				info.Size, note.MostBytes))
 		}
 		return nil
 	}
@@ -285,8 +287,8 @@ func (ad *adopting) recordAt(link, folder, state string, at time.Time) error {
 	return err
 }
 
-// within returns an error if a folder on the path target inside the store is a symbolic link: a store that was
-// copied from elsewhere may contain one that leads out of the store.
+// within returns an error if one of the folders on the path target inside the store is a symbolic link. A store that
+// was copied from elsewhere may contain a link that leads out of the store.
 func (ad *adopting) within(target string) error {
 	for dir := filepath.Dir(target); dir != ad.folders.Store(); dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
@@ -312,7 +314,8 @@ func isSelf(name string) bool {
 	return err == nil && to == name
 }
 
-// place moves the folder at the path link into the store, and puts a link to its new path in its place.
+// place moves the folder at the path link into the store, and creates at the path link a symbolic link to the moved
+// folder.
 func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder string) error {
 	target := ad.folders.Target(folder)
 	if err := ad.check(ctx, st, link, folder); err != nil {
@@ -350,7 +353,8 @@ func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder str
 	return errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
 }
 
-// undo removes what place has created if the folder itself could not be moved. It returns err.
+// undo removes what place has created, if place could not move the folder itself. err is the error of place, which undo
+// returns.
 func (ad *adopting) undo(link, folder string, err error) error {
 	if target := ad.folders.Target(folder); isSelf(target) && ad.isFolder(link) {
 		_ = os.Remove(target)
@@ -364,11 +368,11 @@ func (ad *adopting) check(ctx context.Context, st *varve.Store, link, folder str
 	store, target := ad.folders.Store(), ad.folders.Target(folder)
 	switch {
 	case inside(link, store):
-		return refuse("name a folder outside of it", "%s is in the store", link)
+		return refuse("give the path of a folder outside the store", "%s is inside the store", link)
 	case inside(store, link):
 		return refuse("move the store, or adopt a folder beside it", "the store %s is in %s", store, link)
 	case cli.IsStore(link):
-		return refuse("name a folder of text files", "%s is a store", link)
+		return refuse("give the path of a folder with text files", "%s is a store", link)
 	}
 	files := vfs.OS()
 	here, err := files.Stat(store)
@@ -427,8 +431,8 @@ func (ad *adopting) relink(link, target string) error {
 	return vfs.OS().SyncDir(filepath.Dir(link))
 }
 
-// takeIn handles a folder that has replaced the link to an adopted folder: it stores the files in it as the
-// newest versions of the notes, renames the folder to the path aside, and makes the link again.
+// takeIn is called if a folder has replaced the link to an adopted folder. It stores the files in that folder as the
+// newest versions of the notes, renames the folder to the path aside, and creates the link again.
 func (ad *adopting) takeIn(ctx context.Context, st *varve.Store, link, folder string) (aside string, err error) {
 	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {
 		return "", err
@@ -437,7 +441,8 @@ func (ad *adopting) takeIn(ctx context.Context, st *varve.Store, link, folder st
 	err = importInto(ctx, st, newReading(link, folder, false, newMoved("", ""), ad.clock), true, report, func(int) {})
 	if err == nil && report.Kept+report.Refused > 0 {
 		p := report.Problems[0]
-		err = refuse("correct what hinders it, then repeat the command", "%s has %s that cannot become notes, first %s: %s",
+		err = refuse("correct the problem, then repeat the command", "%s has %s that cannot become notes; the first "+
+			"is %s: %s",
 			link, cli.Count(report.Kept+report.Refused, "file", "files"), p.Path, p.Reason)
 	}
 	if err == nil { // the link is to lead to these files
@@ -479,7 +484,7 @@ func (ad *adopting) takeIn(ctx context.Context, st *varve.Store, link, folder st
 func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r adoptReport, err error) {
 	link, err := adopted.LinkPath(dir)
 	if err != nil {
-		return r, refuse("name an adopted folder", "the folder to release: %w", err)
+		return r, refuse("give the path of an adopted folder", "the folder to release: %w", err)
 	}
 	was, known, err := ad.folders.Find(link)
 	if err != nil {
@@ -513,10 +518,11 @@ func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r
 	case !ad.isFolder(target):
 		return r, refuse("memctl note log PATH shows the versions of its notes", "notes/%s is missing", folder)
 	case isLink && !ad.folders.LeadsTo(link, folder):
-		return r, refuse("memctl note adopt "+cli.ShellQuote(dir)+" makes the link again", "%s leads elsewhere now", link)
+		return r, refuse("memctl note adopt "+cli.ShellQuote(dir)+" makes the link again", "the link %s now leads to "+
+			"another folder", link)
 	case err == nil && !isLink:
-		return r, refuse("rename it and repeat the command, or take it in with memctl note adopt "+cli.ShellQuote(dir),
-			"%s is %s now, no link", link, vfs.KindOf(info.Mode()))
+		return r, refuse("rename it and repeat the command, or add its files to the notes with memctl note adopt "+
+			cli.ShellQuote(dir), "%s is now %s and not a link", link, vfs.KindOf(info.Mode()))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return r, err
 	default:
@@ -541,8 +547,8 @@ func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r
 	return r, ad.record(link, folder, adopted.Released)
 }
 
-// moveOut writes all notes of a folder to its files, and then moves the folder from the store to the path of
-// its link. Changes after the time since may be missing in the moved folder: see catchUp.
+// moveOut writes all notes of a folder to their files, and then moves the folder from the store to the path of its
+// link. Changes that were made after the time since may be missing in the moved folder: see catchUp.
 func (ad *adopting) moveOut(ctx context.Context, st *varve.Store, link, folder string,
 	isLink bool) (since time.Time, err error) {
 	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {
@@ -573,7 +579,7 @@ func (ad *adopting) moveOut(ctx context.Context, st *varve.Store, link, folder s
 	return since, errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
 }
 
-// catchUp writes to the moved folder what other processes wrote to its notes while it was moved.
+// catchUp writes to the moved folder those changes of its notes that other processes made while the folder was moved.
 func (ad *adopting) catchUp(ctx context.Context, st *varve.Store, link, folder string, since time.Time) error {
 	w := &writing{fs: vfs.Below(vfs.OS(), link), dir: link, folded: map[string]*exported{}, made: map[string]bool{}}
 	for e, err := range st.Notes().List(ctx, folder, 0) {

@@ -32,9 +32,9 @@ func exportCommand(a *cli.App) *cobra.Command {
 DIR/a/b.md, with the same bytes and with the time of its last write. memctl note import reads such a
 folder.
 
-Other files in the folder stay. A file that has another content already is kept and reported, unless
---replace is given. Links in the folder are not followed. A note whose name this system cannot write is
-reported. If anything was kept or refused, the exit status is 6.`,
+Other files in the folder stay. If the file of a note exists with different content, it is kept and
+reported; --replace replaces it. Links in the folder are not followed. If this system cannot create a
+file with the name of a note, the note is reported. If anything was kept or refused, the exit status is 6.`,
 		Example: "  memctl note export ~/copy\n  memctl note export ~/vault --from vault --replace",
 		Args:    cli.Exactly(1, "a folder"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ reported. If anything was kept or refused, the exit status is 6.`,
 		}),
 	}
 	c.Flags().StringVar(&from, "from", "", "the `folder` of notes that is exported; all notes by default")
-	c.Flags().BoolVar(&replace, "replace", false, "replace files that have another content")
+	c.Flags().BoolVar(&replace, "replace", false, "replace files that have different content")
 	return c
 }
 
@@ -59,7 +59,7 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 	return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 		dir := vfs.FolderGiven(to)
 		if err := vfs.MkdirAll(vfs.OS(), dir, 0o777); err != nil {
-			return cli.WithFix(err, "name a folder that exists, or that can be created")
+			return cli.WithFix(err, "give the path of a folder that exists or can be created")
 		}
 		// Without links and "..": the files are below it by their names, too.
 		dir, err := filepath.EvalSymlinks(dir)
@@ -120,8 +120,8 @@ type exported struct {
 	done chan struct{} // closed when the file is written, or was refused
 }
 
-// exportNote writes a note as the file rel in the folder of the export. It reports a problem with this note,
-// and returns an error that ends the export.
+// exportNote writes a note as the file rel in the folder of the export. If only this note cannot be written, exportNote
+// reports a problem and returns nil. If it returns an error, the export ends.
 func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, e *varve.NoteEntry, rel string) error {
 	size := min(e.Size, note.MostBytes)
 	if err := t.room.Acquire(ctx, size); err != nil {
@@ -136,7 +136,7 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 		return t.refused(e.Path, err)
 	}
 	if local := filepath.FromSlash(rel); !filepath.IsLocal(local) || filepath.ToSlash(local) != rel {
-		t.problem(e.Path, kindName, "this system has no file with such a name")
+		t.problem(e.Path, kindName, "this system cannot create a file with this name")
 		return nil
 	}
 	f := &exported{filepath.Join(w.dir, filepath.FromSlash(rel)), make(chan struct{})}
@@ -152,16 +152,16 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	switch was, err := w.fs.Stat(f.name); {
 	case err == nil && before != nil && vfs.SameFile(w.fs, f.name, before.name):
 		t.problem(e.Path, kindName,
-			"on this file system the file has the same name as that of "+cli.PrintableID(before.name))
+			"on this file system the name of the file is the same as that of "+cli.PrintableID(before.name))
 		return nil
 	case err == nil && !was.Mode.IsRegular():
-		t.problem(e.Path, kindNotFile, vfs.KindOf(was.Mode)+" is in its place: remove or rename that")
+		t.problem(e.Path, kindNotFile, vfs.KindOf(was.Mode)+" is at the path of the file: remove or rename it")
 		return nil
 	case err == nil && w.has(f.name, &was, n.Content):
 		t.done(&t.report.Same)
 		return nil
 	case err == nil && !w.replace:
-		t.problem(e.Path, kindKept, "the file has another content: --replace replaces it")
+		t.problem(e.Path, kindKept, "the file has different content: --replace replaces the file")
 		return nil
 	case err == nil:
 		count = &t.report.Replaced
@@ -174,7 +174,7 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	}
 	switch err := w.write(f.name, &n, give); {
 	case errors.Is(err, fs.ErrExist):
-		t.problem(e.Path, kindKept, "another program has created the file meanwhile: --replace replaces it")
+		t.problem(e.Path, kindKept, "another program has created the file meanwhile: --replace replaces the file")
 		return nil
 	case err != nil:
 		return t.unwritable(e.Path, err)
@@ -232,7 +232,7 @@ func (w *writing) sync() error {
 	return nil
 }
 
-// has reports whether the file name has exactly this content.
+// has reports whether the file name has the given content.
 func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
 	if info.Size != int64(len(content)) {
 		return false
@@ -241,7 +241,7 @@ func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
 	return err == nil && bytes.Equal(data, content)
 }
 
-// write writes a note to a temporary file. When that file is complete, give renames it to name.
+// write writes a note to a temporary file, and calls give to rename the complete file to name.
 func (w *writing) write(name string, n *varve.Note, give func(temp, name string) error) error {
 	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".varve-export-%d-%d", os.Getpid(), w.temps.Add(1)))
 	_ = w.fs.Remove(temp) // of a process that was killed
@@ -267,8 +267,8 @@ func (w *writing) write(name string, n *varve.Note, give func(temp, name string)
 	return err
 }
 
-// unwritable reports an error that concerns only one file as a problem, and returns nil. It returns an error of
-// the disk.
+// unwritable handles the error err of writing a file. If err concerns only this file, unwritable reports a problem and
+// returns nil. If err is an error of the disk, unwritable returns it.
 func (t *transfer) unwritable(path string, err error) error {
 	if vfs.IsDiskFull(err) || errors.Is(err, context.Canceled) {
 		return err

@@ -153,7 +153,7 @@ func (r *reading) entry(rel string, e vfs.Entry) error {
 	return r.visit(rel, path)
 }
 
-// refuseIn reports a problem with a folder in which no file has a path that a note can have.
+// refuseIn reports a problem with a folder whose path is such that no file in it can have the path of a note.
 func (r *reading) refuseIn(rel, path string) error {
 	err := note.CheckPath(path)
 	if err == nil {

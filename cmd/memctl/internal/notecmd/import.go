@@ -57,7 +57,7 @@ that is not a store yet, a store is created there.`,
 	}
 	c.Flags().StringVar(&into, "into", "", "the `folder` of notes into which the files are imported")
 	c.Flags().BoolVar(&hidden, "hidden", false, "import also files and folders whose names begin with a dot")
-	c.Flags().BoolVar(&replace, "replace", false, "replace notes that have another content")
+	c.Flags().BoolVar(&replace, "replace", false, "replace notes that have different content")
 	return c
 }
 
@@ -67,11 +67,13 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 		return err
 	}
 	if _, err := vfs.ReadRoot(vfs.OS(), from); err != nil {
-		return cli.WithFix(fmt.Errorf("%w: the folder to import: %w", varve.ErrInvalid, err), "name a folder of files")
+		return cli.WithFix(fmt.Errorf("%w: the folder to import: %w", varve.ErrInvalid, err), "give the path of a "+
+			"folder with files")
 	}
 	if cli.IsStore(from) {
-		return cli.WithFix(fmt.Errorf("%w: %s is a store: its notes are notes already", varve.ErrInvalid, from),
-			"memctl note export writes the notes of a store into a folder, which can be imported")
+		return cli.WithFix(fmt.Errorf("%w: %s is a store, and its notes cannot be imported from there",
+			varve.ErrInvalid, from), "memctl note export writes the notes of a store into another folder, which can "+
+			"be imported")
 	}
 	how := cli.Write
 	if a.Named() != "" {
@@ -88,9 +90,9 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 	return cli.Resumable(err, "only missing items are added")
 }
 
-// importInto imports the files of a folder as notes, and adds the results to report. The walk over the folder
-// counts in r.report, because it runs concurrently with the goroutines that import the files; the two are added
-// at the end.
+// importInto imports the files of a folder as notes, and adds the results to report. The walk over the folder runs
+// concurrently with the goroutines that import the files. So the walk counts its results in r.report, and importInto
+// adds them to report at the end.
 func importInto(ctx context.Context, st *varve.Store, r *reading, replace bool, report *Moved,
 	count func(n int)) error {
 	t := newTransfer(ctx, report, count)
@@ -139,7 +141,8 @@ func newTransfer(ctx context.Context, report *Moved, count func(n int)) *transfe
 	return t
 }
 
-// start runs f in a goroutine. It first waits while workers other functions are running.
+// start runs f in a goroutine. If as many functions as the number of workers are already running, start first waits
+// until one of them ends.
 func (t *transfer) start(f func(ctx context.Context) error) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
@@ -170,8 +173,8 @@ func (t *transfer) problem(path string, kind importer.Kind, reason string) {
 	t.count(1)
 }
 
-// importFile writes the content of a file as the note at path. It reports a problem with this file, and returns
-// an error that ends the import.
+// importFile writes the content of a file as the note at path. If only this file cannot be imported, importFile reports
+// a problem and returns nil. If it returns an error, the import ends.
 func (t *transfer) importFile(ctx context.Context, st *varve.Store, r *reading, file, path string, replace bool) error {
 	size := int64(note.MostBytes)
 	if info, err := r.fs.Stat(r.file(file)); err == nil {
@@ -199,7 +202,7 @@ func (t *transfer) importFile(ctx context.Context, st *varve.Store, r *reading, 
 	case err == nil && replace:
 		count, conds = &t.report.Replaced, []varve.Cond{varve.IfVersion(n.Version)}
 	case err == nil:
-		t.problem(file, kindKept, "the note has another content: --replace replaces it")
+		t.problem(file, kindKept, "the note has different content: --replace replaces the note")
 		return nil
 	case !errors.Is(err, varve.ErrNotFound):
 		return t.refused(file, err)
@@ -217,8 +220,8 @@ func (t *transfer) importFile(ctx context.Context, st *varve.Store, r *reading, 
 	return t.refused(file, err)
 }
 
-// refused reports an error that concerns only one file as a problem, and returns nil. It returns any other
-// error.
+// refused handles the error err of importing or reading a file. If err concerns only this file, refused reports a
+// problem and returns nil. Otherwise it returns err.
 func (t *transfer) refused(file string, err error) error {
 	if cli.Classify(err).Code != cli.CodeRefused {
 		return err
@@ -261,7 +264,8 @@ func tellMoved(a *cli.App, m *Moved, did string) {
 	if n := m.Kept + m.Refused; n > 0 {
 		a.Tell(&cli.Failure{
 			Kind: "refused", Message: fmt.Sprintf("%s could not be %s; see the problems", cli.Count(n, "entry", "entries"), did),
-			Path: m.Source, Fix: "correct what the problems name, and repeat the command", Code: cli.CodeRefused,
+			Path: m.Source, Fix: "correct the files that the problems name, and repeat the command",
+			Code: cli.CodeRefused,
 		})
 	}
 }

@@ -23,8 +23,8 @@ func lsCommand(a *cli.App) *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List notes",
 		Long: `List the notes in a folder, or all, by path: on a terminal as a table, otherwise one per line with path,
-time of the last write (UTC) and size, separated by tabs. With --depth, what is deeper is listed as its folder, whose
-path ends with a slash.`,
+time of the last write (UTC) and size, separated by tabs. With --depth, deeper notes are replaced by their
+folder, whose path ends with a slash.`,
 		Example: "  memctl note ls --depth 1\n  memctl note ls travel\n  memctl note ls --glob '**/*.md' --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) <= 1 {
@@ -96,7 +96,7 @@ func grepCommand(a *cli.App) *cobra.Command {
 		Use:   "grep PATTERN [PATH]",
 		Short: "Find lines of notes",
 		Long: `Print the lines that match a regular expression (RE2), of all notes, or of the note or folder at PATH,
-each with the path and the number of the line. A note that is no text is skipped.`,
+each with the path and the number of the line. A note that is not text is skipped.`,
 		Example: "  memctl note grep -i rome\n  memctl note grep --fixed 'a.b' travel",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {

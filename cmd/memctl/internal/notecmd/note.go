@@ -21,8 +21,8 @@ func Command(a *cli.App) *cobra.Command {
 		Aliases: []string{"notes"},
 		Short:   "Manage notes: text files at paths",
 		Long: `Manage notes: files of text, or of any bytes up to 16 MiB, at paths. The file notes/PATH in the store
-has the bytes of a note as they are, and may be edited by hand. Each version of a note is kept as those of
-memories are.`,
+has exactly the bytes of the note, and may be edited by hand. The versions of a note are kept in the
+history, like those of a memory.`,
 		Example: `  echo "- prefers trains" | memctl note append travel/rome.md
   memctl note edit travel/rome.md --old trains --new buses
   memctl note grep -i rome`,
@@ -65,7 +65,7 @@ func (c *conditions) flags(cmd *cobra.Command, creates bool) {
 	cmd.Flags().Uint64Var(&c.version, "if-version", 0, "only if this `version` is the newest one")
 	cmd.Flags().StringVar(&c.hash, "if-hash", "", "only if the content has this `sha256`, as hexadecimal digits")
 	if creates {
-		cmd.Flags().BoolVar(&c.absent, "if-absent", false, "only if there is no such note")
+		cmd.Flags().BoolVar(&c.absent, "if-absent", false, "only if no note has this path")
 	}
 }
 
@@ -82,7 +82,7 @@ func (c *conditions) list(cmd *cobra.Command) (list []varve.Cond) {
 	return list
 }
 
-// about adds to an error about a note what the user can do about it.
+// about adds a remedy to an error about a note.
 func about(err error) error {
 	var match *varve.MatchError
 	switch {
@@ -96,8 +96,8 @@ func about(err error) error {
 	return err
 }
 
-// absent returns the error for a command on the note at a path if there is no such note. If the path is a
-// folder of notes, the error names it, and memctl note with the subcommand instead as the remedy.
+// absent returns the error for a command on the note at a path that does not exist. If the path is a folder of notes,
+// the error says so, and its remedy is the subcommand instead of memctl note.
 func absent(ctx context.Context, st *varve.Store, path string, err error, instead string) error {
 	if !errors.Is(err, varve.ErrNotFound) {
 		return about(err)
@@ -153,8 +153,8 @@ func writeCommand(a *cli.App) *cobra.Command {
 	return writes(a, &cobra.Command{
 		Use:   "write PATH",
 		Short: "Write a note from standard input",
-		Long: `Write a note from standard input. What it replaces stays in the history; content that the note has
-already makes no version.`,
+		Long: `Write a note from standard input. The previous content stays in the history. If the note already has
+this content, no new version is made.`,
 		Example: "  memctl note write travel/rome.md < rome.md\n  memctl note write index.md --if-absent < index.md",
 	}, true, func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error) {
 		data, err := read(a)
@@ -193,7 +193,7 @@ time lose no edit.`,
 		return ns.Edit(ctx, path, from, to, conds...)
 	})
 	c.Flags().StringVar(&from, "old", "", "the `TEXT` to replace")
-	c.Flags().StringVar(&to, "new", "", "the `TEXT` in its place")
+	c.Flags().StringVar(&to, "new", "", "the `TEXT` that replaces the old text")
 	_ = c.MarkFlagRequired("old")
 	_ = c.MarkFlagRequired("new")
 	return c
@@ -210,7 +210,7 @@ func catCommand(a *cli.App) *cobra.Command {
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			ctx, older := cmd.Context(), cmd.Flags().Changed("version")
 			if older && len(args) > 1 {
-				return cli.Usagef(cmd.CommandPath(), "--version takes one note, not %d", len(args))
+				return cli.Usagef(cmd.CommandPath(), "--version works with only one note, not with %d", len(args))
 			}
 			return a.With(ctx, cli.Read, func(st *varve.Store) error {
 				a.Document.Begin("notes")
@@ -253,8 +253,8 @@ func mvCommand(a *cli.App) *cobra.Command {
 		Use:     "mv FROM TO",
 		Aliases: []string{"rename"},
 		Short:   "Rename a note or a folder",
-		Long: `Give a note, or all notes in a folder, another path, in one commit. The history follows. It is refused
-where a note or a folder is at the new path.`,
+		Long: `Give a note, or all notes in a folder, another path, in one commit. The notes keep their history. If a
+note or a folder exists at the new path, nothing is changed.`,
 		Example: "  memctl note mv travel/rome.md archive/rome.md\n  memctl note mv travel trips",
 		Args:    cli.Exactly(2, "two paths"),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -286,13 +286,13 @@ func rmCommand(a *cli.App) *cobra.Command {
 		Aliases: []string{"delete"},
 		Short:   "Delete notes",
 		Long: `Delete notes; with --recursive, all notes in a folder. Their versions stay in the history, and memctl
-note restore brings one back.`,
+note restore restores a note.`,
 		Example: "  memctl note rm travel/rome.md\n  memctl note rm --recursive travel",
 		Args:    cli.AtLeastOne("the path of at least one note"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			list := conds.list(cmd)
 			if len(list) > 0 && (len(args) > 1 || all) {
-				return cli.Usagef(cmd.CommandPath(), "--if-version and --if-hash take one note")
+				return cli.Usagef(cmd.CommandPath(), "--if-version and --if-hash work with only one note")
 			}
 			ctx := cmd.Context()
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
@@ -312,6 +312,6 @@ note restore brings one back.`,
 		}),
 	}
 	conds.flags(c, false)
-	c.Flags().BoolVarP(&all, "recursive", "r", false, "a path may be a folder: delete all notes in it")
+	c.Flags().BoolVarP(&all, "recursive", "r", false, "if a path is a folder, delete all notes in it")
 	return c
 }

@@ -27,8 +27,8 @@ func diffCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff PATH [VERSION [VERSION]]",
 		Short: "Show what has changed in a note",
-		Long: `Compare the current version of a note with the one before it, with the given version, or two given
-versions, line by line.`,
+		Long: `Compare, line by line, the current version of a note with the version before it or with a given
+version, or compare two given versions.`,
 		Example: "  memctl note diff travel/rome.md\n  memctl note diff travel/rome.md 65664",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) >= 1 && len(args) <= 3 {
@@ -41,7 +41,8 @@ versions, line by line.`,
 			for _, arg := range args[1:] {
 				n, err := strconv.ParseUint(arg, 10, 64)
 				if err != nil {
-					return cli.Usagef(cmd.CommandPath(), "%q is no version: memctl note log PATH lists them", arg)
+					return cli.Usagef(cmd.CommandPath(), "%q is not a version: memctl note log PATH lists the "+
+						"versions", arg)
 				}
 				numbers = append(numbers, n)
 			}
@@ -73,7 +74,7 @@ versions, line by line.`,
 	}
 }
 
-// compared returns the two versions that note diff compares, was and is.
+// compared returns the two versions that note diff compares. The command shows the changes from was to is.
 func compared(ctx context.Context, st *varve.Store, path string, numbers []uint64) (was, is varve.Version, err error) {
 	switch len(numbers) {
 	case 2:
@@ -105,8 +106,8 @@ func restoreCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore PATH [VERSION]",
 		Short: "Write an older version of a note again",
-		Long: `Write the given version of a note again, as its newest one; without a version, the last one of a deleted
-note.`,
+		Long: `Write a given version of a note again, as its newest version. Without a version, restore the last version
+of a deleted note.`,
 		Example: "  memctl note restore travel/rome.md 65664",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
@@ -119,7 +120,8 @@ note.`,
 			if len(args) == 2 {
 				var err error
 				if number, err = strconv.ParseUint(args[1], 10, 64); err != nil {
-					return cli.Usagef(cmd.CommandPath(), "%q is no version: memctl note log PATH lists them", args[1])
+					return cli.Usagef(cmd.CommandPath(), "%q is not a version: memctl note log PATH lists the "+
+						"versions", args[1])
 				}
 			}
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
@@ -148,7 +150,8 @@ note.`,
 func deleted(ctx context.Context, st *varve.Store, path string) (last varve.Version, err error) {
 	if _, err := st.Notes().Read(ctx, path); !errors.Is(err, varve.ErrNotFound) {
 		if err == nil {
-			err = fmt.Errorf("%w: the note %s is not deleted: name a version", varve.ErrInvalid, cli.PrintableID(path))
+			err = fmt.Errorf("%w: the note %s is not deleted: give the version to restore", varve.ErrInvalid,
+				cli.PrintableID(path))
 		}
 		return last, err
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/varve-db/varve/remote/s3"
 )
 
-// Open opens the remote at a URL; it matches varve.Options.Remote.
+// Open opens the remote at a URL. It can be used as varve.Options.Remote.
 func Open(ctx context.Context, url string) (remote.Remote, error) {
 	return at(ctx, url, ways{varve.OpenFolder, s3.Open, postgres.Open})
 }
 
-// Create makes the place that a URL names a remote, after a test of the place, or opens the remote there.
+// Create opens the remote at a URL. If the place has no remote yet, Create tests the place and creates a remote there.
 func Create(ctx context.Context, url string) (remote.Remote, error) {
 	return at(ctx, url, ways{varve.CreateFolder, s3.Create, postgres.Create})
 }
 
-// ways are the functions that open or create the remote in each kind of place.
+// ways has, for each kind of place, the function that opens or creates a remote there.
 type ways struct {
 	folder   func(context.Context, string) (remote.Remote, error)
 	bucket   func(context.Context, s3.Options) (*s3.Remote, error)
@@ -44,8 +44,8 @@ func at(ctx context.Context, url string, w ways) (remote.Remote, error) {
 		errs.ErrInvalid)
 }
 
-// parsed opens the remote that a URL names. After an error it returns nil itself, since an interface with a nil pointer
-// is not nil.
+// parsed parses a URL with parse and opens the remote with open. After an error it returns a nil interface, not an
+// interface that contains a nil pointer.
 func parsed[O any, R remote.Remote](ctx context.Context, url string, parse func(string) (*O, error),
 	open func(context.Context, O) (R, error)) (remote.Remote, error) {
 	o, err := parse(url)

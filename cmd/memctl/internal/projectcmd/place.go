@@ -9,7 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Finder finds the place of a project: the repository, or the folder, that identifies the project.
+// Finder determines which repository or folder identifies a project. This repository or folder is the place of the
+// project.
 type Finder struct {
 	own  func(path string) bool // reports whether the file at a path belongs to this user
 	home string
@@ -35,8 +36,9 @@ func NewFinder(getenv func(string) string, home string) *Finder {
 // mostGitFile is the maximum size in bytes of the files of git that are read.
 const mostGitFile = 16 << 10
 
-// Place returns the place of the project of a folder, "" if there is none. root means that a client has offered the
-// folder as a root, or that a user has named it: such a folder is a place by itself.
+// Place returns the place of the project to which the folder dir belongs, or "" if it belongs to no project. root is
+// true if a client has offered dir as a root, or a user has named it; then dir is a place even if it is not in a
+// repository.
 func (f *Finder) Place(dir string, root bool) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -62,8 +64,8 @@ func (f *Finder) Place(dir string, root bool) (string, error) {
 	return dir, nil
 }
 
-// repository returns the place of the folder at, in which git is the path of .git; false if the folder is not a
-// repository.
+// repository returns the place of the repository whose folder is at. git is the path of its file or folder .git. The
+// bool is false if at is not a repository.
 func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
 	switch {
 	case info.IsDir():
@@ -101,7 +103,7 @@ func worktree(git, dir string) (string, bool) {
 	return common, err == nil
 }
 
-// submodule reports whether the git configuration in dir names the folder at as its worktree.
+// submodule reports whether the git configuration in the folder dir names the folder at as its worktree.
 func submodule(at, dir string) bool {
 	text, ok := read(filepath.Join(dir, "config"))
 	if !ok {
@@ -138,7 +140,8 @@ func gitPath(name, prefix, dir string) (string, bool) {
 	return filepath.Clean(path), true
 }
 
-// read returns the content of a small regular file; false if it cannot be read or is another kind of file.
+// read returns the content of a small regular file. The bool is false if the file cannot be read or is not a regular
+// file.
 func read(name string) (string, bool) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > mostGitFile {

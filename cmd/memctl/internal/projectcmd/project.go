@@ -40,8 +40,8 @@ func Command(a *cli.App) *cobra.Command {
 		Short: "Manage the projects of memctl mcp",
 		Long: `Manage the projects that memctl mcp keeps apart. A project is a random id, kept in the user's state
 folder for a git repository (all its worktrees), for a root that the client offers, or for a name
-that --project gives. Memories have it as metadata.varve_project; those without are shared by all
-projects.`,
+that --project gives. A memory has the id of its project as metadata.varve_project. All projects share
+the memories without a project.`,
 		Example: `  memctl project list
   memctl project join api
   memctl project move api ~/work/api
@@ -142,7 +142,8 @@ type named struct {
 	Place string `json:"place"`
 }
 
-// placeOf returns the place of the folder args[at], or of the current folder if there is no such argument.
+// placeOf returns the place of the folder that the argument with the index at names. If there is no such argument, it
+// returns the place of the current folder.
 func placeOf(a *cli.App, f *Finder, args []string, at int) (string, error) {
 	dir, err := a.Getwd()
 	if len(args) > at {
@@ -162,7 +163,8 @@ func joinCommand(a *cli.App) *cobra.Command {
 		Use:   "join NAME [DIR]",
 		Short: "Confirm that a folder uses a named project",
 		Long: `Confirm that the folder DIR, or the current one, may use the project that memctl mcp --project NAME
-made for another folder. Without it, a repository whose configuration names that project is refused.`,
+made for another folder. A repository whose configuration names that project is refused until a user
+has confirmed it with this command.`,
 		Example: "  memctl project join api\n  memctl project join api ~/work/api-docs",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
@@ -195,9 +197,9 @@ func moveCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move PROJECT DIR",
 		Short: "Give a project to the folder to which its repository was moved",
-		Long: `Give a project, by its id or name, to the repository or folder DIR, to which it was moved. Places that
-are gone are forgotten. A project that DIR has already is kept in the store: memctl project merge
-joins the two.`,
+		Long: `Record that the repository or folder of a project, given by its id or name, was moved to DIR. Places of
+the project that no longer exist are forgotten. If DIR already has another project, that project is
+kept in the store: memctl project merge joins the two.`,
 		Example: "  memctl project move api ~/work/api",
 		Args:    cli.Exactly(2, "a project and a folder"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -216,7 +218,7 @@ joins the two.`,
 			}
 			id, name := records[0].Project, nameOf(place)
 			if was, err := registry.get(file("place", place)); err == nil && was.Project != id {
-				a.Note("%s had the project %s", cli.PrintableID(place), was.Project)
+				a.Note("%s belonged to the project %s until now", cli.PrintableID(place), was.Project)
 			}
 			if err := registry.set(file("place", place), Record{Project: id, Name: name, Place: place}); err != nil {
 				return err
@@ -250,10 +252,11 @@ func mergeCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "merge FROM INTO",
 		Short: "Give the memories and notes of a project to another one",
-		Long: `Give the memories and the notes of the project FROM to the project INTO, each by its id or name, and have
-the folders of FROM use INTO. INTO may be shared: then all projects see them. memctl undo takes the
-change back. Working memory cannot be given to another project: a project that has some is refused,
-unless --leave-working leaves it where no agent of INTO finds it.`,
+		Long: `Give the memories and the notes of the project FROM to the project INTO, and let the folders of FROM use
+INTO. FROM and INTO are ids or names of projects. If INTO is shared, all projects see these memories and
+notes. memctl undo takes the change back. Working memory cannot be given to another project: if FROM
+has working memory, nothing is changed, unless --leave-working leaves it in FROM, where no agent of
+INTO finds it.`,
 		Example: "  memctl project merge old-api api\n  memctl project merge notes shared",
 		Args:    cli.Exactly(2, "two projects"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -270,13 +273,13 @@ unless --leave-working leaves it where no agent of INTO finds it.`,
 				}
 			}
 			if from[0].Project == into[0].Project {
-				return cli.Usagef(cmd.CommandPath(), "FROM and INTO are one project")
+				return cli.Usagef(cmd.CommandPath(), "FROM and INTO are the same project")
 			}
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
 				done, err := project.Merge(ctx, st, from[0].Project, into[0].Project, o)
 				if w := (*project.WorkingError)(nil); errors.As(err, &w) {
-					return cli.WithFix(err, "delete it with memctl working drop, see memctl working list; or leave it: "+
-						"--leave-working")
+					return cli.WithFix(err, "list it with memctl working list and delete it with memctl working "+
+						"drop, or leave it in FROM with --leave-working")
 				}
 				if err != nil {
 					return err

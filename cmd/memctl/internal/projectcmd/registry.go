@@ -31,7 +31,7 @@ type Record struct {
 // Registry stores the ids of projects in the user's state folder.
 type Registry struct{ dir string }
 
-// NewRegistry returns the registry in a user's state folder, "" if there is none.
+// NewRegistry returns the registry in state, the user's state folder. state is "" if the user has no such folder.
 func NewRegistry(state string) *Registry {
 	if state == "" {
 		return &Registry{}
@@ -49,7 +49,7 @@ const mostName = 128
 var unexpanded = regexp.MustCompile(`\$\{[^}]*\}|(^|[/\\])\$[A-Z_][A-Z0-9_]*($|[/\\])|` +
 	`%[A-Za-z_]\w*%|\{\{.*\}\}|^~($|[/\\])`)
 
-// Unexpanded returns the first variable in s that was not replaced by its value, "" if there is none.
+// Unexpanded returns the first variable in s that was not replaced by its value, or "" if s has no such variable.
 func Unexpanded(s string) string { return strings.Trim(unexpanded.FindString(s), `/\`) }
 
 func checkName(name string) error {
@@ -60,13 +60,13 @@ func checkName(name string) error {
 	case v != "":
 		return bad(fmt.Sprintf("%s was not expanded: write the name itself", v))
 	case strings.TrimSpace(name) == "" || name != strings.TrimSpace(name):
-		return bad("empty, or with space around it")
+		return bad("the name is empty, or begins or ends with a space")
 	case len(name) > mostName:
-		return bad(fmt.Sprintf("longer than %d bytes", mostName))
+		return bad(fmt.Sprintf("the name is longer than %d bytes", mostName))
 	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
-		return bad("has control characters")
+		return bad("the name has control characters")
 	case strings.ContainsAny(name, `/\`):
-		return bad("a name, not a path: the folder decides by itself where no name is given")
+		return bad("must be a name, not a path; without a name, the folder determines the project")
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func file(kind string, of ...string) string {
 	return fmt.Sprintf("%s-%x.json", kind, sum[:16])
 }
 
-// get reads the record in the file with this name. If there is none, the error matches fs.ErrNotExist.
+// get reads the record in the file with this name. If the file does not exist, the error matches fs.ErrNotExist.
 func (r *Registry) get(name string) (Record, error) {
 	var rec Record
 	b, err := os.ReadFile(filepath.Join(r.dir, name))
@@ -84,15 +84,15 @@ func (r *Registry) get(name string) (Record, error) {
 		return rec, err
 	}
 	if err := json.Unmarshal(b, &rec); err != nil || !project.IsID(rec.Project) {
-		return rec, fmt.Errorf("%s is not a record of a project: %w → remove the file, and name the project with memctl "+
-			"project move", filepath.Join(r.dir, name), varve.ErrInvalid)
+		return rec, fmt.Errorf("%s is not a record of a project: %w → remove the file, and assign the project again "+
+			"with memctl project move", filepath.Join(r.dir, name), varve.ErrInvalid)
 	}
 	rec.file = name
 	return rec, nil
 }
 
-// make returns the record in the file with this name. If there is none, it writes rec and returns it. If
-// several processes do so at once, all return the record of the first one.
+// make returns the record in the file with this name. If the file does not exist, make writes rec to it and returns
+// rec. If several processes do this at once, all of them return the record of the first one.
 func (r *Registry) make(name string, rec Record) (Record, error) {
 	if r.dir == "" {
 		return rec, fmt.Errorf("%w: there is no folder for the ids of projects → set XDG_STATE_HOME, or serve without a "+
@@ -155,7 +155,7 @@ func (r *Registry) write(rec *Record) (temp string, err error) {
 	return f.Name(), nil
 }
 
-// OfPlace returns the project of a place. It creates the project if there is none.
+// OfPlace returns the project of a place. If the place has no project, OfPlace creates one.
 func (r *Registry) OfPlace(place string) (Record, error) {
 	return r.make(file("place", place), Record{Name: nameOf(place), Place: place})
 }
@@ -168,7 +168,8 @@ func nameOf(place string) string {
 	return filepath.Base(filepath.Dir(place))
 }
 
-// NotJoinedError means that a folder uses a name that belongs to another folder.
+// NotJoinedError means that a folder uses the name of a project that was made for another folder, and that no user has
+// confirmed this with memctl project join.
 type NotJoinedError struct{ Name, Place, First string }
 
 func (e *NotJoinedError) Error() string {
@@ -181,13 +182,13 @@ func (e *NotJoinedError) Unwrap() error { return varve.ErrInvalid }
 
 func orNowhere(place string) string {
 	if place == "" {
-		return "a start outside of any repository"
+		return "a folder outside any repository"
 	}
 	return place
 }
 
-// OfName returns the project with this name, for use from a place. If another folder uses the name, and place
-// was not joined to it, the error is a *NotJoinedError.
+// OfName returns the project with this name, for use in the folder place. If the project was made for another folder,
+// and place was not joined to the project, the error is a *NotJoinedError.
 func (r *Registry) OfName(name, place string) (Record, error) {
 	if err := checkName(name); err != nil {
 		return Record{}, err

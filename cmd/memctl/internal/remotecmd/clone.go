@@ -30,12 +30,12 @@ func Clone(a *cli.App) *cobra.Command {
 	var o varve.CloneOptions
 	c := &cobra.Command{
 		Use:   "clone URL DIR",
-		Short: "Make a store of a copy elsewhere, as of any moment",
-		Long: `Make a store of what memctl remote has sent, in a new folder: with the documents, the versions and
-the history that the store had. It is the same store, and read-only until memctl remote take
-makes it the one that writes. --fork makes an independent store instead, with a UUID and versions of
-its own, which can be written at once; so does --at, which restores any moment since the first
-snapshot. Everything is verified before the folder opens as a store. Existing files are never
+		Short: "Create a store from a remote copy, as of any moment",
+		Long: `Create a store in a new folder from the copy that memctl remote has sent, with the documents, the
+versions and the history that the store had. The clone is the same store, and is read-only until memctl
+remote take makes it the store that writes. --fork creates an independent store instead, with a UUID
+and versions of its own, which can be written at once; so does --at, which restores any moment since
+the first snapshot. Everything is verified before the folder opens as a store. Existing files are never
 overwritten.
 
 A sealed copy needs the identity of a recipient, and the key of the machine that made the copy, which
@@ -60,7 +60,8 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				return err
 			}
 			if identity == "" && len(o.Signers) > 0 {
-				return cli.Usagef(cmd.CommandPath(), "--signer is for a sealed copy: it needs --identity")
+				return cli.Usagef(cmd.CommandPath(), "--signer is for a sealed (encrypted) copy, and needs "+
+					"--identity FILE")
 			}
 			ctx := cmd.Context()
 			return opened(ctx, args[0], func(r remote.Remote) error {
@@ -70,7 +71,8 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				report, err := varve.Clone(ctx, r, args[1], &o)
 				done()
 				if errors.Is(err, varve.ErrSealed) {
-					err = cli.WithFix(err, "--identity FILE, and --signer KEY with the key that memctl remote add has printed")
+					err = cli.WithFix(err, "add --identity FILE, and --signer KEY with the key that memctl remote "+
+						"add has printed")
 				}
 				if errors.Is(err, varve.ErrNotFound) {
 					err = cli.WithFix(err, "memctl remote snapshots, in the store, lists the snapshots; without --at, the newest "+
@@ -91,7 +93,8 @@ names a position that the copy had, as memctl remote status shows it: an older c
 				}
 				a.Say("%s is a store: %s%s", args[1], cli.Count(int(report.Memories), "memory", "memories"), when)
 				if !report.Fork {
-					a.Say("the clone is read-only until it takes over the copy: memctl --store %s remote take",
+					a.Say("the clone is read-only; to make it the store that sends to the copy, in place of the "+
+						"original: memctl --store %s remote take",
 						cli.ShellQuote(args[1]))
 				}
 				return nil
@@ -101,9 +104,10 @@ names a position that the copy had, as memctl remote status shows it: an older c
 	c.Flags().StringVar(&at, "at", "",
 		"restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, yesterday 17:00, 90m, 7d ago)")
 	c.Flags().BoolVar(&o.Fork, "fork", false, "make an independent store, with a UUID and versions of its own")
-	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed copy")
+	c.Flags().StringVar(&identity, "identity", "", "a `file` with the age identity that decrypts a sealed copy")
 	c.Flags().StringArrayVar(&o.Signers, "signer", nil,
 		"the public `key` (ed25519-…) of a machine that made the sealed copy; repeat it for several")
-	c.Flags().StringVar(&o.Known, "known", "", "a `position` that the copy had, EPOCH:POSITION: refuse an older copy")
+	c.Flags().StringVar(&o.Known, "known", "", "refuse a copy that ends before this `position`, EPOCH:POSITION, "+
+		"which the copy had reached")
 	return c
 }

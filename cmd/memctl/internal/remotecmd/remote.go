@@ -40,7 +40,8 @@ writers never wait for it.`,
 	}, add(a), status(a), verify(a), snapshots(a), take(a), remove(a), follow(a))
 }
 
-// bound calls f with the store and its place. The error of a store without one names the remedy.
+// bound opens the store and calls f with the store and the place of its remote copy. If the store has no copy, the
+// error names the remedy.
 func bound(ctx context.Context, a *cli.App, how cli.Access, f func(st *varve.Store, p varve.Place) error) error {
 	return a.With(ctx, how, func(st *varve.Store) error {
 		p, err := placeOf(ctx, st)
@@ -54,8 +55,8 @@ func bound(ctx context.Context, a *cli.App, how cli.Access, f func(st *varve.Sto
 func placeOf(ctx context.Context, st *varve.Store) (varve.Place, error) {
 	p, err := st.Admin().Offsite().Place(ctx)
 	if errors.Is(err, varve.ErrNotFound) {
-		err = cli.WithFix(fmt.Errorf("the store has no copy elsewhere that this machine knows of: %w", varve.ErrNotFound),
-			"memctl remote add URL; of a clone, memctl remote take URL")
+		err = cli.WithFix(fmt.Errorf("this machine knows no remote copy of the store: %w", varve.ErrNotFound),
+			"add a copy with memctl remote add URL; if this store is a clone, run memctl remote take URL")
 	}
 	return p, err
 }
@@ -64,7 +65,7 @@ func placeOf(ctx context.Context, st *varve.Store) (varve.Place, error) {
 func opened(ctx context.Context, url string, f func(r remote.Remote) error) error {
 	r, err := place.Open(ctx, url)
 	if errors.Is(err, remote.ErrNoRemote) {
-		err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "name the URL that memctl remote add was given")
+		err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "give the same URL as to memctl remote add")
 	}
 	if err != nil {
 		return err
@@ -72,7 +73,8 @@ func opened(ctx context.Context, url string, f func(r remote.Remote) error) erro
 	return errors.Join(f(r), r.Close())
 }
 
-// reading returns the function of a command that only reads the copy of the store, with an identity if it has one.
+// reading returns the function of a command that only reads the remote copy of the store. If identity is the path of a
+// file, the copy is decrypted with the identity in that file.
 func reading(a *cli.App, identity *string, f func(ctx context.Context, r remote.Remote) error) func(*cobra.Command,
 	[]string) error {
 	return a.DoWhole(func(cmd *cobra.Command, _ []string) error {
@@ -115,7 +117,7 @@ func headOf(url string, p *remote.Position, behind uint64) head {
 	return h
 }
 
-// told prints the state of the copy of a store.
+// told prints the state of the store's remote copy.
 func told(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url string) error {
 	p, behind, err := st.Admin().Offsite().Behind(ctx, r)
 	if err != nil {
@@ -131,7 +133,8 @@ func told(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url
 	a.Say("%s has the log up to position %d (epoch %d), %s behind", url, p.At.LSN, p.Epoch, cli.Size(int64(behind)))
 	if keys.Signer != "" {
 		a.Say("sealed for %s, signed by %s", cli.Count(len(keys.Recipients), "recipient", "recipients"), keys.Signer)
-		a.Note("keep apart from the copy what memctl clone asks for: --signer %s --known %d:%d", keys.Signer, p.Epoch,
+		a.Note("keep these flags for memctl clone in another place than the copy: --signer %s --known %d:%d",
+			keys.Signer, p.Epoch,
 			p.At.LSN)
 	}
 	return nil
@@ -179,7 +182,7 @@ snapshot; the recipients before them can still read what was sent before.`,
 					err = told(ctx, a, st, r, args[0])
 				}
 				if err == nil && !a.Quiet {
-					a.Note("memctl mcp, serve, watch or remote follow sends what is committed from now on")
+					a.Note("from now on a running memctl mcp, serve, watch or remote follow sends what is committed")
 				}
 				return errors.Join(err, r.Close())
 			})
@@ -193,9 +196,10 @@ snapshot; the recipients before them can still read what was sent before.`,
 
 func status(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "status",
-		Short:   "Show how far the copy is",
-		Long:    "Ask the place how far its copy is, and show how much of the log it lacks, and whether a process sends.",
+		Use:   "status",
+		Short: "Show how much of the log the copy has",
+		Long: "Read the state of the copy from its place. Show how much of the log the copy lacks, and whether a " +
+			"process sends.",
 		Example: "  memctl remote status",
 		Args:    cli.NoArguments,
 		RunE: a.DoWhole(func(cmd *cobra.Command, _ []string) error {
@@ -203,13 +207,14 @@ func status(a *cli.App) *cobra.Command {
 			return bound(ctx, a, cli.Read, func(st *varve.Store, p varve.Place) error {
 				h := st.Health(ctx).Copy
 				if !h.Sending && !p.Clone {
-					a.Note("no process sends: start memctl mcp, serve, watch or remote follow")
+					a.Note("no process sends to the copy: start memctl mcp, serve, watch or remote follow")
 				}
 				if h.LastErr != "" {
 					a.Note("the last attempt failed: %s", cli.Printable(h.LastErr))
 				}
 				if p.Clone {
-					a.Note("this store is a clone and sends nothing: memctl remote take makes it the one that writes")
+					a.Note("this store is a clone and sends nothing: memctl remote take makes it the store that " +
+						"writes and sends")
 				}
 				return opened(ctx, p.URL, func(r remote.Remote) error { return told(ctx, a, st, r, p.URL) })
 			})
@@ -233,11 +238,11 @@ func verify(a *cli.App) *cobra.Command {
 		Use:   "verify",
 		Short: "Read the copy and verify it",
 		Long: `Read all pieces of the copy and verify every entry of the log and the chain over all of them; with
---read-data, the bytes of the snapshots, too. The copy is restorable if a sound snapshot exists that
-sound pieces complete up to the newest entry.
+--read-data, verify the bytes of the snapshots too. The copy can be restored if it has an undamaged
+snapshot, and undamaged pieces from this snapshot up to the newest entry.
 
-Of a sealed copy, the signatures, the sealed bytes and the chain are verified; with --identity, what
-they contain, too.`,
+In a sealed copy, the signatures, the sealed bytes and the chain are verified; with --identity, also
+their decrypted content.`,
 		Example: "  memctl remote verify --read-data",
 		Args:    cli.NoArguments,
 		RunE: reading(a, &identity, func(ctx context.Context, r remote.Remote) error {
@@ -245,7 +250,7 @@ they contain, too.`,
 		}),
 	}
 	c.Flags().BoolVar(&data, "read-data", false, "also read the bytes of all snapshots")
-	c.Flags().StringVar(&identity, "identity", "", "a `file` with the identity of age that opens a sealed copy")
+	c.Flags().StringVar(&identity, "identity", "", "a `file` with the age identity that decrypts a sealed copy")
 	return c
 }
 
@@ -266,7 +271,8 @@ func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) e
 		"snapshots"), cli.Size(v.Bytes))
 	if !v.Restorable {
 		return cli.WithFix(fmt.Errorf("%s: the newest moment cannot be restored: %w", r.Place(), varve.ErrCorrupt),
-			"memctl remote snapshots lists what can; a new copy: memctl remote remove, then add an empty place")
+			"memctl remote snapshots lists the moments that can; to make a new copy, run memctl remote remove, then "+
+				"memctl remote add with an empty place")
 	}
 	return nil
 }
@@ -307,11 +313,13 @@ func take(a *cli.App) *cobra.Command {
 		Use:   "take [URL]",
 		Short: "Make this store the one that sends to the copy",
 		Long: `Make this store the one that sends to the copy: a clone becomes writable. The machine that sent until
-now is told so at its next attempt, and stops sending; its store works on without a copy. Stop its
-programs first: what they write after the clone was made is in neither.
+now learns this at its next attempt, and stops sending; its store continues to work without a copy.
+Stop the programs on that machine first: what they write after the clone was made is neither in the
+copy nor in this store.
 
-A store that lacks what the copy has is refused; --discard takes the copy nevertheless, and begins
-again from what this store has. The moments before stay until they are a week old.`,
+If the copy has entries that this store lacks, nothing is changed. With --discard, this store takes the
+copy nevertheless, and the copy begins again from the content of this store. Earlier moments of the copy
+are kept until they are a week old.`,
 		Example: "  memctl --store clone remote take",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.DoWhole(func(cmd *cobra.Command, args []string) error {
@@ -339,7 +347,7 @@ again from what this store has. The moments before stay until they are a week ol
 			})
 		}),
 	}
-	c.Flags().BoolVar(&discard, "discard", false, "take the copy although it has what this store lacks")
+	c.Flags().BoolVar(&discard, "discard", false, "take the copy even if it has entries that this store lacks")
 	return c
 }
 
@@ -347,7 +355,7 @@ func remove(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove",
 		Short:   "Stop sending, and forget the place",
-		Long:    "Stop sending to the copy, and forget its place. What the place has stays there.",
+		Long:    "Stop sending to the copy, and forget its place. The files in the place are not removed.",
 		Example: "  memctl remote remove",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
@@ -369,7 +377,7 @@ func remove(a *cli.App) *cobra.Command {
 					at = " at " + p.URL
 				}
 				a.Document.Member("removed", p.URL)
-				a.Say("nothing is sent any more; what was sent stays%s", at)
+				a.Say("nothing is sent any more; the files that were sent are kept%s", at)
 				return nil
 			})
 		}),
@@ -380,7 +388,7 @@ func follow(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "follow",
 		Short: "Send to the copy until interrupted",
-		Long: `Send to the copy each second what was committed, until interrupted. memctl mcp and memctl serve also
+		Long: `Every second, send to the copy what was committed, until interrupted. memctl mcp and memctl serve also
 send: memctl remote follow is for a machine on which neither of them runs all the time. A service
 manager, such as systemd, can run it.`,
 		Example: "  memctl remote follow",
@@ -418,10 +426,10 @@ manager, such as systemd, can run it.`,
 	}
 }
 
-// inPlaceEvery is how often follow looks whether the store's folder was replaced.
+// inPlaceEvery is the interval at which memctl remote follow checks whether the store's folder was replaced.
 const inPlaceEvery = 2 * time.Second
 
-// send waits while the background of an open store sends, until ctx ends or the store's folder is replaced.
+// send blocks while the background goroutines of an open store send, until ctx ends or the store's folder is replaced.
 func send(ctx context.Context, a *cli.App, st *varve.Store) error {
 	p, err := placeOf(ctx, st)
 	if err != nil {

@@ -13,16 +13,17 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Recipients returns a function that encrypts to all of the recipients; see varve.BackupOptions.Seal. Errors do not
-// contain what was given: it may be an identity.
+// Recipients returns a function that encrypts to all of the recipients; see varve.BackupOptions.Seal. The errors do not
+// contain the given texts, because a user may have given a secret identity by mistake.
 func Recipients(given []string) (func(io.Writer) (io.WriteCloser, error), error) {
 	var list []age.Recipient
 	seen := map[string]bool{}
 	for i, text := range given {
 		text = strings.TrimSpace(text)
 		if strings.HasPrefix(text, "AGE-SECRET-KEY-") {
-			return nil, fmt.Errorf("recipient %d is an identity, which is secret: %w → give its public key, age1…, and "+
-				"make a new identity if others could read this one on the command line", i+1, varve.ErrInvalid)
+			return nil, fmt.Errorf("recipient %d is an identity, which is secret: %w → give the public key of the "+
+				"identity, age1…, and make a new identity if others could read this one on the command line", i+1,
+				varve.ErrInvalid)
 		}
 		found, err := age.ParseRecipients(strings.NewReader(text))
 		if err != nil || len(found) != 1 {
@@ -44,8 +45,8 @@ func Recipients(given []string) (func(io.Writer) (io.WriteCloser, error), error)
 	return func(w io.Writer) (io.WriteCloser, error) { return age.Encrypt(w, list...) }, nil
 }
 
-// Enough returns an error unless at least two recipients are given, or one with single. what names the thing that they
-// seal.
+// Enough returns an error if exactly one recipient is given without single, or if single is set and the number of
+// recipients is not 1. what names the thing that is sealed, such as a copy.
 func Enough(recipients []string, single bool, what string) error {
 	switch n := len(recipients); {
 	case single && n == 0:
@@ -53,8 +54,8 @@ func Enough(recipients []string, single bool, what string) error {
 	case single && n > 1:
 		return fmt.Errorf("%d recipients are given: omit --single-recipient", n)
 	case n == 1 && !single:
-		return fmt.Errorf("with one recipient, the %s is lost when its identity is: give a second --recipient, or "+
-			"--single-recipient if the identity is kept in two places", what)
+		return fmt.Errorf("the %s has only one recipient, and cannot be decrypted if its identity is lost: give a "+
+			"second --recipient, or --single-recipient if the identity is kept in two places", what)
 	}
 	return nil
 }
@@ -79,7 +80,7 @@ func Identities(file string) (varve.Unseal, error) {
 		below := &watched{ReaderAt: sealed}
 		plain, n, err := age.DecryptReaderAt(below, size, ids...)
 		if no := (*age.NoIdentityMatchError)(nil); errors.As(err, &no) {
-			return nil, 0, fmt.Errorf("%w: no identity in %s opens it", varve.ErrInvalid, file)
+			return nil, 0, fmt.Errorf("%w: no identity in %s can decrypt the sealed file", varve.ErrInvalid, file)
 		}
 		if err != nil && below.failed.Load() {
 			return nil, 0, fmt.Errorf("reading the sealed file: %w", err)
@@ -91,7 +92,7 @@ func Identities(file string) (varve.Unseal, error) {
 	}, nil
 }
 
-// watched is a file that remembers that it could not be read.
+// watched is a file that records whether reading it has failed.
 type watched struct {
 	io.ReaderAt
 	failed atomic.Bool

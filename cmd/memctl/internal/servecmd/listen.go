@@ -28,13 +28,14 @@ func listen(ctx context.Context, command string, s *settings) (*listener, error)
 		return nil, cli.Usagef(command, "--addr %s: %v; give a host and a port, such as 127.0.0.1:7717", s.addr, err)
 	}
 	if (s.cert == "") != (s.key == "") {
-		return nil, cli.Usagef(command, "--tls-cert and --tls-key belong together")
+		return nil, cli.Usagef(command, "--tls-cert and --tls-key must be given together")
 	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", s.addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, cli.WithFix(fmt.Errorf("listening on %s: %w", s.addr, err),
-			"another program listens there, perhaps another memctl serve: choose another port with --addr")
+			"another program, perhaps another memctl serve, already listens on this port: choose another port with "+
+				"--addr")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", s.addr, err)
@@ -63,8 +64,8 @@ func listen(ctx context.Context, command string, s *settings) (*listener, error)
 	return &listener{secure, "https://" + shown}, nil
 }
 
-// hostShown returns the name to show to clients for a host on all of whose addresses the server listens:
-// localhost for localhost, otherwise the name of this machine.
+// hostShown returns the name of the server to show to clients. It is used if the server listens on all addresses of
+// host. For localhost the result is localhost, otherwise the name of this machine.
 func hostShown(host string) string {
 	if host == "localhost" {
 		return host

@@ -56,16 +56,16 @@ The store is the one that other commands use in the current folder, or else the 
 which is created if it is missing. Any number of servers, agents and commands may use it at once.
 
 With --stores DIR each store below a folder is a memory store of the API, which also creates and
-deletes them. Agents connect to /mcp/ID, where ID is that of a store, or, with a token that may use
-one store only, to /mcp. A deleted store is kept in DIR/.trash for the time of --trash.
+deletes them. Agents connect to /mcp/ID, where ID is the id of a store. With a token that may use only
+one store they may also connect to /mcp. A deleted store is kept in DIR/.trash for the time of --trash.
 
 Every request presents a token, as Authorization: Bearer … or x-api-key; memctl serve token add NAME
-makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback wants a
+makes one. Tokens are in a file, or one is in ` + TokenVariable + `. An address that is not loopback needs a
 certificate (--tls-cert, --tls-key), or --plain if a proxy or a tunnel in front of it encrypts.
 
-The page wants a token of memctl serve token add NAME --page. /healthz and /readyz answer without a
-token. Requests are logged on stderr, without content. A signal ends the server when the requests that
-are under way are answered.`,
+The page needs a token that was made with memctl serve token add NAME --page. /healthz and /readyz answer
+without a token. Requests are logged on stderr, without content. After a signal, the server answers the
+requests in progress and then ends.`,
 		Example: "  memctl serve token add laptop\n  memctl serve\n" +
 			"  memctl serve --stores memories\n" +
 			"  memctl serve --addr 0.0.0.0:7717 --tls-cert cert.pem --tls-key key.pem\n" +
@@ -75,24 +75,25 @@ are under way are answered.`,
 	f := c.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:7717",
 		"`address` to listen on: a host or IP and a port; port 0 chooses one")
-	f.StringVar(&s.cert, "tls-cert", "", "`file` of the certificate and those that it depends on (PEM)")
+	f.StringVar(&s.cert, "tls-cert", "", "`file` with the certificate of the server and its intermediate "+
+		"certificates (PEM)")
 	f.StringVar(&s.key, "tls-key", "", "`file` of the private key (PEM)")
 	f.BoolVar(&s.plain, "plain", false, "serve without TLS on an address that is not loopback")
 	f.StringSliceVar(&s.hosts, "host", nil, "further `names` of this server, for example behind a proxy")
 	f.StringSliceVar(&s.groups, "tools", s.groups,
 		"`groups` of tools to offer: "+mcpserver.GroupNames())
-	f.IntVar(&s.requests, "max-requests", 256, "maximum `number` of requests under way")
+	f.IntVar(&s.requests, "max-requests", 256, "maximum `number` of requests in progress")
 	f.DurationVar(&s.timeout, "timeout", time.Minute, "`time` after which a request is ended")
 	f.DurationVar(&s.drain, "drain", 10*time.Second, "`time` for which requests may finish when the server ends")
-	f.StringVar(&s.stores, "stores", "", "serve each store below a `folder`, which is made if it is missing, by the "+
-		"Memory Stores API")
+	f.StringVar(&s.stores, "stores", "", "serve each store below a `folder`, which is created if it is missing, by "+
+		"the Memory Stores API")
 	f.IntVar(&s.open, "max-open", 64, "maximum `number` of stores of --stores that are open at once")
-	f.DurationVar(&s.trash, "trash", 30*24*time.Hour, "`time` for which deleted stores are kept; 0: for good")
-	c.PersistentFlags().StringVar(&s.tokens, "tokens", "", "`file` of tokens (default varve/tokens.json in the user's "+
-		"folder of settings)")
+	f.DurationVar(&s.trash, "trash", 30*24*time.Hour, "`time` for which deleted stores are kept; 0 means forever")
+	c.PersistentFlags().StringVar(&s.tokens, "tokens", "", "`file` with the tokens (default varve/tokens.json in the "+
+		"user's configuration folder)")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
-			return cli.Usagef(cmd.CommandPath(), "a server prints no document: omit --json")
+			return cli.Usagef(cmd.CommandPath(), "memctl serve prints no JSON document: omit --json")
 		}
 		return serve(cmd, a, &s)
 	})
@@ -125,7 +126,7 @@ func serve(cmd *cobra.Command, a *cli.App, s *settings) error {
 	case s.trash < 0:
 		return cli.Usagef(cmd.CommandPath(), "--trash must not be negative")
 	case s.stores == "" && (cmd.Flags().Changed("max-open") || cmd.Flags().Changed("trash")):
-		return cli.Usagef(cmd.CommandPath(), "--max-open and --trash belong to --stores")
+		return cli.Usagef(cmd.CommandPath(), "--max-open and --trash can be used only with --stores")
 	case s.stores != "" && cmd.Flags().Changed("store"):
 		return cli.Usagef(cmd.CommandPath(), "--stores serves each store below a folder: omit --store")
 	case s.timeout <= 0 || s.drain <= 0:
@@ -223,7 +224,7 @@ func serveStores(ctx context.Context, a *cli.App, s *settings, l *listener, o se
 	}()
 	a.Note("serving the stores in %s", stores.Folder())
 	a.Note("applications connect to %s", l.url)
-	a.Note("agents connect to %s/mcp/ID, where ID is that of a store", l.url)
+	a.Note("agents connect to %s/mcp/ID, where ID is the id of a store", l.url)
 	warnWithoutTokens(a, o.Tokens)
 	err = web.Serve(ctx, l)
 	stop()
@@ -241,7 +242,7 @@ func numbersOf(registry *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 }
 
-// nameOf returns the name of the folder at the path dir, which names a store that has no name of its own.
+// nameOf returns the name of the folder at the path dir. It is used as the name of a store that has no name of its own.
 func nameOf(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -258,15 +259,17 @@ func logger(a *cli.App, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
 }
 
-// openTokens returns the access tokens of the token file and the one in the environment.
+// openTokens returns the access tokens in the token file, and the token in the environment variable TokenVariable.
 func openTokens(a *cli.App, s *settings) (*server.Tokens, error) {
 	var fixed []server.Token
 	if secret := a.Getenv(TokenVariable); secret != "" {
 		if len(secret) < server.LeastSecret {
-			err := fmt.Errorf("%w: the token in %s has %d bytes, and can be guessed: it needs at least %d",
+			err := fmt.Errorf("%w: the token in %s has only %d bytes, and could be guessed: a token needs at least "+
+				"%d bytes",
 				varve.ErrInvalid,
 				TokenVariable, len(secret), server.LeastSecret)
-			return nil, cli.WithFix(err, "set it to 32 random bytes, for example of: openssl rand -hex 32")
+			return nil, cli.WithFix(err, "set the variable to 32 random bytes, such as the output of: openssl rand "+
+				"-hex 32")
 		}
 		fixed = append(fixed, server.Token{Name: TokenVariable, Sum: server.SumOf(secret)})
 	}

@@ -33,7 +33,8 @@ func tokensPath(a *cli.App, s *settings) (string, error) {
 	if !filepath.IsAbs(base) {
 		dir, err := os.UserConfigDir()
 		if err != nil {
-			return "", cli.WithFix(fmt.Errorf("finding the user's folder of settings: %w", err), "name the file: --tokens FILE")
+			return "", cli.WithFix(fmt.Errorf("finding the user's configuration folder: %w", err), "give the path of "+
+				"the token file with --tokens FILE")
 		}
 		base = dir
 	}
@@ -68,8 +69,8 @@ func addCommand(a *cli.App, s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Make a token and print it",
-		Long: `Make a token, add it to the file, and print it: it is not shown again. NAME is shown in history as who wrote
-with it.`,
+		Long: `Make a token, add it to the token file, and print it. The token is shown only once. For each write made
+with this token, the history shows NAME.`,
 		Example: "  memctl serve token add laptop\n  memctl serve token add dashboard --read-only --tools memory",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -82,7 +83,8 @@ with it.`,
 					"say: make one token for the page and another for agents")
 			}
 			if cmd.Flags().Changed("stores") && len(stores) == 0 {
-				return cli.Usagef(cmd.CommandPath(), "--stores: no memory store is named; omit --stores for all")
+				return cli.Usagef(cmd.CommandPath(), "--stores is empty: give the ids of memory stores, or omit "+
+					"--stores for all")
 			}
 			if cmd.Flags().Changed("tools") && !slices.Contains(tools, mcpserver.AllGroups) { // all: also those to come
 				if tools, err = mcpserver.ChooseGroups(tools); err != nil {
@@ -106,25 +108,26 @@ with it.`,
 			err = server.AddToken(cmd.Context(), path, t)
 			if errors.Is(err, server.ErrTokenExists) {
 				err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrInvalid, err),
-					"choose another name, or remove it first: memctl serve token remove "+cli.ShellQuote(t.Name))
+					"choose another name, or first remove the token with this name: memctl serve token remove "+
+						cli.ShellQuote(t.Name))
 			}
 			if err != nil {
 				return err
 			}
 			a.Document.Member("added", shown(&t, secret))
 			fmt.Fprintln(a.Out, secret)
-			a.Note("added to %s; it is not shown again", path)
+			a.Note("the token was added to %s; it is not shown again", path)
 			return nil
 		}),
 	}
 	c.Flags().BoolVar(&readOnly, "read-only", false, "the token may not change anything")
-	c.Flags().StringSliceVar(&stores, "stores", nil, "`ids` of the memory stores that it may use (default all)")
+	c.Flags().StringSliceVar(&stores, "stores", nil, "`ids` of the memory stores that the token may use (default all)")
 	c.Flags().BoolVar(&people, "page", false, "the token may use the page for people, which shows the memories of all "+
 		"projects")
-	c.Flags().StringVar(&name, "project", "", "the project that it reaches, by its id or `name`; see memctl project "+
-		"list; default none but the shared part")
+	c.Flags().StringVar(&name, "project", "", "the project that the token may use, by its id or `name`; see memctl "+
+		"project list (default only the part that all projects share)")
 	c.Flags().StringSliceVar(&tools, "tools", nil,
-		"`groups` of tools that it may use: "+mcpserver.GroupNames()+" (default all that are served)")
+		"`groups` of tools that the token may use: "+mcpserver.GroupNames()+" (default all that are served)")
 	return c
 }
 
@@ -184,8 +187,8 @@ func removeCommand(a *cli.App, s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a token",
-		Long: "Remove a token from the file. A server that runs refuses it from then on, and ends its requests within a " +
-			"second.",
+		Long: "Remove a token from the token file. Running servers then refuse the token, and end the requests made " +
+			"with it within a second.",
 		Example: "  memctl serve token remove laptop",
 		Args:    cobra.ExactArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -195,7 +198,8 @@ func removeCommand(a *cli.App, s *settings) *cobra.Command {
 			}
 			err = server.RemoveToken(cmd.Context(), path, args[0])
 			if errors.Is(err, server.ErrNoToken) {
-				err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "see the names with: memctl serve token list")
+				err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "memctl serve token list shows the "+
+					"names")
 			}
 			if err != nil {
 				return err

@@ -55,10 +55,10 @@ it is missing. On another machine, forward the port: ssh -L 7718:127.0.0.1:7718 
 	f := c.Flags()
 	f.StringVar(&s.addr, "addr", s.addr, "loopback `address` to listen on: an IP and a port; port 0 chooses one")
 	f.BoolVar(&noOpen, "no-open", false, "print the link, and open no browser")
-	f.BoolVar(&readOnly, "read-only", false, "the page changes nothing")
+	f.BoolVar(&readOnly, "read-only", false, "the page cannot change anything")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
-			return cli.Usagef(cmd.CommandPath(), "a page is no document: omit --json")
+			return cli.Usagef(cmd.CommandPath(), "memctl ui prints no JSON document: omit --json")
 		}
 		return showPage(cmd, a, &s, noOpen, readOnly)
 	})
@@ -75,7 +75,8 @@ func showPage(cmd *cobra.Command, a *cli.App, s *settings, noOpen, readOnly bool
 	defer func() { _ = l.Close() }() // Serve has closed it, unless the store could not be opened
 	if addr, ok := l.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
 		return cli.Usagef(cmd.CommandPath(),
-			"--addr %s: the page of memctl ui is for this machine; memctl serve has it for others, with TLS", s.addr)
+			"--addr %s: must be a loopback address, because memctl ui serves the page only to this machine; memctl "+
+				"serve serves the page to others, with TLS", s.addr)
 	}
 	dir, err := a.LocateOrDefault()
 	if err != nil {

@@ -50,9 +50,9 @@ func installCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install",
 		Short: "Install and start the service",
-		Long: `Write a unit that names the store and this memctl, enable it and start it. A unit of the system runs as
-the owner of the store, can write nowhere else, and has no network. --print writes the unit to
-stdout and changes nothing.`,
+		Long: `Write a unit that contains the paths of the store and of this memctl, enable it and start it. A unit of
+the system (--system) runs as the owner of the store, can write only to the store, and has no network. --print writes the unit
+to stdout and changes nothing.`,
 		Example: "  memctl service install\n  memctl service install --print\n  sudo memctl --store /srv/memory service " +
 			"install --system",
 		Args: cli.NoArguments,
@@ -104,9 +104,8 @@ func storePath(a *cli.App) (string, error) {
 	return dir, nil
 }
 
-// resolved returns an absolute path without links, even if their targets are missing: the service
-// of a store that was deleted has the name that it got from the path. It follows at most links
-// links.
+// resolved returns dir as an absolute path without links, even if the targets of the links are missing. So the service
+// of a deleted store has the same name as when the store existed. resolved follows at most links links.
 func resolved(dir string, links int) string {
 	whole, err := filepath.EvalSymlinks(dir)
 	parent := filepath.Dir(dir)
@@ -144,7 +143,7 @@ func fileOf(a *cli.App, s *settings, name string) (string, error) {
 	if !filepath.IsAbs(base) { // the specification ignores a relative path
 		home := a.Getenv("HOME")
 		if !filepath.IsAbs(home) {
-			return "", cli.WithFix(fmt.Errorf("there is no home folder, so no place for a unit of the user: %w",
+			return "", cli.WithFix(fmt.Errorf("a unit of the user needs a home folder, and this user has none: %w",
 				varve.ErrInvalid), "set HOME or XDG_CONFIG_HOME, or use --system")
 		}
 		base = filepath.Join(home, ".config")
@@ -198,7 +197,8 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 	if !s.noStart {
 		if err := systemctl(ctx, s, []string{"daemon-reload"}, []string{"enable", "--now", name}); err != nil {
 			return cli.WithFix(fmt.Errorf("the unit %s was written and not started: %w", path, err),
-				"when systemd can be reached: systemctl "+scope(s)+"daemon-reload && systemctl "+scope(s)+"enable --now "+
+				"when systemd can be reached, run: systemctl "+scope(s)+"daemon-reload && systemctl "+
+					scope(s)+"enable --now "+
 					cli.ShellQuote(name))
 		}
 		started = true
@@ -220,7 +220,7 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	switch err := ours(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.WithFix(fmt.Errorf("there is no service for the store %s: %s: %w", store, path, varve.ErrNotFound),
-			"memctl service install installs one; --system is for one of the system")
+			"memctl service install installs one; add --system for a service of the system")
 	case err != nil:
 		return err
 	}
@@ -249,7 +249,7 @@ func ours(path string) error {
 	}
 	f, err := vfs.OpenGiven(path)
 	if err != nil {
-		return cli.WithFix(err, "move it away")
+		return cli.WithFix(err, "move the file away")
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, 1<<20))

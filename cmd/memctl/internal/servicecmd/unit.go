@@ -105,7 +105,7 @@ func one(yes bool, a, b string) string {
 	return b
 }
 
-// below reports whether the store or memctl is in one of these folders.
+// below reports whether the store or memctl is inside one of the folders.
 func (u *unit) below(folders ...string) bool {
 	for _, f := range folders {
 		if strings.HasPrefix(u.store+"/", f+"/") || strings.HasPrefix(u.memctl, f+"/") {
@@ -115,8 +115,8 @@ func (u *unit) below(folders ...string) bool {
 	return false
 }
 
-// expanding escapes text for a place in which systemd expands specifiers, such as %h. The specifier of a
-// template is not escaped.
+// expanding escapes text for a place in which systemd expands specifiers, such as %h. It returns the specifier %f,
+// which a template unit has in place of the path, unchanged.
 func (u *unit) expanding(s string) string {
 	if s == "%f" {
 		return s
