@@ -120,7 +120,7 @@ const (
 	EmbedderProbing = EmbedderState(embedding.StateProbing)
 )
 
-// Health returns the problems that keep the store from working as it should.
+// Health returns the state of the store, with the problems that keep it from working as it should.
 func (st *Store) Health(ctx context.Context) Health {
 	h := Health{Writable: true}
 	bad := func(err error, writable bool) {
@@ -264,14 +264,14 @@ type OperationStats struct {
 	Durations  Durations // durations of the calls; of "get" only one call in sixteen is measured
 }
 
-// Durations is a histogram.
+// Durations is a histogram of the durations of one kind of operation.
 type Durations struct {
 	Bounds []time.Duration // upper bounds of the buckets, ascending
 	Counts []uint64        // number of durations in each bucket, and last the number beyond the last bound
 	Sum    time.Duration
 }
 
-// Count returns the number of durations.
+// Count returns the number of measured durations.
 func (d Durations) Count() (n uint64) {
 	for _, c := range d.Counts {
 		n += c

@@ -69,7 +69,7 @@ type NoteEntry struct {
 	Notes  int // in the folder; 1 for a note
 }
 
-// NoteMatch is a line of a note.
+// NoteMatch is a line of a note that Notes.Grep has found.
 type NoteMatch struct {
 	Path string
 	Line int    // from 1
@@ -91,7 +91,7 @@ func infoOf(i notes.Info) NoteInfo {
 		Properties: NoteProperties(i.Properties)}
 }
 
-// Read returns the note at a path. If there is none, the error is ErrNotFound.
+// Read returns the note at a path. If no note has this path, the error is ErrNotFound.
 func (ns Notes) Read(ctx context.Context, path string) (Note, error) {
 	n, err := ns.st.inner.Notes.Read(ctx, path)
 	if err != nil {
@@ -107,8 +107,8 @@ func written(i notes.Info, err error) (NoteInfo, error) {
 	return infoOf(i), nil
 }
 
-// Write sets the content of the note at a path, and creates the note if there is none. Writing the current content
-// makes no version. When Write returns nil, the note survives a crash and a power failure.
+// Write sets the content of the note at a path. If no note has this path, Write creates it. If the note already has
+// this content, Write makes no new version. When Write returns nil, the note survives a crash and a power failure.
 func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
@@ -121,21 +121,21 @@ func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at tim
 	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
 }
 
-// Update replaces the content of a note (nil keeps it) and moves it to another path ("" keeps the path), in one
-// commit. The conditions are evaluated against the note at the old path. If there is no note at the old path,
-// the error is ErrNotFound. If there is a note at the new path, it is a *ConflictError without a hash. If
-// another note makes the new path impossible, it is a *FieldError.
+// Update replaces the content of a note and moves the note to another path, in one commit. If content is nil, the note
+// keeps its content; if to is "", it keeps its path. The conditions are evaluated against the note at the old path. If
+// no note has the old path, the error is ErrNotFound. If another note has the new path, the error is a *ConflictError
+// without a hash. If the path of another note makes the new path impossible, the error is a *FieldError.
 func (ns Notes) Update(ctx context.Context, path, to string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Update(ctx, path, to, content, conditionsOf(conds)))
 }
 
-// Append adds content at the end of a note, and creates the note if there is none.
+// Append adds content at the end of a note. If no note has this path, Append creates it.
 func (ns Notes) Append(ctx context.Context, path string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Append(ctx, path, content, conditionsOf(conds)))
 }
 
-// Edit replaces the one occurrence of a text in a note. If there is none, or more than one, nothing is written and the
-// error is a *MatchError.
+// Edit replaces a text that occurs exactly once in a note. If the text does not occur, or occurs more than once,
+// nothing is written and the error is a *MatchError.
 func (ns Notes) Edit(ctx context.Context, path, from, to string, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Edit(ctx, path, from, to, conditionsOf(conds)))
 }
@@ -213,20 +213,19 @@ func (ns Notes) SetProperties(ctx context.Context, path string, p NoteProperties
 	return written(ns.st.inner.Notes.SetProperties(ctx, path, notes.Properties(p), conditionsOf(conds)))
 }
 
-// Rename moves a note, or all notes in a folder, to another path, in one commit, and returns the number of
-// notes that it moved. The notes keep their ids and their history. Rename returns an error if a note or a
-// folder is at the new path already, if the new path is inside the old one, and for a folder with more bytes
-// than one commit takes (ErrBatchTooLarge).
+// Rename moves a note, or all notes in a folder, to another path, in one commit, and returns the number of notes that
+// it moved. The notes keep their ids and their history. Rename returns an error if the new path is already a note or a
+// folder, or is inside the old path. If a folder has more bytes than one commit takes, the error is ErrBatchTooLarge.
 func (ns Notes) Rename(ctx context.Context, from, to string) (int, error) {
 	return ns.st.inner.Notes.Rename(ctx, from, to)
 }
 
-// Delete deletes the note at a path. If there is none, the error is ErrNotFound.
+// Delete deletes the note at a path. If no note has this path, the error is ErrNotFound.
 func (ns Notes) Delete(ctx context.Context, path string, conds ...Cond) error {
 	return ns.st.inner.Notes.Delete(ctx, path, conditionsOf(conds))
 }
 
-// DeleteFolder deletes all notes in a folder and returns their number. If there are none, the error is
+// DeleteFolder deletes all notes in a folder and returns their number. If the folder has no notes, the error is
 // ErrNotFound. More than 512 notes are deleted in several commits.
 func (ns Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	return ns.st.inner.Notes.DeleteFolder(ctx, folder)

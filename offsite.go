@@ -64,7 +64,7 @@ func (o *Options) mayWrite(e *env.Env) error {
 	}
 }
 
-// OpenFolder opens the remote in a folder for Options.Remote, from a URL file:///….
+// OpenFolder opens the remote in the folder that a URL file:///… names. It can be used as Options.Remote.
 func OpenFolder(ctx context.Context, text string) (remote.Remote, error) {
 	path, err := FolderOf(text)
 	if err != nil {

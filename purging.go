@@ -165,9 +165,9 @@ func (st *Store) deletedOf(ctx context.Context, f *engine.Filters, known map[str
 	return ctx.Err()
 }
 
-// Purge deletes assemblies and removes every trace of them from the store's folder, as Admin.Purge
-// does with memories. Their members are not changed. An assembly into which one of them was merged
-// still has its id in MergedFrom, and is reported as a mention.
+// Purge deletes assemblies and removes every trace of them from the store's folder, as Admin.Purge does with memories.
+// Their members are not changed. If a purged assembly was merged into another one, the MergedFrom of the other one
+// still has its id; Purge reports this as a mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return as.st.purgeAll(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
 }
@@ -206,8 +206,8 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 
 // Purge removes scopes of working memory with their checkpoints, and every trace of them from the store's folder, as
 // Admin.Purge does with memories: their files, their entries in the log and the archive, and their files in
-// quarantine/. Memories that were made from them (Consolidate) are kept. Traces of a scope that does not exist now are
-// removed as well; if there are none, the error is ErrNotFound.
+// quarantine/. Memories that Consolidate has made from them are kept. Traces of a scope that no longer exists are
+// removed as well; if there are no traces, the error is ErrNotFound.
 func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
 	return wm.st.purgeAll(ctx, wm.st.inner.Engine.Kinds().Scopes, scopeKeysOf(scopes))
 }
@@ -278,8 +278,8 @@ func (st *Store) redact(ctx context.Context, k *engine.Kind, id string, version 
 }
 
 // OverwriteRedacted overwrites the bytes of all versions that PurgeVersion has removed and that are not overwritten
-// yet. It returns the report of Purge; nil if there is nothing to overwrite. It may be interrupted at any point and
-// repeated.
+// yet. It returns the report of the overwriting, or nil if no bytes had to be overwritten. It may be interrupted at any
+// point and repeated.
 func (ad Admin) OverwriteRedacted(ctx context.Context) (*PurgeReport, error) {
 	st := ad.st
 	if err := st.inner.Engine.BeginUse(); err != nil {

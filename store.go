@@ -30,8 +30,8 @@ const noticing = 5 * time.Second
 // Memory is one memory; see package memstore.
 type Memory = memstore.Memory
 
-// Open opens the store in a folder, and creates one if there is none. Any number of processes may
-// have it open. nil options are the defaults.
+// Open opens the store in a folder. If the folder has no store, Open creates one. Any number of processes may have the
+// store open at once. nil options mean the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st, err := openOnce(ctx, dir, o)
 	// Files of the log may have been removed under a process that has not noticed yet: the store can be opened once it

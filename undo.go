@@ -87,7 +87,7 @@ func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (A
 func (st *Store) deleted(ctx context.Context, k *engine.Kind, id string) (last Version, err error) {
 	var end Version
 	var first uint64
-	var since error // the error of reading the part of the log after end; nil if it was read
+	var since error // the error of reading the part of the log after end; nil if that part was read
 	for v, verr := range st.versionsOf(ctx, k, id) {
 		if since = verr; verr != nil {
 			err = errors.Join(err, verr)

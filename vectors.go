@@ -105,11 +105,12 @@ func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
 	return vs.st.inner.Embedding.Cancel(ctx)
 }
 
-// EmbedPending computes embeddings for the memories that have a content and no embedding, or one of zeros, and returns
-// how many got one. After them it computes those of the sections of notes that have none. A store with an embedder does
-// this in the background; this method is for hosts without background work (NoBackground). It ends at the first failure
-// of the embedder, with one exception: if the embedder refuses a section but accepts another text, EmbedPending skips
-// the section, and returns at the end an error with the number of sections skipped.
+// EmbedPending computes embeddings for the memories that have a content, and that have no embedding or an embedding of
+// zeros. It returns the number of memories that got an embedding. Then it computes the missing embeddings of sections
+// of notes. A store with an embedder does this in the background; EmbedPending is for hosts without background work
+// (NoBackground). It ends at the first failure of the embedder, with one exception: if the embedder refuses a section
+// but accepts another text, EmbedPending skips the section, and at the end returns an error with the number of skipped
+// sections.
 func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
 	if err := vs.st.inner.Engine.BeginUse(); err != nil {
 		return 0, err

@@ -12,9 +12,9 @@ import (
 // DefaultHalfLife is the time in which an activation decays by half if no other half-life is given.
 const DefaultHalfLife = 24 * time.Hour
 
-// ActivationAt returns the activation level at now: the stored level, halved for each half-life (0: DefaultHalfLife)
-// since LastActivation. So a level decays without a write. A level does not decay if there is no LastActivation, or if
-// LastActivation is in the future because a clock was set back.
+// ActivationAt returns the activation level at the time now. The stored level decays exponentially since
+// LastActivation: it halves in each half-life. A half-life of 0 means DefaultHalfLife. No write is needed for the
+// decay. A level does not decay if LastActivation is not set, or if it is in the future because a clock was set back.
 func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 	if halfLife <= 0 {
 		halfLife = DefaultHalfLife
@@ -25,9 +25,8 @@ func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 	return a.ActivationLevel * math.Exp2(-float64(now.Sub(a.LastActivation))/float64(halfLife))
 }
 
-// Activate adds boost to the level that remains at now, limits the sum to the range 0 to 1, and increments
-// ActivationCount. It reduces a stored level above 1 to 1. now is truncated to microseconds, and never moves
-// LastActivation back.
+// Activate adds boost to the activation level at the time now, limits the sum to the range 0 to 1, and increments
+// ActivationCount. now is truncated to microseconds. LastActivation is never set to an earlier time.
 func (a *Assembly) Activate(now time.Time, boost float64, halfLife time.Duration) error {
 	if math.IsNaN(boost) || math.IsInf(boost, 0) {
 		return &errs.FieldError{Field: "boost", Value: strconv.FormatFloat(boost, 'g', -1, 64),
@@ -41,7 +40,7 @@ func (a *Assembly) Activate(now time.Time, boost float64, halfLife time.Duration
 	return nil
 }
 
-// added returns the sum, or the largest int64 if that overflows.
+// added returns the sum of two counts, or the largest int64 if the sum overflows.
 func added(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Assembly is a group of memories. It may be copied; a copy shares the slices and maps, which Clone copies. A zero
-// time means that there is none.
+// Assembly is a group of memories. It may be copied; the copy shares the slices and maps of the original, unless it is
+// made with Clone. A zero time means that the time is not set.
 type Assembly struct {
 	ID          string
 	Name        string

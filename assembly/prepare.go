@@ -98,7 +98,8 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	return doc, line, nil
 }
 
-// parse returns the previous document, or nil if no previous version exists or it cannot be read.
+// parse returns the document of the previous version. It returns nil if no previous version exists or its document
+// cannot be read.
 func (p *Previous) parse() *jsondoc.Object {
 	if p.Document == nil {
 		return nil

@@ -160,7 +160,7 @@ func settingOf(command, name string) (setting, error) {
 	return all[i], nil
 }
 
-// choices returns the possible values of a setting, nil if it is a number.
+// choices returns the possible values of a setting. It returns nil if the value is a number.
 func choices(name string) []string {
 	switch name {
 	case "at_limit":

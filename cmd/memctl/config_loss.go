@@ -43,7 +43,8 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 	return agree(cmd, a, what)
 }
 
-// historyLoss returns a description of the history that a change of the settings would remove, "" if it removes none.
+// historyLoss returns a description of the history that a change of the settings would remove. It returns "" if the
+// change removes no history.
 func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	bytes := func(c *varve.Config) int64 { return *c.Resolved().HistoryBytes }
 	fewer := bytes(is) < bytes(was)

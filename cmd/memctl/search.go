@@ -238,7 +238,7 @@ func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 // The values of --mode.
 const byBoth, byMeaning, byWords = "both", "meaning", "words"
 
-// embedder returns the embedder that computes the vector of the query, nil if the search is by words only.
+// embedder returns the embedder that computes the vector of the query. It returns nil if the search is by words only.
 func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
 	if len(args) == 0 || f.mode == byWords {
 		return nil, nil

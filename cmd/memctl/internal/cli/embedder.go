@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/vector/embed"
 )
 
-// Embedder returns the embedder that environment variables configure, nil if they configure none.
+// Embedder returns the embedder that the environment variables configure. It returns nil if they configure no embedder.
 func (a *App) Embedder() (*embed.Embedder, error) {
 	e, ok, err := embed.FromEnv(a.Getenv)
 	if err != nil {

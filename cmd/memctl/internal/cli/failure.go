@@ -228,7 +228,7 @@ func Classify(err error) *Failure {
 	return f
 }
 
-// pathOf returns the path of the file that an error is about, "" if the error names none.
+// pathOf returns the path of the file to which an error refers. It returns "" if the error names no file.
 func pathOf(err error) string {
 	var (
 		damaged *varve.CorruptionError

@@ -25,7 +25,7 @@ const (
 	DataFolder            // in the folder where the user's programs keep their data
 )
 
-// Check returns a *Passed with the reason for which the store or file at a path must not be used, nil if it may be
+// Check returns a *Passed with the reason why the store or file at a path must not be used. It returns nil if it may be
 // used. The path need not exist.
 func (u Users) Check(way Way, path string) *Passed {
 	if way == Named {

@@ -98,8 +98,8 @@ func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
 	return groups, nil
 }
 
-// mcpStore returns the folder of the store to serve. file is the file of the reference server that is to be
-// imported into the store; its path is empty if there is none.
+// mcpStore returns the folder of the store to serve. file is the file of the reference server that is to be imported
+// into the store. If no file is to be imported, the path in file is empty.
 func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err error) {
 	file = &memoryFile{}
 	if dir := a.Named(); dir != "" {
