@@ -101,7 +101,8 @@ func settings() []setting {
 			"time from its last write after which a memory expires (seconds); it is deleted an hour or two later and can be " +
 				"read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
 		{"history_bytes",
-			"bytes of history kept in wal/archive/; the oldest is removed first; 0: only what is in the log",
+			"maximum size of the history in wal/archive/, in bytes; the oldest part is removed first; 0: the history " +
+				"is only what the log has",
 			func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
 		{"history_days",
 			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
@@ -120,8 +121,9 @@ func settings() []setting {
 		{textFields, "metadata members that each field of a query searches; memctl flush applies a change",
 			func(c *varve.Config) any { return searchedFields(c) }},
 		{embedTemplate,
-			"text of a memory that is embedded: content, turns (with what is before it in its session, speaker, caption), a " +
-				"text such as \"{previous} {speaker}: {content}\", or keep (what is embedded now); memctl reindex applies it",
+			"text that is embedded for a memory: content; turns (content with the previous memory of its session, " +
+				"speaker and caption); a text such as \"{previous} {speaker}: {content}\"; or keep (no change); " +
+				"memctl reindex applies a change",
 			func(c *varve.Config) any {
 				return cmp.Or(vectorsOf(c).Template, keepTemplate)
 			}},

@@ -38,7 +38,7 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 	if len(gone) > len(names) {
 		names = append(names, "…")
 	}
-	what := fmt.Sprintf("With this setting, %d of %s would be deleted by the next writes, first %s", len(gone),
+	what := fmt.Sprintf("With this setting, the next writes would delete %d of %s; the first are %s", len(gone),
 		cli.Count(all, "memory", "memories"), strings.Join(names, ", "))
 	return agree(cmd, a, what)
 }
@@ -62,14 +62,15 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 		since = ", which begins at " + day(s.HistorySince) + ","
 	}
 	if fewer && s.HistoryBytes > bytes(is) {
-		return fmt.Sprintf("With this setting, %s of %s of history%s would be removed by the next flush of the index, the "+
-			"oldest first: deleted memories and older versions in it cannot be restored", cli.Size(s.HistoryBytes-bytes(is)),
+		return fmt.Sprintf("With this setting, the next flush of the index would remove the oldest %s of the %s of "+
+			"history%s: deleted memories and older versions in this part cannot be restored",
+			cli.Size(s.HistoryBytes-bytes(is)),
 			cli.Size(s.HistoryBytes), since)
 	}
 	until := now.AddDate(0, 0, -is.HistoryDays)
 	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
-		return fmt.Sprintf("With this setting, of %s of history%s the part older than %s would be removed by the "+
-			"next flush of the index: deleted memories and older versions in it cannot be restored",
+		return fmt.Sprintf("With this setting, the next flush of the index would remove, from the %s of history%s, "+
+			"the part older than %s: deleted memories and older versions in this part cannot be restored",
 			cli.Size(s.HistoryBytes), since,
 			day(until))
 	}

@@ -164,7 +164,7 @@ func TestDoctor(t *testing.T) {
 			if _, err := st.Put(t.Context(), varve.Memory{ID: "canaryid new", Content: "CANARYTEXT"}); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"1 have it open to write", "21 memories"}},
+		}, []string{"1 have the store open for writing", "21 memories"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -113,8 +113,8 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 	case a.Document != nil:
 		a.Document.Member("complete", complete)
 	case gone:
-		a.Note("the history is gone: wal/ was deleted, or the store was copied or restored without it; older versions, if " +
-			"there were any, are in a backup or nowhere")
+		a.Note("the history is gone: wal/ was deleted, or the store was copied or restored without wal/; if older " +
+			"versions existed, only a backup can have them")
 	case !complete && !holed:
 		a.Note("older versions, if there were any, are no longer kept")
 	}

@@ -63,7 +63,7 @@ A folder of Markdown or of other files is imported as notes by memctl note impor
 	fl.StringVar(&f.from, "from", "", "`format`: "+formats()+"; detected if omitted")
 	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false,
-		"also import memories from backups/, corrupted_backups/ and ltm/ that are nowhere else")
+		"also import memories that exist only in backups/, corrupted_backups/ or ltm/")
 	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies whose text in the store differs")
 	return c
 }
@@ -117,7 +117,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		reportImport(a, &in.Report)
 		if in.Failed > 0 {
 			a.Tell(&cli.Failure{
-				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported: see the problems",
+				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported: see the listed problems",
 					cli.Count(in.Failed, "entry", "entries")),
 				Path: from, Fix: "correct the files that the problems name, then import again", Code: cli.CodeRefused,
 			})
@@ -134,7 +134,8 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags,
 		if errors.Is(err, vfs.ErrNotRegular) {
 			err = cli.WithFix(err, "name a file or a folder; memctl import - reads lines from stdin")
 		} else if f.from == "" && errors.Is(err, varve.ErrInvalid) && isFolder(from) && !cli.IsStore(from) {
-			err = cli.WithFix(err, "memctl note import DIR imports the files of a folder, whatever they are, as notes")
+			err = cli.WithFix(err, "memctl note import DIR imports all files of a folder as notes, whatever they "+
+				"contain")
 		}
 		return src, err
 	}

@@ -97,7 +97,7 @@ read the files of the store.`,
 		}),
 	}
 	c.Flags().IntVar(&segment, "segment-size", 0,
-		"size of a segment of the log in `bytes`; one commit takes at most half (default 67108864)")
+		"size of a segment of the log in `bytes`; one commit can use at most half of a segment (default 67108864)")
 	c.Flags().StringVar(&shared, "shared", "user", "who may use a new store: `mode` user (you alone) or group")
 	return c
 }

@@ -53,7 +53,7 @@ func TestMCPSource(t *testing.T) {
 		}
 	}
 	refuses(pipe, cli.CodeRefused, "taking over "+pipe+": invalid: it is a pipe", "set MEMORY_FILE_PATH to the file")
-	refuses(device, cli.CodeRefused, "is a link to /dev/null", "set MEMORY_FILE_PATH to where it really is")
+	refuses(device, cli.CodeRefused, "is a link to /dev/null", "set MEMORY_FILE_PATH to its real path")
 	const null = 1<<8 | 3
 	if itself := filepath.Join(dir, "itself"); syscall.Mknod(itself, syscall.S_IFCHR|0o600, null) == nil { // root
 		refuses(itself, cli.CodeRefused, "it is a device")

@@ -16,7 +16,8 @@ func Variables() []Variable {
 		{"OPENAI_API_KEY", "the key for OpenAI's own service, used if VARVE_EMBED_KEY is not set"},
 		{"MEMORY_FILE_PATH", "memctl mcp only: the file of the memory server that memctl replaces"},
 		{"VARVE_PROJECT", "memctl mcp only: the project, if --project does not name one"},
-		{"XDG_DATA_HOME", "memctl mcp only: the folder below which the store is, if nothing else names one"},
+		{"XDG_DATA_HOME", "memctl mcp only: the folder below which the default store is; used if neither a flag nor " +
+			"another variable names a store"},
 		{"XDG_STATE_HOME", "the folder below which memctl keeps the key that identifies repairs, the ids of " +
 			"projects, and places and keys of copies"},
 		{"XDG_CONFIG_HOME", "memctl service only: the folder below which the user's units are"},

@@ -26,7 +26,7 @@ func adoptCommand(a *cli.App) *cobra.Command {
 	var as string
 	c := &cobra.Command{
 		Use:   "adopt DIR",
-		Short: "Make a folder elsewhere a folder of notes",
+		Short: "Turn a folder outside the store into a folder of notes",
 		Long: `Move the content of a folder into the store, as the folder notes/NAME, and make the folder a link to it.
 Programs that use the folder notice no difference, and each version of a file that they write is kept while
 a process watches: memctl watch --adopt, memctl mcp, or the service of memctl service install.

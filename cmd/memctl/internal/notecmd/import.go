@@ -263,7 +263,8 @@ func tellMoved(a *cli.App, m *Moved, did string) {
 	}
 	if n := m.Kept + m.Refused; n > 0 {
 		a.Tell(&cli.Failure{
-			Kind: "refused", Message: fmt.Sprintf("%s could not be %s; see the problems", cli.Count(n, "entry", "entries"), did),
+			Kind: "refused", Message: fmt.Sprintf("%s could not be %s: see the listed problems", cli.Count(n, "entry",
+				"entries"), did),
 			Path: m.Source, Fix: "correct the files that the problems name, and repeat the command",
 			Code: cli.CodeRefused,
 		})

@@ -20,7 +20,7 @@ import (
 func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "remote",
-		Short: "Keep a copy of the store elsewhere, seconds old",
+		Short: "Keep a remote copy of the store, a few seconds old",
 		Long: `Keep a copy of the store in a folder of another disk, in a bucket or in a PostgreSQL database, which
 is never older than seconds, and from which memctl clone restores every moment.
 
