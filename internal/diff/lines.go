@@ -8,8 +8,8 @@ import (
 // contextLines is the number of unchanged lines before and after each change.
 const contextLines = 3
 
-// maxEdits is the maximum number of differing lines that are searched: texts that differ in more lines are shown as
-// completely replaced.
+// maxEdits is the maximum number of differing lines for which Edits searches a shortest list of edits. Texts that
+// differ in more lines are shown as completely replaced.
 const maxEdits = 2000
 
 // Edit is a run of elements that differ: a[A0:A1] became b[B0:B1].
@@ -117,8 +117,8 @@ func shortest(a, b []string) []Edit {
 	return []Edit{{0, len(a), 0, len(b)}}
 }
 
-// walkBack follows the trace from the end, and returns the edits; trace[d] has the diagonals -d…d
-// as they were before step d.
+// walkBack follows the trace of lineEdits from its end, the point (x, y), back to the start, and returns the edits.
+// trace[d] has the furthest x on each of the diagonals -d…d, as they were before step d.
 func walkBack(trace [][]int, x, y int) []Edit {
 	var edits []Edit
 	add := func(e Edit) {

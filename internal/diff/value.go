@@ -18,7 +18,8 @@ func Parse(doc []byte) (v any, err error) {
 	return v, err
 }
 
-// Change is a JSON member that differs between two documents. From or To is nil if that side does not have the member.
+// Change is a JSON member that differs between two documents. From is nil if the first document does not have the
+// member, To is nil if the second does not have it.
 type Change struct {
 	Path string           `json:"path"` // JSON pointer, RFC 6901
 	From *json.RawMessage `json:"from,omitempty"`
@@ -27,8 +28,8 @@ type Change struct {
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Changes appends the differences between two values to list: objects are compared by member, all
-// other values, including lists, as a whole.
+// Changes appends the differences between the values old and now to list. It compares objects member by member, and all
+// other values, including lists, as a whole. path is the JSON pointer of the two values.
 func Changes(list []Change, path string, old, now any) []Change {
 	a, ok1 := old.(map[string]any)
 	b, ok2 := now.(map[string]any)

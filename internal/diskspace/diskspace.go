@@ -18,8 +18,9 @@ const (
 	most  = 128 << 20
 )
 
-// low returns the number of free bytes below which the space on a volume is low. segment is the size of a
-// segment of the log, and unfiled the number of bytes of log that are not in files yet.
+// low returns the number of free bytes below which the space on a volume is low. total is the size of the volume,
+// segment the size of a segment of the log, and unfiled the number of bytes in the log that are not yet written to
+// files.
 func low(total, segment, unfiled int64) int64 { return segment + unfiled + min(total/share, most) }
 
 // A file system may also run out of inodes: every file takes one. They are few if fewer are free than are needed for
@@ -44,14 +45,14 @@ type Space struct {
 	Fits    int64 // number of memories, of the mean size in the store, for which there is space; see Fit
 }
 
-// Short reports whether the space is low.
+// Short reports whether the free bytes or the free inodes are below the limit.
 func (s Space) Short() bool { return s.Total > 0 && s.Free < s.Low || s.fewInodes() }
 
 func (s Space) fewInodes() bool {
 	return s.AllInodes > 0 && s.Inodes < s.lowInodes()
 }
 
-// lowInodes returns the number of free inodes below which they are few.
+// lowInodes returns the limit for free inodes: with fewer free inodes, Short returns true.
 func (s Space) lowInodes() int64 { return min(s.AllInodes/inodeShare, inodeMost) + s.Unfiled }
 
 // What a memory takes on the disk, see docs/howto/limits.md: whole blocks of its file, and its part of the inode, the
@@ -64,8 +65,8 @@ const (
 	mostMemory   = 64 << 20
 )
 
-// Fit sets Fits for a store that has the given number of memories and bytes, which may be wrong if its index is
-// damaged.
+// Fit sets s.Fits to the number of memories that still fit on the disk. memories and bytes are the number and the total
+// size of the memories in the store; both may be wrong if the index is damaged.
 func (s *Space) Fit(memories, bytes int64) {
 	mean := int64(usualMemory)
 	if memories > 0 {
@@ -80,10 +81,11 @@ func (s *Space) Fit(memories, bytes int64) {
 	}
 }
 
-// Full reports whether nothing more can be written, or no more files can be created.
+// Full reports whether the disk has no free byte or no free inode.
 func (s Space) Full() bool { return s.Total > 0 && s.Free <= 0 || s.AllInodes > 0 && s.Inodes == 0 }
 
-// Say returns a message about the space on the disk of the store in dir, for Health and the event.
+// Say returns a message about the space on the disk of the store in dir. Health and the event EventLowSpace contain the
+// message.
 func (s Space) Say(dir string) string {
 	if s.fewInodes() && s.Free > 0 {
 		still := ""

@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// MakeRoom removes the oldest backup of the index, to free space on a full disk. It returns false if there is
-// none that may be removed; then the caller removes history.
+// MakeRoom removes the oldest backup of the index, to free space on a full disk. It returns false if it removed no
+// backup: there is none, or a purge is going to overwrite the backups.
 func MakeRoom(eng *engine.Engine) bool {
 	if eng.Log() == nil || eng.Log().Purges().Overwrites() {
 		return false // a purge deals with them
@@ -20,8 +20,8 @@ func MakeRoom(eng *engine.Engine) bool {
 	return name != ""
 }
 
-// DeletedFirst sorts the changes of a round that is repeated because the disk was full: deletions come first.
-// On a full disk, no file can be written before the files of deleted documents are removed; in the order of the
+// DeletedFirst moves the deletions to the front of list, the changes of a round that is repeated because the disk was
+// full. On a full disk, no file can be written until the files of deleted documents are removed. In the order of the
 // log, the round might wait for that forever.
 func DeletedFirst(list []index.At) {
 	slices.SortStableFunc(list, func(a, b index.At) int {

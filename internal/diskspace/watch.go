@@ -12,7 +12,7 @@ import (
 // the limit by a quarter in between.
 const every = time.Second
 
-// Look returns the space that is left on the file system of a store.
+// Look measures the free space on the file system of a store.
 func Look(eng *engine.Engine) (Space, error) {
 	v, err := eng.Env().FS.Volume(eng.Env().Dir)
 	if err != nil {
@@ -38,7 +38,8 @@ func Look(eng *engine.Engine) (Space, error) {
 	return s, nil
 }
 
-// Watch reports when the space becomes low, and when there is enough again.
+// Watch logs and sends an event when the space becomes low, and sends another event when there is enough space again.
+// It does nothing if the previous check was less than every ago.
 func Watch(eng *engine.Engine) {
 	now := eng.Env().Clock()
 	eng.Health().Mu.Lock()
