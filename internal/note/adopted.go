@@ -26,8 +26,8 @@ const AdoptedFile = "wal/adopted"
 
 const mostAdopted = 1 << 20 // maximum size in bytes of AdoptedFile
 
-// AdoptedFolder is a line of AdoptedFile: a folder elsewhere that the store has adopted, so that it is now a
-// link to a folder of notes.
+// AdoptedFolder is a line of AdoptedFile. It describes a folder outside the store that the store has adopted: the
+// folder was replaced by a link to a folder of notes.
 type AdoptedFolder struct {
 	Link   string    `json:"link"`   // absolute path of the link
 	Folder string    `json:"folder"` // the path of the folder of notes
@@ -35,16 +35,16 @@ type AdoptedFolder struct {
 	Time   time.Time `json:"time"`
 }
 
-// AdoptedFolders returns the folders that the store at the path store has adopted, and those whose adoption or
-// release was begun and not completed: the newest entry for each link. A line of the record that is incomplete
-// or invalid is ignored.
+// AdoptedFolders returns the folders that the store at the path store has adopted, including those whose adoption or
+// release was begun but not completed. If AdoptedFile has several lines for a link, the newest counts. Incomplete and
+// invalid lines are ignored.
 func AdoptedFolders(fsys vfs.FS, store string) ([]AdoptedFolder, error) {
 	data, err := vfs.ReadFile(vfs.Below(fsys, store), filepath.Join(store, filepath.FromSlash(AdoptedFile)), mostAdopted)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading which folders are adopted: %w", err)
+		return nil, fmt.Errorf("reading the list of adopted folders: %w", err)
 	}
 	var list []AdoptedFolder
 	for line := range bytes.Lines(data) {
@@ -60,8 +60,8 @@ func AdoptedFolders(fsys vfs.FS, store string) ([]AdoptedFolder, error) {
 	return list, nil
 }
 
-// AdoptedRoots returns the paths of those folders of notes to which links lead and which therefore must exist,
-// even without notes. A folder whose release was begun is not among them.
+// AdoptedRoots returns the paths of the folders of notes to which links lead. These folders must exist even if they
+// contain no notes. A folder whose release was begun is not among them.
 func AdoptedRoots(fsys vfs.FS, store string) (folders []string, err error) {
 	list, err := AdoptedFolders(fsys, store)
 	for _, a := range list {

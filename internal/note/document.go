@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Document is a note, or a sidecar, in the form from which its index line is made.
+// Document has those properties of a note or of a sidecar from which its line of the index is made.
 type Document struct {
 	ID               string // id in the log
 	Created, Updated time.Time
@@ -37,7 +37,7 @@ func Decode(data []byte, id string, limit int64) (*Document, error) {
 	return &Document{ID: id}, nil
 }
 
-// Line returns the document's line of the index, without mtime and version; see package index.
+// Line returns the index entry of the document doc as JSON, without mtime and version; see package index.
 func (d *Document) Line(doc []byte, _ int64) ([]byte, error) {
 	dst := append(jsondoc.AppendEscaped([]byte(`{"filepath":"`), record.NoteFolder+"/"+System().Path(d.ID)),
 		`","created_at":`...)
@@ -47,5 +47,6 @@ func (d *Document) Line(doc []byte, _ int64) ([]byte, error) {
 	return fmt.Appendf(dst, `,"content_hash":"sha256:%x","size":%d,"dimension":0}`, sha256.Sum256(doc), len(doc)), nil
 }
 
-// Fold returns the form in which a case-insensitive file system compares the path of a note.
+// Fold returns the form of a note's path in which paths are equal if a case-insensitive file system treats them as
+// equal.
 func (n Names) Fold(path string) string { return strings.ToLower(norm.NFC.String(path)) }

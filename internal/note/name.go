@@ -110,8 +110,8 @@ func (n Names) Normal(path string) (string, bool) {
 	return path, ok
 }
 
-// IsDocument reports whether the file at a path may be a note or a sidecar: no element of the path begins with
-// a dot, except those of sidecars.
+// IsDocument reports whether the file at a path may be a note or a sidecar. Apart from sidecars, a path with an element
+// that begins with a dot is not that of a document.
 func (n Names) IsDocument(path string) bool {
 	if _, ok := n.ID(path); ok {
 		return true
@@ -119,7 +119,7 @@ func (n Names) IsDocument(path string) bool {
 	return !strings.HasPrefix(path, ".") && !strings.Contains(path, "/.")
 }
 
-// IsOwn reports whether the store itself uses a path: for a file, or with folder for a folder.
+// IsOwn reports whether the store itself could create a file at a path, or, if folder is true, a folder.
 func (n Names) IsOwn(path string, folder bool) bool {
 	if !folder {
 		_, ok := n.ID(path)
@@ -212,9 +212,10 @@ func (n Names) escaped(c byte, first, last bool) bool {
 	return strings.IndexByte(`<>:"|?*`, c) >= 0 || last && (c == '.' || c == ' ')
 }
 
-// token parses an escape that begins with the percent sign at an offset of name: after any number of 25, the
-// digits of an escaped byte, which is c, or one of the marks more and device, for which c is 0. end is the
-// offset at which the escape ends, 0 if there is none.
+// token parses the escape that begins with the percent sign at name[at]. An escape is the percent sign, any number of
+// "25", and then either the two hexadecimal digits of an escaped byte, or the second character of more or of device. c
+// is the escaped byte, or 0 for more and device. end is the offset after the escape, or 0 if there is no escape at
+// name[at].
 func (n Names) token(name string, at int) (end int, c byte) {
 	end = at + 1
 	for strings.HasPrefix(name[end:], "25") {

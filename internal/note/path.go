@@ -55,7 +55,7 @@ func CheckPath(path string) error {
 // as a zero width joiner or a byte order mark, and Unicode's line and paragraph separators.
 func refusedRune(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
-// space is the name space of the ids of notes, made for this purpose.
+// space is the namespace of the UUIDs of notes. It was generated for this purpose.
 var space = uuid.MustParse("5a0ad6a4-2c0e-5d8c-9a3e-6f2b7c1d4e90")
 
 // ID returns the id of a note that was created at a path: the UUID version 5 of the path (RFC 9562).

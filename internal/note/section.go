@@ -117,8 +117,8 @@ type heading struct {
 	text  string
 }
 
-// line adds a line of the note, which begins at the offset at and ends at end; n is the number of its
-// characters.
+// line adds the n-th line of the note, which begins at the offset at and ends at the offset end. The first line has
+// number 1.
 func (c *cutter) line(at, end, n int) {
 	text := bytes.TrimRight(c.data[at:end], "\r\n")
 	if n == 1 {
@@ -176,7 +176,7 @@ func (c *cutter) structure(text []byte, next int) {
 	}
 }
 
-// head begins a section with a heading of the given level.
+// head closes the open section. The next section begins below a heading with the given level and title.
 func (c *cutter) head(level int, title string) {
 	c.close()
 	c.headings = slices.DeleteFunc(c.headings, func(h heading) bool { return h.level >= level })
@@ -186,7 +186,7 @@ func (c *cutter) head(level int, title string) {
 	c.headings = append(c.headings, heading{level, title})
 }
 
-// close ends the open section.
+// close ends the open section. If no section is open, close does nothing.
 func (c *cutter) close() {
 	if !c.open {
 		return
@@ -199,7 +199,7 @@ func (c *cutter) close() {
 	c.list = append(c.list, s)
 }
 
-// split ends the open section because a line of length characters does not fit into it.
+// split ends the open section because the next line, which has length characters, does not fit into it.
 func (c *cutter) split(length int) {
 	if c.border > 0 {
 		end, to := c.end, c.to
@@ -238,7 +238,8 @@ func FrontMatter(data []byte) int {
 	return 0
 }
 
-// indented returns a line without its indentation; false if it is indented so far that it is code.
+// indented returns a line without its indentation. It returns false if the line has four or more spaces at its
+// beginning, and so is code.
 func indented(line []byte) ([]byte, bool) {
 	text := bytes.TrimLeft(line, " ")
 	return text, len(line)-len(text) < 4

@@ -33,8 +33,9 @@ func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead)
 // Companion returns the id of the sidecar of the note at a path; false if id is the id of a sidecar.
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 
-// Moved returns the sidecar of a note after it was moved from a path to another one. last is the last version
-// of the note at the path from. had is the sidecar that the note had there, empty if it had none.
+// Moved returns the encoded sidecar of a note after the note was moved away from the path from. last is the last
+// version of the note at this path. had is the encoded sidecar of the note at this path, empty if the note had no
+// sidecar.
 func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	var s Sidecar
 	if len(had) > 0 {
@@ -47,8 +48,8 @@ func Moved(from string, last uint64, had []byte) ([]byte, error) {
 	return s.Encode()
 }
 
-// Moved returns the sidecar s of a note after the note was moved from a path to another one. last is its last
-// version at the path from.
+// Moved returns the sidecar of a note after the note was moved away from the path from. s is the sidecar before the
+// move, and last is the last version of the note at the path from.
 func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	next := s.Clone()
 	if next.ID == "" {
@@ -58,8 +59,7 @@ func (s *Sidecar) Moved(from string, last uint64) Sidecar {
 	return next
 }
 
-// FirstAfterSidecars is a text that sorts after the ids of all sidecars, and before the paths of notes that
-// sort after these.
+// FirstAfterSidecars sorts after the ids of all sidecars, and before every path of a note that sorts after them.
 const FirstAfterSidecars = sidecarHead + "\U0010FFFF"
 
 // checkID returns an error for an id that is neither the path of a note nor the id of a sidecar.
@@ -101,7 +101,7 @@ func (s *Sidecar) IsZero() bool {
 		len(s.Metadata) == 0
 }
 
-// Clone returns a copy that shares only the values of the metadata with s.
+// Clone returns a copy of s. The copy shares only the values in Metadata with s.
 func (s *Sidecar) Clone() Sidecar {
 	c := *s
 	c.Moves, c.Tags, c.Metadata = slices.Clone(s.Moves), slices.Clone(s.Tags), maps.Clone(s.Metadata)

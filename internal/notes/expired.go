@@ -15,15 +15,15 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// expiring has the times at which notes expire, as of the last reading of the sidecars.
+// expiring has the times at which notes expire. They are read from the sidecars from time to time.
 type expiring struct {
 	mu    sync.Mutex
 	read  time.Time
 	times map[string]time.Time // times at which notes expire, by path
 }
 
-// lookEvery is the interval at which the sidecars are read to find the notes that expire. Expired notes are
-// deleted an hour later.
+// lookEvery is the interval at which the sidecars are read to find the times at which notes expire. A note is deleted
+// an hour after it expires.
 const lookEvery = 10 * time.Minute
 
 // Expired reports whether any note had expired at the given time. It implements retention.Expirer.
@@ -35,7 +35,7 @@ func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
 	return len(list) > 0, err
 }
 
-// over returns the paths of the notes that had expired at the given time, sorted.
+// over returns the sorted paths of the notes that had expired at the given time.
 func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err error) {
 	x := &ns.expiring
 	x.mu.Lock()
@@ -65,14 +65,14 @@ func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err er
 	return paths, nil
 }
 
-// DeleteExpired deletes at most most notes that had expired at a time, with their sidecars, and returns their
-// number. It implements retention.Expirer.
-func (ns *Notes) DeleteExpired(ctx context.Context, at time.Time, most int) (n int, err error) {
+// DeleteExpired deletes notes that had expired at the given time, with their sidecars, and returns the number of
+// deleted notes. It deletes no more than limit notes in one call. It implements retention.Expirer.
+func (ns *Notes) DeleteExpired(ctx context.Context, at time.Time, limit int) (n int, err error) {
 	paths, err := ns.over(ctx, at)
 	if err != nil {
 		return 0, err
 	}
-	for _, path := range paths[:min(len(paths), most)] {
+	for _, path := range paths[:min(len(paths), limit)] {
 		s, err := ns.load(ctx, path)
 		if err == nil && !s.sidecar.Expires.IsZero() && !s.sidecar.Expires.After(at) {
 			changes := []commit.DocumentChange{{ID: note.SidecarOf(path), Delete: true, Was: s.side, Cause: wal.CauseExpired}}

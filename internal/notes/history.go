@@ -44,7 +44,7 @@ func (ns *Notes) History(ctx context.Context, path string,
 	return any, nil
 }
 
-// ofPath loads the note at a path, even if its sidecar is not valid.
+// ofPath loads the note at a path. It returns no error if the note's sidecar is not valid.
 func (ns *Notes) ofPath(ctx context.Context, path string) (state, error) {
 	if err := note.CheckPath(path); err != nil {
 		return state{}, err
@@ -56,7 +56,7 @@ func (ns *Notes) ofPath(ctx context.Context, path string) (state, error) {
 	return s, nil
 }
 
-// before yields the versions of a note at the paths that it had before, except those at path.
+// before yields the versions of a note at its earlier paths, except those at path.
 func (ns *Notes) before(ctx context.Context, path string, s *state) iter.Seq2[history.Version, error] {
 	return func(yield func(history.Version, error) bool) {
 		more, since := true, uint64(0)
@@ -76,8 +76,7 @@ func (ns *Notes) before(ctx context.Context, path string, s *state) iter.Seq2[hi
 	}
 }
 
-// lineage yields the versions that are kept of the note at a path, without those of other notes that were at
-// this path.
+// lineage yields the kept versions of the note at a path. It omits the versions of other notes that were at this path.
 func (ns *Notes) lineage(ctx context.Context, path string, yield func(history.Version)) error {
 	s, err := ns.ofPath(ctx, path)
 	if err != nil {
@@ -106,8 +105,8 @@ func (ns *Notes) lineage(ctx context.Context, path string, yield func(history.Ve
 	return err
 }
 
-// began returns the version with which a note that was moved later was created at its old path. That is the first
-// version at the path after the last deletion there.
+// began returns the version of the last deletion at the path m.Path before m.Version, or 0 if nothing was deleted
+// there. The moved note was created at this path after that deletion.
 func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	ns.history.Each(ctx, ns.kind, m.Path, func(v history.Version, err error) bool {
 		if err == nil && v.Deleted && v.LSN < m.Version {

@@ -99,8 +99,8 @@ func negative(depth int) error {
 	return nil
 }
 
-// cut returns the first depth segments of a path after the offset from, preceded by the part before that offset. deeper
-// reports whether more segments follow.
+// cut returns the part of a path before the offset from, followed by the first depth segments after that offset. deeper
+// reports whether more segments follow. If depth is 0, cut returns the whole path.
 func cut(path string, from, depth int) (top string, deeper bool) {
 	at := from
 	for n := 1; depth > 0; n++ {
@@ -130,7 +130,7 @@ func below(folder string) string {
 	return folder + "/"
 }
 
-// reading yields the values of f, and ensures that the store is not closed meanwhile.
+// reading yields the values of f. It prevents the store from being closed until f has returned.
 func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bool)) iter.Seq2[Entry, error] {
 	return engine.Reading(ctx, ns.engine, f)
 }
@@ -183,7 +183,8 @@ func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2
 	}
 }
 
-// sidecars returns the sidecars of the notes whose paths begin with a prefix, by path.
+// sidecars returns the sidecars of the notes whose paths begin with a prefix. The keys of the map are the paths of the
+// notes.
 func (ns *Notes) sidecars(ctx context.Context, prefix string) (map[string]note.Sidecar, error) {
 	list := map[string]note.Sidecar{}
 	for id, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: note.SidecarOf(prefix)}) {

@@ -60,22 +60,22 @@ type lineage struct {
 // Log returns a Log whose first version is the oldest one that is kept.
 func (ns *Notes) Log() *Log { return &Log{ns: ns, at: map[string]lineage{}, ids: map[string]string{}} }
 
-// LogFrom returns a Log that begins at a position. The NoteID of a Changed version is that of the note that is at the
-// path now, unless the Log has read another id from the log.
+// LogFrom returns a Log that begins at a position. For a Changed version, NoteID is the id that the Log has read from
+// the log. If the Log has read no id for the path, NoteID is the id of the note that is at the path now.
 func (ns *Notes) LogFrom(position uint64) *Log {
 	l := ns.Log()
 	l.next, l.late = max(position, 1), true
 	return l
 }
 
-// Position returns the position up to which Read has yielded. Before the first Read it returns the position at which
-// LogFrom begins, or 0 for the result of Notes.Log.
+// Position returns the position in the log at which the next Read begins. Before the first Read it returns the argument
+// of LogFrom, or 0 for a Log that Notes.Log returned.
 func (l *Log) Position() uint64 { return l.next }
 
-// Read yields the versions that are durable now and were not yielded before, in the order of their commits. The
-// first call yields last the versions of which only the file, or only the record of a redaction, is left. For a
-// part that cannot be read it yields the error, and continues with later versions. After yield has returned
-// false, the Log cannot be used any more.
+// Read yields the versions that are durable now and were not yielded before, in the order of their commits. At its end,
+// the first call also yields versions that have no entry in the log: only their file or the record of their redaction
+// is left. If a part of the log cannot be read, Read yields the error and continues with later versions. If yield
+// returns false, the Log must not be used again.
 func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 	eng := l.ns.engine
 	if err := eng.BeginUse(); err != nil {
@@ -159,14 +159,14 @@ type batch struct {
 	ended  bool
 }
 
-// seen is the state of a note as a log entry shows it.
+// seen is a note as one log entry describes it.
 type seen struct {
 	index.Entry
 	previous wal.LSN
 	created  bool
 }
 
-// add adds an entry that was not read before.
+// add adds a log entry to the commit, unless an earlier Read has already read it.
 func (b *batch) add(e *wal.Entry) {
 	if e.LSN < b.log.next {
 		return
@@ -276,7 +276,8 @@ func (b *batch) end(ctx context.Context) bool {
 	return !b.ended
 }
 
-// note records to which note a version belongs, if the store has redactions.
+// note records that a version at a path belongs to the note of. It records nothing if the store has no purges and no
+// redactions.
 func (b *batch) note(path string, version wal.LSN, of lineage) {
 	if len(b.purged.All()) == 0 {
 		return
@@ -287,7 +288,7 @@ func (b *batch) note(path string, version wal.LSN, of lineage) {
 	b.of[version], b.paths[path] = of, true
 }
 
-// hidden removes the content of a version that was redacted, and reports whether the version was purged.
+// hidden removes the content from r if the version was redacted. It returns true if the version was purged.
 func (b *batch) hidden(r *Revision) bool {
 	if len(b.purged.All()) == 0 {
 		return false
@@ -311,8 +312,8 @@ func (l *Log) redact(r *Revision, row *purgefile.Row) {
 	r.RedactedAt, r.RedactedBy = time.UnixMicro(row.At).UTC(), l.ns.engine.Writer(row.By, row.Since)
 }
 
-// idAt returns the id of the note at a path. If the Log has not read the entry that has the id, because it begins after
-// that entry, idAt returns the id that the note at the path has now.
+// idAt returns the id of the note that was at a path. created reports whether the current commit created it there. If
+// the Log began after the entry that contains the id, idAt returns the id that the note at this path has now.
 func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	if id := l.ids[path]; id != "" {
 		return id
@@ -328,8 +329,8 @@ func (l *Log) idAt(ctx context.Context, path string, created bool) string {
 	return note.ID(path)
 }
 
-// lineageAt returns the lineage of a note that was deleted at a path. version and side are the last versions of
-// the note and of its sidecar, 0 if there was none.
+// lineageAt returns the lineage of a note that was deleted at a path. version and side are the positions in the log of
+// the last versions of the note and of its sidecar; 0 if the note had none.
 func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN) lineage {
 	if was, ok := l.at[path]; ok {
 		return was
@@ -349,8 +350,8 @@ func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN)
 	return was
 }
 
-// rest yields the versions that have no entry in the log: versions that are only in files, and redacted versions whose
-// bytes are overwritten.
+// rest yields the versions that have no entry in the log: versions that exist only as files, and redacted versions
+// whose bytes a purge has overwritten.
 func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 	for i, err := range l.ns.infos(ctx, "") {
 		if err != nil {
@@ -397,8 +398,8 @@ func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 // of a note that it creates.
 const createdWithin = 10_000_000
 
-// Redaction returns when, and by which writer, a version was redacted; is is false if it was not. For a version
-// that a purge removed the error is errs.ErrNotFound.
+// Redaction returns the time at which a version was redacted and the writer that redacted it. It returns false if the
+// version was not redacted. If a purge removed the version, the error is errs.ErrNotFound.
 func (ns *Notes) Redaction(path string, version uint64) (at time.Time, by writer.Writer, is bool, err error) {
 	t, err := ns.engine.Purged()
 	if err != nil {

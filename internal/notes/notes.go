@@ -37,15 +37,15 @@ type Notes struct {
 	expiring expiring
 }
 
-// judged is the state of a note's file when it was last examined for edits, and the position up to which the log was
-// written to files then. The position matters because a flush that deletes a note leaves a file that a user has saved
-// since: that file is then another note.
+// judged is the state of a note's file when look last examined it. flushed is the position up to which the log was
+// written to files at that moment. If a flush deletes a note whose file a user has just saved, it leaves the file. That
+// file is then a different note and must be examined again, even if it is unchanged.
 type judged struct {
 	info    vfs.Info
 	flushed wal.LSN
 }
 
-// Disk adopts edits of files by hand; it is implemented by *adopt.Files.
+// Disk adopts edits that users made to files. It is implemented by *adopt.Files.
 type Disk interface {
 	LookNow(ctx context.Context, folder string, names []string) (absent, emptied []string, err error)
 }
@@ -110,9 +110,9 @@ func (s *state) info(path string) Info {
 	return i
 }
 
-// committed returns the Info of the note at a path after a commit has made changes to the state s. The note is
-// not loaded again: another writer may have replaced or deleted it since, and the result of a write describes
-// what was written.
+// committed returns the Info that the note at a path has after a commit made the changes to the state s. It does not
+// load the note: another writer may have replaced or deleted it since, but the result of a write must describe what was
+// written.
 func (s *state) committed(path string, changes []commit.DocumentChange, versions []wal.LSN) Info {
 	after := *s
 	for i := range changes {
@@ -135,7 +135,7 @@ func propertiesOf(s *note.Sidecar) Properties {
 	return Properties{SessionID: c.Session, ExpiresAt: c.Expires, Tags: c.Tags, Metadata: c.Metadata}
 }
 
-// load reads a note and its sidecar. If the note's file was edited, the edit is adopted first.
+// load reads a note and its sidecar. If a user has edited the note's file, load adopts the edit first.
 func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	if err := ns.look(ctx, path); err != nil {
 		return s, err
@@ -143,8 +143,8 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	return ns.both(ctx, path)
 }
 
-// both returns a note and its sidecar as they were at the same moment: a note that is moved takes its id along in
-// its sidecar, so with a sidecar from another moment the result would be another note.
+// both returns a note and its sidecar as they were at the same moment. A note that is moved keeps its id in its
+// sidecar, so a sidecar from a different moment could belong to another note.
 func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 	for {
 		if s.note, err = ns.find(ctx, path); err != nil {
@@ -174,8 +174,8 @@ func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
 // mostJudged is the maximum number of files whose last examined state is kept.
 const mostJudged = 1 << 12
 
-// look adopts an edit of the note's file, if the file has changed since it was last examined. This includes a
-// file that is not a note yet, and one whose note has a newer version that is not in the file yet.
+// look adopts an edit of the note's file, if the file has changed since look last examined it. The path may have no
+// note yet, or the store may have a newer version of the note that is not written to the file yet.
 func (ns *Notes) look(ctx context.Context, path string) error {
 	if ns.engine.Env().ReadOnly || ns.engine.Log().Notes().Distrusted() {
 		return nil
@@ -212,7 +212,7 @@ func (ns *Notes) look(ctx context.Context, path string) error {
 	return nil
 }
 
-// find returns the newest version of a document, the zero value if there is none.
+// find returns the newest version of a document, or the zero value if the document does not exist.
 func (ns *Notes) find(ctx context.Context, id string) (engine.Version, error) {
 	v, err := ns.engine.Find(ctx, ns.kind, id, true)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -230,7 +230,8 @@ func failed(path string, err error) error {
 	return fmt.Errorf("note %s: %w", human.Quote(path), err)
 }
 
-// using begins a call: it checks the paths, and ensures that the store is not closed before end is called.
+// using begins a call on the notes at some paths. It returns an error if a path is invalid or the store is closed, and,
+// if writes is true, if the store is read-only. The store is not closed before the caller calls end.
 func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
 	for _, path := range paths {
 		if err := note.CheckPath(path); err != nil {
@@ -268,8 +269,8 @@ func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 
 func (ns *Notes) now() time.Time { return ns.engine.Env().Clock() }
 
-// replaceable returns an error if the note at a path has expired only because the clock was set ahead. A write that
-// took such a note for missing would lose its text, its tags and its expiry.
+// replaceable returns an error if the note at a path seems to have expired only because the clock was set ahead. If a
+// write treated such a note as missing, the note's text, tags and expiry would be lost.
 func (ns *Notes) replaceable(path string, s *state) error {
 	if s.note.LSN == 0 || !s.expired(ns.now()) {
 		return nil
@@ -277,7 +278,7 @@ func (ns *Notes) replaceable(path string, s *state) error {
 	return commit.ConfirmExpired(ns.clock, path, s.note.LSN, s.sidecar.Expires)
 }
 
-// holds returns an error if the conditions do not hold for the newest version of a note.
+// holds returns an error if the newest version of a note does not meet the conditions c.
 func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	at, updated := s.note.LSN, s.note.Line.UpdatedAt
 	if !s.exists(ns.now()) {
@@ -355,7 +356,8 @@ func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c comm
 	return i, failed(path, err)
 }
 
-// retry runs a change again as long as another writer has changed the note meanwhile.
+// retry calls f, and calls it again while it fails because another writer changed the note meanwhile, up to changeTries
+// times. A condition of the caller that is not met is not retried.
 func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err error) {
 	for range changeTries {
 		i, err = f()
@@ -465,8 +467,8 @@ type Files interface {
 	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
 }
 
-// AdoptFiles stores as versions the files in a folder that were created or edited by hand, and returns their
-// number.
+// AdoptFiles stores the files in a folder that users created or edited as new versions, and returns the number of these
+// files.
 func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (int, error) {
 	if err := checkFolder(folder); err != nil {
 		return 0, err

@@ -13,9 +13,9 @@ import (
 // Kind returns the kind of notes.
 func (ns *Notes) Kind() *engine.Kind { return ns.kind }
 
-// Traces returns the ids of everything that the store has of the note at a path and of no other note: the note
-// itself, its sidecar, and the paths that it had before and that no other note has now. others are versions of
-// the note at paths that another note has now.
+// Traces returns the ids of all documents that belong to the note at a path and to no other note: the note, its
+// sidecar, and both for the earlier paths at which there is no note now. others has the versions of the note at those
+// earlier paths at which there is another note now.
 func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others []note.Move, err error) {
 	if err := note.CheckPath(path); err != nil {
 		return nil, nil, err
@@ -50,8 +50,8 @@ func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others 
 	return ids, others, nil
 }
 
-// Twins returns the versions that have the content of a version of the note at a path because of a rename: the versions
-// that renames have made of that version, and the version of which a rename has made it.
+// Twins returns the versions of the note at a path that have the same content as the given version because of renames.
+// A rename creates a version with the same content at the new path; Twins follows such renames in both directions.
 func (ns *Notes) Twins(ctx context.Context, path string, version uint64) (twins []note.Move, err error) {
 	var list []history.Version
 	at := -1
