@@ -111,8 +111,8 @@ func happened(m *memstore.Memory, now time.Time) int64 {
 	return m.Timestamp.UnixMicro()
 }
 
-// order compares the places of two memories in a session. It does not compare their ids if the id of a or b is unknown
-// because the store assigns it when the memory is written.
+// order compares two memories of a session by their timestamps and then by their ids. It does not compare the ids if
+// one of them is unknown because the store assigns it when the memory is written.
 func order(a, b *memstore.Memory, now time.Time) int {
 	c := cmp.Compare(happened(a, now), happened(b, now))
 	if c == 0 && a.ID != "" && b.ID != "" {

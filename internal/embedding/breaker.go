@@ -18,7 +18,7 @@ const (
 	breakerLast     = 5 * time.Minute
 )
 
-// waiter is the kind of caller that waits for a call of the embedder.
+// waiter is the kind of caller that waits for a call of the embedder. The Breaker treats the kinds differently.
 type waiter int
 
 const (
@@ -27,8 +27,8 @@ const (
 	forUser                // Reembed or Pending, which a user started: never refused
 )
 
-// standing is the record of an embedder's last failures, and of the time until which it is not called. Processes
-// share it (kept.go).
+// standing is the record of an embedder's last failures, and of the time until which the embedder is not called.
+// Processes share the record in a file (Kept).
 type standing struct {
 	Failures int           `json:"failures"` // number of failures in a row
 	Since    time.Time     `json:"since"`    // time of the first of them
@@ -39,7 +39,7 @@ type standing struct {
 	Claim    time.Time     `json:"claim"`    // time until which another process has reserved the probe of the embedder
 }
 
-// next returns the time from which on the embedder is called again.
+// next returns the earliest time at which the embedder may be called again.
 func (s *standing) next() time.Time {
 	if s.Claim.After(s.Next) {
 		return s.Claim
@@ -75,7 +75,8 @@ type call struct {
 	probe bool
 }
 
-// change describes whether the result of a call makes the embedder count as down, or as working again.
+// change is the way in which the result of a call changes the state of the embedder: not at all, from working to down,
+// or from down to working.
 type change int
 
 const (
@@ -105,7 +106,8 @@ func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 	return call{by: by, probe: true}, nil
 }
 
-// look reads what other processes have recorded about the embedder.
+// look reads what other processes have recorded about the embedder. It does nothing while this process probes the
+// embedder, and, after the first call, while the embedder is not down.
 func (b *Breaker) look() {
 	if b.Kept == nil || b.probing || b.read && !b.s.down() {
 		return
@@ -126,8 +128,9 @@ func (b *Breaker) refusal() error {
 	return &errs.EmbedderError{Since: b.s.Since, Failures: b.s.Failures, Next: b.s.next(), Err: b.err}
 }
 
-// leave ends a call of the embedder and records its result err. ended means that the caller stopped waiting, so
-// there is no result. leave returns how the state of the breaker has changed.
+// leave ends a call of the embedder and records its error err, nil for a success. If ended is true, the caller stopped
+// waiting before the embedder answered, and leave records neither a success nor a failure. leave returns the resulting
+// change of the state.
 func (b *Breaker) leave(c call, err error, ended bool) change {
 	b.mu.Lock()
 	defer b.mu.Unlock()

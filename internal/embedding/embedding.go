@@ -63,8 +63,8 @@ type Config struct {
 	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
-// New returns the embedder of a store. The parameter before finds, for a memory, the previous one in the same session;
-// sections has the texts of notes, nil if they are not embedded.
+// New returns the embedder of a store. The parameter before finds, for a memory, the previous memory in the same
+// session. sections gives access to the texts of notes; it is nil if the texts of notes are not embedded.
 func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, sections Sections,
 	c Config) *Embedding {
 	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, sections: sections, config: c}
@@ -94,11 +94,11 @@ func (e *Embedding) Tune() *Config { return &e.config }
 
 var errEmbedClosing = errors.New("the store is closing")
 
-// embed requests the vectors of texts from the embedder, outside of all locks. If ctx ends, it returns the
-// error of ctx; any other error means that there are no vectors now.
+// embed requests the vectors of texts from the embedder. The caller holds no lock. If ctx ends, embed returns the error
+// of ctx. Any other error means that the embedder returned no usable vectors.
 //
-// If by is nil, the vectors are for a future model, or nothing is stored; otherwise the store's vectors must
-// be of the embedder's model, made with the same template, and of the same dimension.
+// If by is nil, the vectors are for a future model, or the caller does not store them. Otherwise the store's vectors
+// must be of the embedder's model, made with the same template, and have the same dimension as the new vectors.
 func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
@@ -303,9 +303,9 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 	return nil
 }
 
-// unsuited reports whether a commit was refused with err because of vectors from the embedder: another process has
-// decided on another dimension while this process called the embedder. If so, unsuited records and reports the failure,
-// and forgets the embedder's dimension.
+// unsuited reports whether a commit was refused with err because another process has chosen a dimension for the store's
+// vectors that the vectors in got do not have. If so, unsuited records and reports the failure, and forgets the
+// embedder's dimension.
 func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err error) bool {
 	if dim, _, derr := em.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the vector came from the caller

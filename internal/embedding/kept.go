@@ -28,8 +28,8 @@ const (
 	keptFolder = "embedders"
 	mostKept   = 8 << 10
 	mostError  = 2 << 10
-	// keptFor is the maximum age of a record of failures that is used: failures of an hour ago do not form a
-	// row with current ones.
+	// keptFor is the maximum age of a record of failures that is used. Older failures do not count as being in a row
+	// with current failures.
 	keptFor = time.Hour
 )
 

@@ -104,8 +104,9 @@ func (em *Embedding) Run(ctx context.Context) {
 	}
 }
 
-// embedQueued gives vectors to some of the queued memories, and returns how many got one. If the embedder was
-// down, it is first called with a plain text, so that a text which it refuses cannot keep it down.
+// embedQueued embeds some of the queued memories, and returns the number of memories that got a vector. If the embedder
+// was down, embedQueued first calls it with a plain text. So if the embedder works but refuses the text of a queued
+// memory, the embedder does not continue to count as down.
 func (em *Embedding) embedQueued(ctx context.Context, ids []string) (int64, error) {
 	if em.breaker.rest() > 0 {
 		if _, err := em.embed(ctx, []string{ProbeText}, nil, forQueue); err != nil {
@@ -139,9 +140,9 @@ func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// NextQueued returns the ids of the next queued memories, up to most, and fills the queue from the index if
-// there are more. Ids stay in the queue until Dequeue.
-func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error) {
+// NextQueued returns the ids of the next queued memories, but no more than limit ids. If the queue is short and the
+// index has more memories without a vector, NextQueued adds them to the queue. Ids stay in the queue until Dequeue.
+func (em *Embedding) NextQueued(ctx context.Context, limit int) ([]string, error) {
 	e := em
 	e.mu.Lock()
 	scan, after := e.Scan && len(e.queue) < MostQueued/2, e.After
@@ -186,7 +187,7 @@ func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]string(nil), e.queue[:min(most, len(e.queue))]...), nil
+	return append([]string(nil), e.queue[:min(limit, len(e.queue))]...), nil
 }
 
 // Dequeue removes memories from the queue for embedding, or, if back is true, moves them to its end.
@@ -222,8 +223,8 @@ func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// Pending gives vectors to the memories that have content and no embedding, or one of zeros, and returns how many got
-// one. It stops at the first failure of the embedder.
+// Pending embeds the memories that have content and either no embedding or one of zeros, and returns the number of
+// memories that got a vector. It stops at the first failure of the embedder.
 func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	if em.config.Call == nil {
 		return 0, errNone
@@ -266,8 +267,8 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	return done, write()
 }
 
-// embedStored gives vectors to stored memories, in one commit if possible, and returns how many got one. Memories that
-// have a vector by then, or another content, are left alone.
+// embedStored embeds stored memories, in one commit if possible, and returns the number of memories that got a vector.
+// It skips memories that have got a vector or another content by then.
 func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -331,8 +332,8 @@ func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, erro
 	return n + m, err
 }
 
-// setEmbeddings stores the vectors of those memories whose text is still that in contents, and returns how many it
-// stored.
+// setEmbeddings stores the vectors of the memories whose text is still the one in contents, and returns the number of
+// vectors that it stored.
 func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded,
 	by *maker) (n int64, err error) {
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Suits returns nil if vectors of this embedder may be stored under model m, and otherwise an error with the reason why
-// not.
+// Suits returns nil if the store may store vectors of this embedder while its model is m. Otherwise it returns an error
+// with the reason.
 func (em *Embedding) Suits(m *index.Model) error {
 	name := em.config.Model
 	em.mu.Lock()
@@ -32,9 +32,8 @@ func (em *Embedding) Suits(m *index.Model) error {
 	return nil
 }
 
-// nameModel records the name of the model of the store's vectors in the log, if the log has none yet: the name in by,
-// which is from config.json, from the vector files, or of this process's embedder. From then on the store refuses
-// vectors of processes with another model.
+// nameModel records by.name in the log as the model of the store's vectors, if the log has no name yet. From then on
+// the store refuses vectors of processes with another model.
 func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	model := em.vectors.Model()
 	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
@@ -60,15 +59,16 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	return nil
 }
 
-// maker describes how vectors are made: the model, the name that the store has for it, and the template.
+// maker describes how vectors are made: the name under which the store records their model, and the template into which
+// texts are inserted.
 type maker struct {
 	name     string
 	template *template.Template
 	unsure   bool // the existing vectors, which may name the model, could not be read
 }
 
-// now returns the maker of the vectors that the store has at present. If the store has not named a model yet, now
-// chooses the name, which nameModel records. session means that one of the first vectors is for a memory in a session.
+// now returns the maker of the store's present vectors. If the store has not named a model yet, now chooses the name;
+// nameModel records it later. session reports whether one of the first vectors is for a memory in a session.
 func (em *Embedding) now(session bool) *maker {
 	model := em.vectors.Model()
 	if model.Name != "" || em.config.Model == "" || model.Next != "" {
@@ -93,8 +93,8 @@ func (em *Embedding) now(session bool) *maker {
 	return &maker{name: name, template: template.Of(name)}
 }
 
-// first returns the template of a store's first vectors. session means that one of them is for a memory in a
-// session.
+// first returns the template of a store's first vectors. session reports whether one of these vectors is for a memory
+// in a session.
 func first(c *settings.VectorConfig, session bool) *template.Template {
 	t, err := c.Embedded()
 	if err != nil || t == nil {
@@ -115,7 +115,8 @@ func (em *Embedding) next(ctx context.Context) (*maker, error) {
 		return nil, err
 	case em.config.Model == "" && t != nil && t.String() != template.Content:
 		return nil, &errs.FieldError{Field: "EmbedModel",
-			Err: fmt.Errorf("%w: vectors.template is %s, but the model has no name to record it with: set a name",
+			Err: fmt.Errorf("%w: vectors.template is %s, but the store can record a template only with the name of a "+
+				"model: set a name",
 				errs.ErrInvalid, human.Quote(c.Template))}
 	case em.config.Model == "":
 		return &maker{template: template.Of("")}, nil

@@ -57,9 +57,9 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 	return nil
 }
 
-// embedAll gives the memories of operations their vectors, in batches. got are the memories that got a vector; waiting
-// are the memories that have none because the embedder failed. After a failure embedAll does not call the embedder
-// again, so a put waits at most once for a service that is down.
+// embedAll requests the vectors of the memories in ops, in batches, and sets them in the memories. got has the memories
+// that got a vector. waiting has the memories that have no vector because the embedder failed. After a failure embedAll
+// does not call the embedder again, so a put waits at most once for a service that is down.
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
@@ -130,11 +130,11 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op,
 	return got, waiting, nil
 }
 
-// wantsEmbedding reports whether the embedder must be asked for a memory. It must if the memory has no embedding; if it
-// has the embedding it was read with but a new content; or if the text to embed (template.Own) changed and the
-// embedding is that of the version being replaced. A memory that is put again with an unchanged text takes over the
-// stored embedding. The stored version may change before the commit; the vector belongs to the memory's text in any
-// case.
+// wantsEmbedding reports whether the embedder must be asked for the vector of a memory. This is so if the memory has no
+// embedding; if its content is new but its embedding is still the one with which it was read; or if the text to embed
+// (template.Own) has changed and the embedding is that of the version being replaced. A memory that is put again with
+// an unchanged text keeps the stored embedding. The stored version may change before the commit, but the vector belongs
+// to the memory's text in any case.
 func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {
@@ -176,13 +176,14 @@ func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, er
 	return by.Own(&old) != by.Own(m) && slices.Equal(old.Embedding, m.Embedding), nil
 }
 
-// Write is commit.Write with embeddings, for operations that are not prepared again.
+// Write does the same as commit.Write, and also requests the embeddings that are missing. It is for operations that
+// need not be prepared again if the commit is repeated.
 func (em *Embedding) Write(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
 	return em.Commit(ctx, ops, seen, listed, nil)
 }
 
-// Transact runs f and commits its operations with the vectors that their memories lack. f may run again with the same
-// texts; their vectors are not requested again.
+// Transact runs f, requests the vectors that the memories of its operations lack, and commits the operations. If f runs
+// again and writes the same texts, Transact does not request their vectors again.
 func (em *Embedding) Transact(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
 	known := embedded{}
 	write := func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {

@@ -55,8 +55,8 @@ func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
-// by returns the maker of the vectors if they are stored at once. It returns nil if they are vectors of the next
-// model, which are not stored yet.
+// by returns the maker of vectors that are stored at once. If next is true, by returns nil: the vectors are of the next
+// model, and are not stored yet.
 func (r *reembed) by(next bool) *maker {
 	if next {
 		return nil
@@ -64,13 +64,13 @@ func (r *reembed) by(next bool) *maker {
 	return r.maker
 }
 
-// passes reports whether an error of a call with several texts may be caused by a single one of them.
+// passes reports whether err, the error of a call with several texts, may be caused by only some of the texts.
 func passes(ctx context.Context, err error) bool {
 	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
-// ask requests the vectors of the texts of some memories, and adds them to known.
+// ask requests the vectors of the texts of some memories, and adds them to known, which maps texts to vectors.
 func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
 	some := map[string]said{}
 	for _, id := range ids {
@@ -95,8 +95,8 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 	return err
 }
 
-// divide requests the texts of a failed batch in smaller batches, and so finds the texts because of which it failed.
-// why is the error of the batch.
+// divide requests the texts of a failed batch again in smaller batches, to find the texts that the embedder refuses.
+// why is the error of the failed batch.
 func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded,
 	why error) error {
 	if len(ids) == 1 {
@@ -135,13 +135,13 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 		r.refused = map[string]refused{}
 	}
 	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), why}
-	r.em.engine.Env().Logger.Warn("the embedder refuses the content of a memory, which stays without an embedding", "id",
+	r.em.engine.Env().Logger.Warn("the embedder refuses the content of a memory; the memory has no embedding", "id",
 		id, "err", why)
 	return nil
 }
 
-// refuses reports whether the embedder has refused this content of a memory in this run. sum is its hash. The record of
-// a refused earlier content is dropped.
+// refuses reports whether the embedder has refused this content of a memory in this run. sum is the hash of the
+// content. If the embedder has refused another content of the memory, refuses deletes the record of that refusal.
 func (r *reembed) refuses(id string, sum [32]byte) bool {
 	was, ok := r.refused[id]
 	if ok && was.sum != sum {
@@ -161,17 +161,18 @@ func (r *reembed) askAgain(ctx context.Context) error {
 	})
 }
 
-// none returns an error if there are memories with content and the embedder has refused the content of all of them.
+// none returns an error that names the first refused memory. The caller calls it if no memory with content got a
+// vector. none returns nil if the embedder refused no memory.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		return fmt.Errorf("the embedder refused all %d contents, first that of memory %s: %w", len(r.refused),
+		return fmt.Errorf("the embedder refused the content of all %d memories; the first is memory %s: %w",
+			len(r.refused),
 			human.Quote(id), r.refused[id].err)
 	}
 	return nil
 }
 
-// tellRefused adds to the report the memories that remain without an embedding because the embedder refused
-// their content.
+// tellRefused adds to the report the memories that have no embedding because the embedder refused their content.
 func (r *reembed) tellRefused() {
 	r.report.Refused = int64(len(r.refused))
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {

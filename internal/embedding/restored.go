@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// dropOthers removes, from a store that is being restored, the file of vectors that a re-embedding had
-// computed, if that re-embedding was not running yet at the restored position. Nothing would continue it, and
-// after a loss of log and index the file would be taken as evidence of a running re-embedding.
+// dropOthers removes the file of computed vectors from a store that is being restored, if the re-embedding that
+// computed them began only after the restored position. Nothing would continue that re-embedding. If log and index were
+// lost later, the file would be treated as evidence of a running re-embedding.
 func (em *Embedding) dropOthers(model *index.Model) error {
 	path := em.vectors.ComputedPath(vectors.ComputedName)
 	f, err := em.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -46,8 +46,8 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 	return em.vectors.DropComputed()
 }
 
-// Restore records in the log and in config.json of a store that is being restored the embedding model that the
-// store had at the restored position. The index has it already.
+// Restore records the embedding model of the restored position in the log and in config.json of a store that is being
+// restored. The index already has this model.
 func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	if err := em.settleRestored(ctx, as); err != nil {
 		return err

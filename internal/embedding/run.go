@@ -103,8 +103,8 @@ func (r *reembed) compute(ctx context.Context, restart bool) (err error) {
 	return r.change(ctx)
 }
 
-// hold makes this process stop embedding memories that are put, while its embedder's model is not the store's.
-// hold(false) ends this.
+// hold(true) makes this process stop embedding memories that are put, because the embedder's model is not the store's
+// model. hold(false) ends this.
 func (r *reembed) hold(held bool) {
 	e := r.em
 	e.mu.Lock()
@@ -211,8 +211,8 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 	return all, err
 }
 
-// computeSome computes the vectors of memories, and appends them to the file of computed vectors. It omits
-// memories whose text has the hash in known.
+// computeSome computes the vectors of memories, and appends them to the file of computed vectors. known has the hashes
+// of texts by memory id. computeSome skips a memory if known has the hash of its present text.
 func (r *reembed) computeSome(ctx context.Context, ids []string,
 	known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em

@@ -20,8 +20,8 @@ type Sections interface {
 	Add(ctx context.Context, model string, list []meanings.Vector) (int, error)
 }
 
-// sectionsPause is how long RunSections waits when it has found nothing to do. A new note is found by meaning only
-// after that time. The value differs from the waits after a failure, which are embedFirstWait doubled repeatedly,
+// sectionsPause is the time that RunSections waits when it has found nothing to do. A new note can be found by meaning
+// only after this time. The value differs from the waits after a failure, which are embedFirstWait doubled repeatedly,
 // so that tests can distinguish them.
 const sectionsPause = 3 * time.Second
 
@@ -103,8 +103,8 @@ func (s *sectioner) skips(h meanings.Hash) bool {
 	return ok && (until.IsZero() || s.em.engine.Env().Clock().Before(until))
 }
 
-// pass records that a text is to be skipped: in the background for passedFor, in a call by a user until all other texts
-// are done.
+// pass records that a text is to be skipped. Background work skips it for passedFor. A call that a user started skips
+// it until all other texts are done.
 func (s *sectioner) pass(h meanings.Hash) {
 	if s.passed[h] = (time.Time{}); s.by == forQueue {
 		s.passed[h] = s.em.engine.Env().Clock().Add(passedFor)

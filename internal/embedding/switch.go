@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchTries is the maximum number of times that a re-embedding tries to find a moment for the switch in which
-// nothing was committed since it last checked for changes. After that it switches regardless: memories that were
-// changed by then are processed later, and have no vector until then.
+// switchTries is the maximum number of times that a re-embedding tries to switch the model at a moment when nothing was
+// committed since it last checked for changes. After that it switches even if memories were changed. Those memories
+// have no vector until they are processed later.
 const switchTries = 16
 
 // change makes the computed vectors the store's vectors, with one log entry. The entry is valid only if the
@@ -67,9 +67,9 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 }
 
-// contentless returns the change of the embedding model for a store in which no memory has content: vectors
-// that are put from now on are by this model. If the store has no vector at all, its dimension becomes this
-// model's; otherwise the dimension of deleted vectors would exclude all others.
+// contentless returns the change of the embedding model for a store in which no memory has content. Vectors that are
+// put from then on are of the new model. If the store has no vector at all, contentless also changes the store's
+// dimension to that of the new model; otherwise the dimension of deleted vectors would still be required.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em
 	c := vectors.ChangeOfModel(model)
@@ -130,8 +130,8 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	return len(list[ProbeText]), nil
 }
 
-// settleName writes the name of the model into config.json, if the re-embedding has computed no vector, so that the
-// store's model has only got another name.
+// settleName writes the name of the model into config.json if the re-embedding has computed no vector: then it has
+// changed only the name of the store's model.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	em := r.em
 	c := em.engine.Settings().Now().Clone()
@@ -146,8 +146,8 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 // errPurged means that a purge removed the file of computed vectors, because it included a purged memory.
 var errPurged = errors.New("a purge removed the computed vectors")
 
-// standing calls f under flush.lock if the file at the path is still the open file of computed vectors. A purge
-// replaces the file under the same lock; then standing returns errPurged and does not call f.
+// standing calls f under flush.lock if the file of computed vectors that this process has open is still the file at its
+// path. If a purge, which holds the same lock, has replaced the file, standing returns errPurged and does not call f.
 func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) error) error {
 	em := r.em
 	held, err := em.engine.Log().LockFlush(ctx)
@@ -169,7 +169,8 @@ func (r *reembed) standing(ctx context.Context, f func(ctx context.Context) erro
 	return f(held.In(ctx))
 }
 
-// have returns the hashes of the texts whose vectors are already computed, by the id of the memory.
+// have returns the hashes of the texts whose vectors are already computed. The keys of the map are the ids of the
+// memories.
 func (r *reembed) have() (map[string][32]byte, error) {
 	have := make(map[string][32]byte, r.file.Count)
 	_, err := r.file.Records(math.MaxInt64, func(p []byte) error {
@@ -209,8 +210,8 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 	})
 }
 
-// changedSince returns the ids of the memories that were changed since a log position, or of all memories if
-// the changes are not known.
+// changedSince returns the ids of the memories that were changed since a log position. If the store cannot tell which
+// memories were changed, it returns the ids of all memories.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
 	em := r.em
 	changes := em.engine.State().Changes(since, 1<<62)

@@ -15,9 +15,10 @@ import (
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
-// goOn continues an earlier re-embedding that was interrupted after it had switched the model. done means that the
-// earlier run had the same model and is complete now. Otherwise the present run also embeds the remaining memories,
-// for which only the earlier embedder could have made vectors.
+// goOn continues an earlier re-embedding that was interrupted after it had switched the store to model. If the present
+// run has the same model, goOn completes the earlier run and returns true. Otherwise goOn stores the vectors that the
+// earlier run had computed, and returns false: the present run embeds all memories, also those for which the earlier
+// run computed no vector.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	em := r.em
 	if r.file, err = em.vectors.OpenComputed(model.Name, false); err != nil {
@@ -75,8 +76,8 @@ func (r *reembed) finish(ctx context.Context) error {
 	return r.forget(ctx)
 }
 
-// forget removes the file of computed vectors. It takes flush.lock, because a process that is rebuilding the vectors
-// from the file may not know yet that it is no longer needed.
+// forget removes the file of computed vectors. It takes flush.lock, because another process may still be rebuilding
+// vectors from the file.
 func (r *reembed) forget(ctx context.Context) error {
 	held, err := r.em.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -104,8 +105,8 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 	})
 }
 
-// rest gives vectors to memories that the file of computed vectors lacks: memories changed after the
-// computation, and, if pending is set, those without a vector. It returns how many it wrote.
+// rest embeds the memories whose vectors are not in the file of computed vectors: memories that were changed after the
+// computation, and, if pending is true, memories without a vector. It returns the number of memories that it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model, pending bool) (n int64, err error) {
 	em := r.em
 	if err := em.engine.CatchUp(ctx); err != nil {
@@ -169,7 +170,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	return n, err
 }
 
-// write stores computed vectors in memories, in one commit if possible, and returns how many memories it
+// write stores computed vectors in memories, in one commit if possible, and returns the number of memories that it
 // wrote.
 func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	vectors map[string]vectors.ComputedVector) (int64, error) {
@@ -185,8 +186,7 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string,
 	return n, nil
 }
 
-// writeSome stores the vectors of those memories that still have the same content and no vector by the new
-// model.
+// writeSome stores the vectors of the memories that still have the same content and have no vector of the new model.
 func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string,
 	computed map[string]vectors.ComputedVector) (n int64, err error) {
 	em := r.em
