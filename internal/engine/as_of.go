@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt returns in list, for each document that changed in [from, to) of the log, its newest change in that range.
-// from is the position up to which an index covers the log. If such a document changed again at or after to, overtaken
-// has its newest change. If a newer index was mapped since, StateAt returns ErrMoved, because the state of this process
+// StateAt returns in list the newest change of each document that changed in the range [from, to) of the log. from is
+// the position up to which an index covers the log. overtaken has the changes of those documents of list that changed
+// again at or after to. If a newer index was mapped since, StateAt returns ErrMoved, because the state of this process
 // no longer lists the entries that the newer index covers.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
@@ -55,9 +55,9 @@ func (eng *Engine) StateAt(ctx context.Context, from,
 	return list, overtaken, nil
 }
 
-// versionBefore returns the position and the entry of the version of a document that entry e names as its predecessor.
-// If the index has that version, or if the version does not exist, the returned position is below from and the returned
-// entry has no meaning.
+// versionBefore returns the position and the entry of the version of a document that precedes the entry e. from is the
+// position up to which the index covers the log. If the returned position is below from, the preceding version is in
+// the index or does not exist, and the returned entry must not be used.
 func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
 	view, err := state.Read(&e)
 	if err != nil || view.Previous < from {

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// YieldAssembly yields an assembly if it still exists. It returns false if yield did.
+// YieldAssembly yields an assembly if it still exists. It returns false only if yield returned false.
 func (eng *Engine) YieldAssembly(ctx context.Context, id string, yield func(assembly.Assembly, error) bool) bool {
 	v, err := eng.Load(ctx, eng.kinds.Assemblies, id)
 	if errors.Is(err, errs.ErrNotFound) {

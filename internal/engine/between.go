@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// errAhead reports that a view has the state at a position that the mapped index does not cover yet.
+// errAhead reports that a view includes entries of the log that the mapped index does not cover yet.
 var errAhead = errors.New("the view includes more of the log than the index does")
 
 // Between calls apply for the entries of the log between two positions. It reads log and archive, because the

@@ -18,14 +18,14 @@ type Cache struct {
 	most int64 // size in bytes from which on a document is not cached
 }
 
-// cached is a document in the cache. Its version is the newest one if the overlay names this version, or if the overlay
-// has no entry of the document and no index was mapped since (State.Swaps still returns swaps). If an index was mapped
-// since, the version is looked up in it, but the document is not read again.
+// cached is a document in the cache. If the overlay has an entry of the document, the cached version is the newest one
+// if the entry names the same version. If the overlay has no entry, the cached version is the newest one as long as no
+// other index was mapped (State.Swaps still returns swaps). If another index was mapped, the newest version is looked
+// up in that index; the document is read again only if it has changed.
 //
-// An edit by hand becomes an entry of the log once a process has noticed it; until then the cache cannot know
-// of the edit. So the file's size and time are compared when the version is first found below the log position
-// Flushed, and again when it is looked up in another index. An edit that is found this way is handled as in
-// any other read.
+// An edit by hand becomes an entry of the log only when a process notices the edit; until then the cache does not know
+// of it. So the file's size and time are compared when the version is first found below the log position Flushed, and
+// again when it is looked up in another index. An edit that is found in this way is handled as in any other read.
 type cached struct {
 	kind    *Kind
 	lsn     wal.LSN
@@ -61,7 +61,7 @@ func NewCache(bytes int64) (*Cache, error) {
 	return &Cache{c, bytes / 4}, err
 }
 
-// caches reports whether Load puts a document of this size into the cache; false if there is no cache.
+// caches reports whether Load puts a document of this size into the cache. It returns false if the engine has no cache.
 func (eng *Engine) caches(doc []byte) bool {
 	return eng.cache != nil && int64(len(doc)) < eng.cache.most
 }
@@ -96,8 +96,8 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	return v, err
 }
 
-// isNewest reports whether a cached document is the newest version, as far as this process has applied the
-// log.
+// isNewest reports whether a cached document is the newest version according to the part of the log that this process
+// has applied.
 func (eng *Engine) isNewest(c *cached, id string) bool {
 	file := index.Entry{Size: int64(len(c.doc)), Mtime: c.mtime}
 	if !eng.state.Changed(c.kind.Letter, id, c.lsn, c.swaps.Load()) {
@@ -136,9 +136,9 @@ func (c *cached) version() Version {
 	return v
 }
 
-// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared. doc
-// is its document, which the cache owns from now on. swaps is State.Swaps, read before the entry was appended:
-// if it were read later, the overlay might already have dropped a newer version from another process.
+// Written adds a memory that this process has just put to the cache. m is the memory as it was prepared. doc is the
+// encoded document; the caller must not change doc any more. swaps is the result of State.Swaps before the entry was
+// appended: if it were read later, the overlay might already have dropped a newer version of another process.
 func Written(eng *Engine, m *memstore.Memory, doc []byte, e *wal.Entry, swaps uint64) {
 	if !eng.caches(doc) {
 		return

@@ -205,15 +205,16 @@ func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 // SetOrders sets the views that answer filters without reading the index. It is called before OpenLog.
 func (eng *Engine) SetOrders(o Orders, t Times) { eng.tuning.Orders, eng.tuning.Times = o, t }
 
-// Remade returns how often the index had been rebuilt (the log's Notes.IndexRebuilds) when it was last mapped.
+// Remade returns the number of rebuilds of the index (Notes.IndexRebuilds of the log) at the time at which this process
+// last mapped the index.
 func (eng *Engine) Remade() *atomic.Uint64 { return &eng.remade }
 
 // Damaged returns the flag that a read sets when it finds damage in the index; the next flush then rebuilds
 // the index.
 func (eng *Engine) Damaged() *atomic.Bool { return &eng.damaged }
 
-// Linked returns the error that the log belongs to another folder, which makes this handle read-only; nil if it
-// does not.
+// Linked returns an error if the log belongs to another folder, so that this handle is read-only. Otherwise it returns
+// nil.
 func (eng *Engine) Linked() *errs.LinkedError { return eng.linked }
 
 // Commits returns the counter of the commits that calls of this handle requested.

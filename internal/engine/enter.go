@@ -69,8 +69,8 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	case errors.Is(err, settings.ErrForeign), errors.Is(err, errs.ErrInvalid) && eng.looksLikeStore():
 		// A typo or bit flip in config.json must not lock users out.
 		if errors.Is(err, settings.ErrForeign) {
-			err = fmt.Errorf("%w: %w: the log beside it belongs to a store, so the file was damaged: memctl repair --apply "+
-				"rebuilds it", errs.ErrInvalid, err)
+			err = fmt.Errorf("%w: %w: the folder has the log of a store, so config.json is damaged: rebuild it with "+
+				"memctl repair --apply", errs.ErrInvalid, err)
 		}
 		eng.unknownSettings(c, err)
 		return nil
@@ -209,8 +209,8 @@ func (eng *Engine) makeStore() error {
 		if names, err := vfs.Contents(eng.env.FS, eng.env.Dir); err != nil || len(names) > 0 && !vfs.IsShared(eng.env.FS,
 			eng.env.Dir) {
 			if err == nil {
-				err = fmt.Errorf("%w: a new store of a group needs an empty folder or one shared with it: "+
-					"name another folder", errs.ErrInvalid)
+				err = fmt.Errorf("%w: a new store of a group needs an empty folder or a folder shared with the group: "+
+					"choose another folder", errs.ErrInvalid)
 			}
 			return fmt.Errorf("sharing %s: %w", eng.env.Dir, err)
 		}
@@ -254,7 +254,7 @@ migrate.json*
 migrate.lock
 `
 
-// endOf returns the last bytes of a file in the store's folder.
+// endOf returns the last 64 bytes of a file in the store's folder, or the whole file if it is shorter.
 func (eng *Engine) endOf(name string) (string, error) {
 	f, err := eng.env.FS.OpenFile(filepath.Join(eng.env.Dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -313,7 +313,7 @@ func (eng *Engine) makeVanished(ctx context.Context) {
 			continue
 		}
 		if err := eng.makeAgain(ctx, k); err != nil {
-			eng.NoteProblem(fmt.Errorf("making the folder %s again, which was missing: %w", k.Name(), err))
+			eng.NoteProblem(fmt.Errorf("recreating the missing folder %s: %w", k.Name(), err))
 		}
 	}
 }

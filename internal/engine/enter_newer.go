@@ -33,7 +33,8 @@ func (eng *Engine) newerVectors() error {
 	return nil
 }
 
-// NamedUUID returns the UUID of the store that the index names; false if the index is missing or unreadable.
+// NamedUUID returns the UUID of the store that the index contains. It returns false if the index is missing or
+// unreadable.
 func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
 	t, err := table.Open(eng.env.FS, eng.env.Dir, index.BaseName, index.Schema())
 	if err != nil {
@@ -43,9 +44,9 @@ func (eng *Engine) NamedUUID() (id [16]byte, ok bool) {
 	return id, errors.Join(err, t.Release()) == nil
 }
 
-// HighestKnown returns the highest log position that a file of the store outside of the log names: an index, a backup
-// of an index, a vector file or the checkpoint. A log that must be recreated begins above this position, so that no
-// position has two meanings.
+// HighestKnown returns the highest log position that is named by a file of the store outside of the log: an index, a
+// backup of an index, a vector file or the checkpoint. If the log must be recreated, the new log begins above this
+// position, so that no position is used for two entries.
 func (eng *Engine) HighestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {

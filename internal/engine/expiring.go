@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Expiring tracks the memories that have a time to live. For each memory that changed since the index was written,
-// it knows whether the memory has a time to live now, and whether it had one in the index. So the time for counting
-// depends only on the number of memories that have expired and are not deleted yet, whatever the size of the store.
-// All its answers are as of one position of the log. It is a view.Fold.
+// Expiring tracks the memories that have a time to live. For each memory that changed since the index was written, it
+// knows whether the memory has a time to live now and whether it had one in the index. So the time for counting depends
+// only on the number of memories that have expired and are not deleted yet, and not on the size of the store. All
+// results are as of one position of the log. Expiring is a view.Fold.
 type Expiring struct {
 	eng    *Engine
 	follow Follower
@@ -32,17 +32,17 @@ func (x *Expiring) init(eng *Engine) {
 	x.follow.Passes = func(set *index.Set) bool { return set.Count(index.ByExpiry) == 0 && len(x.list) == 0 }
 }
 
-// Reset implements view.Fold: it starts over on another index.
+// Reset implements view.Fold: it discards all changes, and starts again with another index.
 func (x *Expiring) Reset(context.Context, *index.Set) error {
 	x.list, x.over = map[string]time.Time{}, map[string]bool{}
 	return nil
 }
 
-// Covered implements view.Fold: because the changes are relative to one index, it returns false for another
-// one.
+// Covered implements view.Fold. It returns false for every index, because the changes are relative to the index with
+// which Expiring began.
 func (x *Expiring) Covered(*index.Set) bool { return false }
 
-// Apply implements view.Fold: it takes in one log entry.
+// Apply implements view.Fold: it applies one log entry.
 func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	if x.eng.kinds.Of(e.Key) != x.eng.kinds.Memories {
 		return nil
@@ -76,7 +76,7 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 	return nil
 }
 
-// AnyExpiry reports whether any memory has a time to live. It may return true although none has.
+// AnyExpiry reports whether any memory may have a time to live. If it returns false, no memory has one.
 func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
 	x := &eng.expiring
 	err := x.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
@@ -100,15 +100,15 @@ func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int6
 	return live, expired, err
 }
 
-// Due returns the ids of up to most memories that have expired at the time at.
-func (x *Expiring) Due(ctx context.Context, at time.Time, most int) (ids []string, err error) {
+// Due returns the ids of memories that have expired at the time at, but no more than limit ids.
+func (x *Expiring) Due(ctx context.Context, at time.Time, limit int) (ids []string, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, _ int64) error {
 		err := x.below(set, at, func(id string) bool {
 			ids = append(ids, id)
-			return len(ids) < most
+			return len(ids) < limit
 		})
 		for _, id := range slices.Sorted(maps.Keys(x.list)) {
-			if !x.list[id].After(at) && len(ids) < most {
+			if !x.list[id].After(at) && len(ids) < limit {
 				ids = append(ids, id)
 			}
 		}

@@ -61,7 +61,7 @@ func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 	return strings.HasPrefix(id, f.Prefix)
 }
 
-// All reports whether every memory that has not expired passes the filters.
+// All reports whether the filters select every memory that has not expired.
 func (f *Filters) All() bool {
 	return f.Session == nil && f.Created == (Span{}) && f.Updated == (Span{}) && f.Prefix == "" && f.After == "" &&
 		f.By == nil && !f.Reads()
@@ -83,8 +83,8 @@ func (f *Filters) Memory(m *memstore.Memory) bool {
 		f.Happened.has(m.Timestamp)
 }
 
-// Still reports whether a memory that was read after its index line had passed the filters passes the filters on
-// session and content: the memory may have changed after its line was read.
+// Still reports whether a memory passes the filters on session and content. It is for a memory that was read after its
+// index line passed the filters: the memory may have changed in between.
 func (f *Filters) Still(m *memstore.Memory) bool {
 	return (f.Session == nil || m.Session() == *f.Session) && f.Memory(m)
 }

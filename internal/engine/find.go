@@ -30,14 +30,15 @@ func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
 
-// Stale reports whether v has expired or no longer matches f. v may be newer than the index line by which it
-// was chosen, and the memory may be in another session now.
+// Stale reports whether v has expired or no longer matches f. The caller has chosen the document by its index line and
+// then read v, which may be a newer version, for example in another session.
 func (v *Version) Stale(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
-// FindTries is the maximum number of attempts of a look-up. A look-up starts again when the version that it found is
-// replaced, flushed or released before it is read. Each new attempt thus means that another process has made progress.
+// FindTries is the maximum number of attempts of a look-up. A look-up starts again if the version that it found is
+// replaced, flushed or released before the look-up reads it. So each new attempt means that another process has made
+// progress.
 const FindTries = 100
 
 // Find returns the newest durable version of a document, with its content if doc is true. It returns errs.ErrNotFound
@@ -77,7 +78,8 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 		}
 		last = err
 	}
-	return Version{}, fmt.Errorf("reading %s %s: gave up, because it keeps changing: %w", k.Noun, human.Quote(id), last)
+	return Version{}, fmt.Errorf("reading %s %s: gave up, because the document keeps changing: %w", k.Noun,
+		human.Quote(id), last)
 }
 
 // DamageOf returns the error to report for err, an error of reading the index. If err means damage, DamageOf schedules
@@ -92,8 +94,8 @@ func (eng *Engine) DamageOf(err error) error {
 	return err
 }
 
-// orReplaced returns err, unless err is damage and the folder was replaced under the open store: then it
-// returns an error that says so.
+// orReplaced returns err. But if err is damage and the store's folder was replaced while the store was open, it returns
+// an error that says so.
 func (eng *Engine) orReplaced(err error) error {
 	if errors.Is(err, errs.ErrCorrupt) {
 		if replaced := eng.log.Folder().InPlace(); replaced != nil {
@@ -134,8 +136,8 @@ func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, er
 	return v, err
 }
 
-// beyondDamage returns err. But if err is errs.ErrNotFound and the log is damaged, it returns the error for the damage,
-// because the damaged part of the log may have the document.
+// beyondDamage returns err. But if err is errs.ErrNotFound and the log is damaged, it returns the error that describes
+// the damage, because the document may be in the damaged part of the log.
 func (eng *Engine) beyondDamage(err error) error {
 	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
@@ -154,14 +156,14 @@ func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
 // Errors of a read that finds something other than the expected version of a document.
 var (
 	ErrMismatch = errors.New("the file does not have the version that the index names")
-	ErrMoved    = errors.New("the log has another key at this position")
+	ErrMoved    = errors.New("the log has an entry of another document at this position")
 )
 
 // glanceMost is the maximum size in bytes of a document that Read reads by Glance, which needs the fewest system calls.
 const glanceMost = 1 << 20
 
-// Read reads the version of a document that a place names, from the log or from the document's file. It reads the
-// content only if doc is true. If the file does not have that version, the error is ErrMismatch.
+// Read reads the version of a document at a place in the log or in the document's file. It reads the content only if
+// doc is true. If the file does not contain that version, the error is ErrMismatch.
 func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
 	if place.InLog {
 		return eng.readLog(ctx, k, id, place.Version, doc)
@@ -193,8 +195,8 @@ func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Pla
 	return v, nil
 }
 
-// NotOurs reports whether an error of reading a document means that there is something else at the document's path: a
-// folder, a link, or a file larger than any document.
+// NotOurs reports whether an error of reading a document means that something that cannot be a document is at its path:
+// a folder, a link, or a file larger than any document.
 func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
@@ -253,6 +255,6 @@ func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	return to, eng.CatchUp(ctx) // an entry is durable before it is in the state
 }
 
-// NoVersion reports whether an error of reading the predecessor that an entry names means that this version
-// does not exist: its position has an entry of another key, or no valid entry.
+// NoVersion reports whether an error of reading the predecessor of an entry means that this version does not exist: the
+// log has an entry of another key at the position, or no valid entry.
 func NoVersion(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, errs.ErrCorrupt) }

@@ -78,8 +78,9 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 	return fmt.Errorf("the log is released faster than it can be read: %w", last)
 }
 
-// Forget makes the next call of With start over with an empty fold; free releases the resources of the fold. If wait is
-// false, Forget does nothing while With is running: With may be waiting for a lock that the caller of Forget holds.
+// Forget makes the next call of With start again with an empty fold. The function free releases the resources of the
+// fold. If wait is false and With is running, Forget does nothing: With may be waiting for a lock that the caller of
+// Forget holds.
 func (f *Follower) Forget(wait bool, free func() error) error {
 	if !wait && !f.mu.TryLock() {
 		return nil

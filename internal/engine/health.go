@@ -21,7 +21,7 @@ type health struct {
 	Told    map[string]telling
 }
 
-// telling records the state of a file about which a problem was reported, and the problem.
+// telling is a problem that was reported about a file, and the state of the file at that time.
 type telling struct {
 	info vfs.Info
 	Why  error
@@ -39,8 +39,8 @@ func (h *health) Adoptions() int {
 	return h.Edits
 }
 
-// TellOnce reports whether the caller should report the problem why of the file at path: whether no problem was
-// reported yet for this state of the file. If so, TellOnce records the problem as reported.
+// TellOnce reports whether the caller should report the problem why of the file at path. It returns false if a problem
+// was already reported for this state of the file. Otherwise it returns true, and records the problem as reported.
 func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -62,7 +62,7 @@ func (h *health) VectorsFailed(err error) {
 	h.Vectors = err
 }
 
-// Flushed records the end of the flusher's last round, and its error.
+// Flushed records the time at which the flusher's last round ended, and the error of that round.
 func (h *health) Flushed(at time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -106,7 +106,8 @@ func (eng *Engine) NoteProblem(err error) {
 	o.Count++
 }
 
-// space records whether the disk was short of free space when that was last checked; health.Mu guards it.
+// space records whether the disk was short of free space at the last check, and the time of that check. health.Mu
+// guards it.
 type space struct {
 	At    time.Time
 	Short bool

@@ -86,11 +86,11 @@ func (eng *Engine) HasHad(k *Kind) bool {
 	return k.Feature == 0 || eng.log.Report().Features&k.Feature != 0 || eng.state.Had(k.Letter)
 }
 
-// lacks reports whether the folder of a kind was known to be missing when the store was opened.
+// lacks reports whether the folder of a kind was missing when the store was opened.
 func (eng *Engine) lacks(k *kind.Kind) bool { return slices.Contains(eng.lacking, k) }
 
-// Filed returns the kinds of documents that may have files. The folders of other kinds were missing when the
-// store was opened.
+// Filed returns the kinds of documents that may have files. It omits a kind if its folder was missing when the store
+// was opened and the store has never had documents of this kind.
 func (eng *Engine) Filed() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool {
 		return eng.lacks(k.Kind) && !eng.state.Had(k.Letter)
@@ -101,14 +101,15 @@ func (eng *Engine) Filed() []*Kind {
 // describes.
 func (k *Kind) Folds() bool { return k.Kind.Folds() && (!k.FoldsAsDisk || k.IgnoresCase()) }
 
-// Misplaced returns the error for a document whose file has the name that belongs to the given id.
+// Misplaced returns the error for a document whose file is not named after the document's id. id is the id in the
+// document.
 func (k *Kind) Misplaced(id string) error {
 	return fmt.Errorf("%w: contains id %s, which belongs in %s; rename the file or change the id", errs.ErrInvalid,
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder's kind: the error why, or, if the
-// file is a document of another kind, an error that names its correct folder.
+// Elsewhere returns the error for a file that is not a document of its folder's kind k. If the file is a document of
+// another kind, the error names the correct folder. Otherwise it is the error why.
 func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
@@ -141,7 +142,8 @@ func (k *Kind) ParseNew(data []byte, id string) (Parsed, error) {
 	p, err := k.parseNew(data, id)
 	if err != nil {
 		if _, stored := k.Parse(data, id); stored == nil {
-			err = fmt.Errorf("%w: shorten it, or raise the limit in config.json and save it again", err)
+			err = fmt.Errorf("%w: shorten the document, or raise the limit in config.json and save the document "+
+				"again", err)
 		}
 		return Parsed{}, err
 	}
@@ -179,8 +181,8 @@ func (ks *kinds) Of(key string) *Kind {
 	return nil
 }
 
-// Valid returns an error if any of the ids is invalid. It checks only the ids of scopes of working memory; for any
-// other kind it returns nil.
+// Valid returns an error if k is the kind of scopes of working memory and one of the ids is invalid. It does not check
+// the ids of other kinds.
 func (k *Kind) Valid(ids []string) error {
 	if k.Section >= 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields the values of each; Close of the store waits for the end of the iteration. The values show the store
-// at the moment at which the iteration begins, or later. If ctx ends meanwhile, see Whole.
+// Reading yields the values of each. Closing the store waits for the end of the iteration. The values show the store at
+// the beginning of the iteration or later. If ctx ends meanwhile, the last value is an error: see Whole.
 func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
@@ -33,8 +33,8 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 	})
 }
 
-// Whole yields the values of each. If ctx ends meanwhile, the last value is the error of ctx, even if each does not
-// look at ctx. So a loop that ends without an error has seen everything.
+// Whole yields the values of each. If ctx ends meanwhile, the last value is the error of ctx, even if the iterator each
+// ignores ctx. So a loop that ends without an error has seen all values.
 func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -142,7 +142,8 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 	}
 }
 
-// expiredMost is the maximum number of ids of expired memories that countSession collects to leave them out.
+// expiredMost is the maximum number of expired memories that countSession subtracts from the number of memories of a
+// session.
 const expiredMost = 1024
 
 // countSession returns the number of memories of a session. It reads the index section by_session, in which the ids of
@@ -280,8 +281,8 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 	})
 }
 
-// prefixed returns the changes whose ids begin with prefix, from a list sorted by id. If the prefix is not
-// valid text, it returns the whole list.
+// prefixed returns the changes whose ids begin with prefix, from a list sorted by key. If the prefix is not valid
+// UTF-8, it returns the whole list.
 func prefixed(list []*change, prefix string) []*change {
 	key, err := table.EncodeKey(prefix)
 	if err != nil || key == "" {
@@ -298,9 +299,9 @@ type Item struct {
 	Line    index.Entry
 }
 
-// base yields the lines of a kind from the index files, through the section by_session if one session is
-// selected. If the index is damaged and another goroutine or process has rebuilt it since, base continues with the
-// rebuilt index after the last line that it has yielded.
+// base yields the lines of a kind from the index files. If one session is selected, it uses the section by_session. If
+// the index is damaged and another goroutine or process has rebuilt it since, base continues with the rebuilt index
+// after the last line that it yielded.
 func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		for again := true; again; {

@@ -60,8 +60,8 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another log, or missing
 			err = &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
 		}
-		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be "+
-			"rebuilt from the files", err)
+		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: "+
+			"the index will be rebuilt from the files", err)
 	}
 	set, from, n, rerr := eng.host.RebuildIndex(ctx, &start)
 	if rerr != nil {

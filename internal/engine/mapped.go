@@ -26,8 +26,8 @@ func Origin(from string) string {
 // ErrDistrusted is the reason why an index that could be read is not used.
 var ErrDistrusted = errors.New("the index belongs to another log")
 
-// loadIndex maps the current index files of store id, which must cover the log up to spilled. fresh means that the log
-// begins at spilled, so that no index of it was written yet.
+// loadIndex maps the current index files of store id, which must cover the log up to spilled. If fresh is true, the log
+// begins at spilled, so no index of this log was written yet.
 func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
 	want := index.Want{Store: id.String(), Spilled: spilled, Damaged: eng.OffsetsDamaged}
 	if fresh {
@@ -98,8 +98,8 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain returns the log's chain hash at a position. It returns 0 and true if no entry begins there and no entry follows
-// from there in the next segment; false if the log does not have the position.
+// chain returns the log's chain hash at a position. It returns 0 and true if no entry begins at the position and none
+// follows in the next segment. It returns false if the log does not have the position.
 func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	if m := eng.log.AppliedMark(); at >= m.LSN {
 		return m.Sum, at == m.LSN
@@ -112,9 +112,10 @@ func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
 	return m.Sum, err == nil
 }
 
-// Healed reports whether another index is mapped now than the one in which a look-up found damage; swaps is the swap
-// counter of the damaged index. If the index files in the folder were replaced, Healed first maps them. It compares the
-// files themselves, because a process that rebuilt the index may have been killed before it could report that.
+// Healed reports whether a different index is mapped now than the index in which a look-up found damage. swaps is the
+// swap counter (State.Swaps) of the damaged index. If the index files in the folder were replaced, Healed first maps
+// the new files. It compares the files themselves, because a process may have been killed after it rebuilt the index
+// and before it could report that.
 func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()

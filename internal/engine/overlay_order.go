@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is the newest change of one document that the overlay has, as listings use it.
+// change is the newest change of one document in the overlay, in the form that listings use.
 type change struct {
 	id, key string      // id, and key: the id as JSON encodes it
 	Line    index.Entry // index line of the change; for a deletion it has only the version

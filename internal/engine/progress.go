@@ -58,9 +58,9 @@ func (eng *Engine) headway() headway {
 	return headway{eng.progress.written, eng.log.Durable(), eng.log.Flushed()}
 }
 
-// Finish waits for all operations to end. Once headway has not changed for the time wait, it abandons the
-// operations that lasting tracks, and returns an error that names them. It does not abandon them because the
-// disk is slow.
+// Finish waits for all operations to end. If headway has not changed for the time wait, Finish abandons the operations
+// that lasting tracks, and returns an error that names them. A slow disk is no reason to abandon them, as long as
+// headway changes.
 func (eng *Engine) Finish(wait time.Duration) error {
 	l := &eng.progress
 	defer l.giveUp()
@@ -95,12 +95,12 @@ func (eng *Engine) Finish(wait time.Duration) error {
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {
 		list = append(list, fmt.Sprintf("%s: %d", what, l.left[what]))
 	}
-	return fmt.Errorf("%w: the log accepted no writes for %v; abandoned: %s", errs.ErrOutcomeUnknown, wait,
+	return fmt.Errorf("%w: the log accepted no writes for %v; abandoned operations: %s", errs.ErrOutcomeUnknown, wait,
 		strings.Join(list, ", "))
 }
 
-// BeginUse begins an operation on the store, which Close waits for until EndUse; it returns an error if the
-// store is closed.
+// BeginUse begins an operation on the store, and returns an error if the store is closed. Close waits for the operation
+// until EndUse is called.
 func (eng *Engine) BeginUse() error {
 	eng.closing.RLock()
 	defer eng.closing.RUnlock()

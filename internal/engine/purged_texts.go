@@ -26,8 +26,8 @@ func (eng *Engine) textsFile() *purgefile.TextsFile {
 	return purgefile.NewTextsFile(eng.env.FS, eng.env.Dir)
 }
 
-// readTexts returns the hashes by which purged texts are recognised, nil if no text was purged. The caller must
-// not change the result.
+// readTexts returns the list of hashes of purged texts, or nil if no text was purged. The caller must not change the
+// list.
 func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	if eng.log != nil && eng.log.Features()&wal.FeaturePurges == 0 { // nil: the log is being opened
 		return nil, nil
@@ -50,8 +50,8 @@ func (eng *Engine) readTexts() (*purgefile.Texts, error) {
 	return p.texts, p.err
 }
 
-// TextOf returns the part of a document that is hashed at a purge, so that the document is recognised if it is
-// stored again.
+// TextOf returns the part of a document that is the document's text for purges. A purge stores the hash of the text, so
+// that the store can refuse the same text later.
 func TextOf(p *Parsed, doc []byte) string {
 	switch {
 	case p.Memory != nil:
@@ -86,7 +86,7 @@ func (eng *Engine) CheckText(ctx context.Context, k *Kind, id, text string) erro
 	return &errs.PurgedError{Kind: k.Noun, ID: id}
 }
 
-// neverPurged reports whether the document with this log key was never purged, and none of its versions was. It
+// neverPurged reports whether neither the document with this log key nor any of its versions was ever purged. It
 // returns false if the list of purges cannot be read.
 func (eng *Engine) neverPurged(key string) bool {
 	rows, err := eng.Purged()
@@ -166,9 +166,9 @@ func inFile(err *errs.PurgedError) error {
 	return fmt.Errorf("%w: delete the file, or store the text on purpose: memctl put --force-purged", err)
 }
 
-// CameBack returns an error for the document in a file if both its id and its text were purged; nil if the lists of
-// purges cannot be read. It is called when an index is rebuilt from files alone. Then a purged text in a document with
-// another id is no reason for an error: that document may always have had this text.
+// CameBack returns an error for the document in a file if both its id and its text were purged. It returns nil if the
+// lists of purges cannot be read. It is called when an index is rebuilt from files alone. A document whose id was not
+// purged is accepted even if its text is a purged one, because it may always have had this text.
 func (eng *Engine) CameBack(k *Kind, p *Parsed, data []byte) error {
 	t, err := eng.readTexts()
 	if err != nil || !t.Has(k.Key(p.ID), TextOf(p, data)) {

@@ -55,9 +55,9 @@ func (eng *Engine) Purged() (*purgefile.Table, error) {
 	return t, nil
 }
 
-// readPurges reads wal/purges, the list of purged documents and versions, and adds the rows that this process
-// has applied from the log. The second result has the lines of the file that cannot be read; log and archive may still
-// have the entries of these lines.
+// readPurges reads wal/purges, the list of purged documents and versions, and adds the rows in recent, which this
+// process has applied from the log. The second result has the lines of the file that cannot be read. If there are any,
+// readPurges also reads the entries that log and archive still have.
 func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byte, error) {
 	f := eng.purgesFile()
 	c, err := f.Read()
@@ -93,9 +93,9 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges writes the rows of purges below the log position to to wal/purges, durably. The caller calls it before it
-// writes an index up to that position: once an index covers the entries of the rows, the log may release the entries.
-// The caller holds flush.lock, or no other process has the store open.
+// SavePurges writes to wal/purges, durably, the rows of purges below a log position, the parameter to. The caller calls
+// SavePurges before it writes an index up to that position: once an index covers the entries of the rows, the log may
+// release the entries. The caller holds flush.lock, or no other process has the store open.
 func (eng *Engine) SavePurges(to wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -111,8 +111,8 @@ func (eng *Engine) SavePurges(to wal.LSN) error {
 	return eng.writePurges(t, damaged, to, "purges."+eng.token)
 }
 
-// writePurges rewrites wal/purges. It drops the rows of this store at or above the position to: either the log still
-// has their entries, or they are from a log that was later replaced by an older copy.
+// writePurges rewrites wal/purges. It omits the rows of this store at or above the log position to: either the log
+// still has the entries of these rows, or the rows are from a log that was later replaced by an older copy.
 func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
 	own := eng.log.UUID()
 	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
@@ -131,8 +131,9 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
 
-// FinishRedactions records that the given redacted versions are overwritten everywhere, by a purge that ended at a
-// position of the log. The caller holds flush.lock, and wal/purges has their rows.
+// FinishRedactions records in wal/purges that a purge has overwritten all copies of the redacted versions in done. The
+// purge ended at the log position ended. The caller holds flush.lock, and wal/purges already has rows for these
+// versions.
 func (eng *Engine) FinishRedactions(done map[uint64]bool, ended wal.LSN) error {
 	f := eng.purgesFile()
 	c, err := f.Read()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lineReader reads the documents of a listing, in its own goroutine. Its method Read returns false when reading
-// must stop, and Over returns the reason.
+// lineReader reads the documents of a listing in its own goroutine. If its method Read returns false, reading stops,
+// and the method Over returns the reason.
 type lineReader interface {
 	Read(ctx context.Context, l Listing) bool
 	Over() error

@@ -15,13 +15,13 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Orders answers filters for all memories from views, without reading the index. If a method returns ok false, it
-// cannot answer, and the caller reads the index.
+// Orders answers filters for all memories from views, without reading the index. If a method returns false for ok, no
+// view has the answer, and the caller reads the index.
 type Orders interface {
-	// Page returns up to most memories whose index lines pass f, in the order s, after the place s.At. at is the place
-	// at which Page stopped, or nil if there are no more memories.
-	Page(ctx context.Context, f *Filters, s *memstore.Order, most int) (ids []memstore.Place, at *memstore.Place, ok bool,
-		err error)
+	// Page returns at most limit memories whose index lines pass f, in the order s, after the place s.At. at is the
+	// place at which Page stopped, or nil if there are no more memories.
+	Page(ctx context.Context, f *Filters, s *memstore.Order, limit int) (ids []memstore.Place, at *memstore.Place,
+		ok bool, err error)
 	// Count returns the number of memories that pass the filters.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
 	// Among returns a list that includes all memories that pass the filters on content, in no order and
@@ -56,8 +56,8 @@ const (
 	pageMost  = 4096
 )
 
-// sorted yields the places, in the order of f.Sort, of the documents whose index lines pass the filters. It
-// advances f.Sort to the last place yielded.
+// sorted yields the documents whose index lines pass the filters, in the order of f.Sort. It updates f.Sort to the last
+// place yielded.
 func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[memstore.Place, error] {
 	return Whole(ctx, func(yield func(memstore.Place, error) bool) {
 		s := f.Sort
@@ -95,9 +95,9 @@ func (eng *Engine) sorted(ctx context.Context, k *Kind, f Filters) iter.Seq2[mem
 	})
 }
 
-// sortAll lists the documents whose index lines pass f, for an order that no view has: it sorts the lines. It reads
-// the memories themselves if the order is by their timestamps, which the lines lack. It passes errors to yield. more is
-// false if yield returned false or ctx ended.
+// sortAll returns the places of the documents whose index lines pass f, sorted in an order that no view has. If the
+// order is by the timestamps of memories, which index lines do not contain, sortAll reads the memories. It passes
+// errors to yield. more is false if yield returned false or ctx ended.
 func (eng *Engine) sortAll(ctx context.Context, k *Kind, f *Filters,
 	yield func(memstore.Place, error) bool) (list []memstore.Place, more bool) {
 	s, all := f.Sort, *f
@@ -151,8 +151,8 @@ func (eng *Engine) sortedLines(ctx context.Context, k *Kind, f Filters) iter.Seq
 	}
 }
 
-// lineNow returns the current index line of a document. ok is false if the document does not exist or does not
-// pass the filters.
+// lineNow returns the current index line of a document. It returns false for ok if the document does not exist or does
+// not pass the filters.
 func (eng *Engine) lineNow(ctx context.Context, k *Kind, id string, f *Filters) (l Listing, ok bool, err error) {
 	v, err := eng.Find(ctx, k, id, false)
 	switch {
@@ -181,5 +181,5 @@ func Passes(ctx context.Context, eng *Engine, f *Filters, id string) (bool, erro
 	return err == nil && f.Memory(&m), err
 }
 
-// Truncated returns a time of an index line with the precision that orders and sums use: whole microseconds.
+// Truncated returns a time as orders and sums use it: in whole microseconds.
 func Truncated(t time.Time) time.Time { return time.UnixMicro(t.UnixMicro()).UTC() }

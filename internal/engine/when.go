@@ -11,16 +11,16 @@ import (
 	"github.com/varve-db/varve/index/table"
 )
 
-// Times is a function that finds memories by the time spans of filters, in no order, without reading them. The result
-// includes memories whose time is unknown. ok is false if it would have more than most memories.
-type Times func(ctx context.Context, f *Filters, most int) (ids []string, ok bool, err error)
+// Times is a function that finds memories by the time spans of filters without reading the memories. The result is not
+// sorted, and includes memories whose time is unknown. If the result would have more than limit memories, ok is false.
+type Times func(ctx context.Context, f *Filters, limit int) (ids []string, ok bool, err error)
 
 // timesLeast is the minimum number of memories in a store for which Timed asks a view. A smaller number of memories is
 // read as fast.
 const timesLeast = 10_000
 
-// chosen yields ids, in the order of listings, that include those of all memories that pass the filters, and may
-// include others.
+// chosen yields ids in the order of listings. These include the ids of all memories that pass the filters; some
+// memories may not pass, and the caller checks each.
 func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, error] {
 	if f.Sort != nil {
 		return func(yield func(string, error) bool) {
@@ -52,12 +52,13 @@ func (eng *Engine) chosen(ctx context.Context, f *Filters) iter.Seq2[string, err
 	}
 }
 
-// listShare limits the ids that a listing takes from Among: about 1/listShare of all memories. The listing has to sort
-// these ids again for each page. If there are more, reading memories from the beginning of the page on is faster.
+// listShare limits the number of ids that a listing takes from Among to about 1/listShare of all memories. The listing
+// has to sort these ids again for each page. With more ids, reading all memories that follow the beginning of the page
+// is faster.
 const listShare = 64
 
-// Among returns a list that includes all memories that pass the filters on content, in no order and without
-// regard to After. ok is false if no view has such a list, or if the list is too long: see Orders.
+// Among returns a list that includes all memories that pass the filters on content. The list is not sorted and ignores
+// f.After. ok is false if no view has such a list, or if the list is too long: see Orders.
 func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Orders == nil || f.Category == nil && f.Key == nil && len(f.Where) == 0 {
 		return nil, false, nil
@@ -66,7 +67,7 @@ func Among(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 }
 
 // Timed returns the memories that may be within the time spans of the filters. ok is false if they are more than
-// 1/share of all memories, or if the caller finds them as fast without a view.
+// 1/share of all memories, or if finding them without a view is as fast.
 func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []string, ok bool, err error) {
 	if eng.tuning.Times == nil || f.Session != nil || f.Prefix != "" { // these filters leave few
 		return nil, false, nil
@@ -81,8 +82,7 @@ func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 // placed is a document id with the key by which listings sort it.
 type placed struct{ key, id string }
 
-// listed returns those of the ids that follow the id after in the order of listings, sorted in this order; all ids if
-// after is "".
+// listed returns, in the order of listings, the ids that follow the id after. If after is "", it returns all ids.
 func listed(ids []string, after string) (list []placed, err error) {
 	behind, err := table.EncodeKey(after)
 	if err != nil {
@@ -101,7 +101,8 @@ func listed(ids []string, after string) (list []placed, err error) {
 	return list, nil
 }
 
-// Zones is how much the meaning of a time without a zone may differ between two processes in different zones.
+// Zones is the maximum difference between the times that two processes in different time zones read from the same text
+// without a zone.
 const Zones = 26 * time.Hour
 
 // Micros returns bounds, in microseconds since 1970, for the times that may be in a span: such a time is at or

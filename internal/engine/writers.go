@@ -27,7 +27,7 @@ const needsWriters = wal.FeatureWriters | wal.FeatureFields
 // for example because an older program has the store open.
 const writersRefused = time.Minute
 
-// writing is the writer (program, agent or user) that entries of this handle name, and the writers that the
+// writing has the writer (program, agent or user) to which this handle attributes its entries, and the writers that the
 // handle has read from wal/writers.
 type writing struct {
 	self    atomic.Pointer[writer.Writer] // writer of this handle; nil: entries have no writer
@@ -40,8 +40,8 @@ type writing struct {
 	size  int64         // size of wal/writers when table was read
 }
 
-// setWriter sets the writer of this handle. nil means unknown: entries then have no writer. Missing fields for host and
-// process are filled in.
+// setWriter sets the writer to which this handle attributes its entries. If w is nil, the writer is unknown and entries
+// have no writer. If the fields for host and process are empty, setWriter fills them in.
 func (eng *Engine) setWriter(w *writer.Writer) {
 	if w == nil {
 		eng.writing.self.Store(nil)
@@ -75,20 +75,19 @@ func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 
 type writerKey struct{}
 
-// By returns a context in which entries are written by w. Empty fields of w are filled from the handle's
-// writer.
+// By returns a context that attributes entries to the writer w. Empty fields of w are filled from the handle's writer.
 func By(ctx context.Context, w writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, &w)
 }
 
-// WriterIn returns the writer that By has put into a context, nil if there is none.
+// WriterIn returns the writer that By put into a context, or nil.
 func WriterIn(ctx context.Context) *writer.Writer {
 	w, _ := ctx.Value(writerKey{}).(*writer.Writer)
 	return w
 }
 
-// ByWriter returns a context in which entries are written by w, which WriterIn has returned for another
-// context. If w is nil, they are written by the writer of the handle.
+// ByWriter returns a context that attributes entries to w, a writer that WriterIn returned for another context. If w is
+// nil, the entries are attributed to the writer of the handle.
 func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	if w == nil {
 		return ctx
@@ -96,7 +95,8 @@ func ByWriter(ctx context.Context, w *writer.Writer) context.Context {
 	return context.WithValue(ctx, writerKey{}, w)
 }
 
-// writerOf returns the writer that a context names, or else that of the handle; nil if it is unknown.
+// writerOf returns the writer to which entries written with a context are attributed: the writer that By put into the
+// context, otherwise the writer of the handle. It returns nil if the writer is unknown.
 func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	self := eng.writing.self.Load()
 	w := WriterIn(ctx)
@@ -109,8 +109,8 @@ func (eng *Engine) writerOf(ctx context.Context) *writer.Writer {
 	return eng.described(*w, *self)
 }
 
-// WriterNow returns the writer of entries written with a context, with the number that the store has issued to
-// it; the zero Writer if it is unknown.
+// WriterNow returns the writer of entries written with a context, including the number that the store has issued to the
+// writer. It returns the zero Writer if the writer is unknown or has no number yet.
 func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	described := eng.writerOf(ctx)
 	if described == nil {
@@ -123,16 +123,16 @@ func (eng *Engine) WriterNow(ctx context.Context) writer.Writer {
 	return w
 }
 
-// Describe returns the description of the writer of entries written with a context, nil if it is unknown.
+// Describe returns the description of the writer of entries written with a context, or nil if the writer is unknown.
 func (eng *Engine) Describe(ctx context.Context) *writer.Writer { return eng.writerOf(ctx) }
 
-// KeepWriters raises the features that entries with writers and causes need. It returns an error if they cannot be
-// raised now; Append would write entries without a writer instead.
+// KeepWriters raises the features that entries with writers and causes need. If they cannot be raised now, KeepWriters
+// returns an error. Append instead writes such entries without a writer.
 func (eng *Engine) KeepWriters(ctx context.Context) error { return eng.log.RaiseNow(ctx, needsWriters) }
 
-// Append is like wal.FileLog.Append, for entries that carry the number of their writer. Before the first entry
-// of a writer it commits an entry that explains the number. Edits by hand have no writer: the process that
-// adopts an edit did not make it.
+// Append is like wal.FileLog.Append, for entries that carry the number of their writer. Before the first entry of a
+// writer, Append commits an entry that maps the number to the writer. Edits by hand have no writer, because the process
+// that adopts an edit did not make the edit.
 func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	if w := eng.writerOf(ctx); w != nil && !edited(b) {
 		n := eng.state.OwnWriter(w)
@@ -147,8 +147,8 @@ func (eng *Engine) Append(ctx context.Context, b *wal.Batch) (wal.LSN, error) {
 	return eng.log.Append(ctx, b)
 }
 
-// ExplainWriter commits the entry that explains the number of a context's writer, for a caller that is about
-// to take a wal.Exclusive: while that is held, no feature can be raised.
+// ExplainWriter commits the entry that maps a number to the context's writer. A caller uses it before it takes a
+// wal.Exclusive, because no feature can be raised while a wal.Exclusive is held.
 func (eng *Engine) ExplainWriter(ctx context.Context) error {
 	w := eng.writerOf(ctx)
 	if w == nil || eng.state.OwnWriter(w) != 0 {
@@ -166,8 +166,8 @@ func deletes(b *wal.Batch) bool {
 	return !slices.ContainsFunc(b.Entries, func(e wal.Entry) bool { return !e.Delete })
 }
 
-// explain commits the entry that explains the number of a writer, and returns that number. It returns 0 if the
-// store cannot keep writers now: a write does not fail because of that.
+// explain commits the entry that maps a number to a writer, and returns that number. It returns 0 if the store cannot
+// record writers now, because a write must not fail for that reason.
 func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (uint32, error) {
 	first := eng.log.Features()&wal.FeatureWriters == 0 // then nothing is explained yet
 	if ok, err := eng.mayExplain(ctx); !ok {
@@ -218,8 +218,8 @@ func (eng *Engine) explain(ctx context.Context, w writer.Writer, frees bool) (ui
 	}
 }
 
-// mayExplain reports whether the store can record writers and the explanations of their numbers. It raises the
-// features for that if necessary.
+// mayExplain reports whether the store can record writers and their numbers. If necessary, it first raises the features
+// that this needs.
 func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 	if eng.log.Features()&needsWriters == needsWriters {
 		return true, nil
@@ -247,7 +247,7 @@ func (eng *Engine) writersFile() *writerfile.File {
 	return writerfile.New(eng.env.FS, eng.env.Dir, eng.log.UUID())
 }
 
-// explainedBelow returns the writer that wal/writers explains last below a log position; see
+// explainedBelow returns the writer with the highest log position below the given one that wal/writers has; see
 // state.State.Explained.
 func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
 	f := eng.writersFile()
@@ -266,8 +266,8 @@ func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err e
 	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
 }
 
-// lostNumber returns the highest writer number that log and archive explain, for a store whose wal/writers is
-// lost.
+// lostNumber returns the highest number of a writer that wal/writers, the log or its archive has. It is for a store
+// whose wal/writers is missing or damaged.
 func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	t, _, whole, err := eng.readWriters()
 	if err == nil && !whole {
@@ -279,9 +279,9 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters writes the explanations of writer numbers below the log position to to wal/writers, durably. The caller
-// calls it before it writes an index up to that position: once an index covers the entries with the explanations, the
-// log may release them. The caller holds flush.lock, or no other process has the store open.
+// SaveWriters writes to wal/writers, durably, the numbers of writers that entries below a log position, the parameter
+// to, explain. The caller calls SaveWriters before it writes an index up to that position: once an index covers these
+// entries, the log may release them. The caller holds flush.lock, or no other process has the store open.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -331,7 +331,7 @@ func (eng *Engine) writeWriters(list []writer.Writer) error {
 }
 
 // RestoreWriters writes wal/writers of a store that is being restored, before the store has an index. list has the
-// writers that the store's documents name; store is the UUID of the store's log, which is still being opened.
+// writers of the restored documents. store is the UUID of the store's log, which is still being opened.
 func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	if len(list) == 0 {
 		return nil
@@ -341,8 +341,8 @@ func (eng *Engine) RestoreWriters(store [16]byte, list []writer.Writer) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, temp, eng.env.FileMode))
 }
 
-// Writers returns the writers whose numbers the store can explain, in the order in which they were explained.
-// If wal/writers is damaged, the result includes those that log and archive explain.
+// Writers returns the writers whose numbers the store knows, in the order in which the numbers were issued. If
+// wal/writers is damaged, the result includes the writers that entries in the log and archive explain.
 func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	recent := eng.state.Writers() // first: writers that leave the state are in the file by then
 	t, size, whole, err := eng.readWriters()
@@ -355,8 +355,8 @@ func (eng *Engine) Writers(ctx context.Context) (*writer.Table, error) {
 	return t, err
 }
 
-// Writer returns the writer that a number in the entry of a version stands for. For an unknown writer it
-// returns only the number.
+// Writer returns the writer that number identifies in the entry of a version. If the writer is unknown, the result has
+// only the number.
 func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 	unknown := writer.Writer{Number: number}
 	if number == 0 {
@@ -393,9 +393,9 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns a function that reports whether a version is by the writer name. name is a number of a writer, one
-// of its names (writer.Writer.Is), or UnknownWriter. No version below the position first is by that writer. A number
-// selects the writer to which it was issued last.
+// WrittenBy returns a function that reports whether a version was written by the writer name. name is a number of a
+// writer, one of its names (writer.Writer.Is), or UnknownWriter. If a number was issued to several writers, it selects
+// the last of them. No version below the position first was written by that writer.
 func (eng *Engine) WrittenBy(ctx context.Context,
 	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
 	t, err := eng.Writers(ctx)
@@ -415,8 +415,8 @@ func (eng *Engine) WrittenBy(ctx context.Context,
 	return set.Has, set.First(), nil
 }
 
-// Resolve sets By of the filters to a function that matches the versions of the writers that f.Writers names.
-// If the names of writers cannot be read, no version matches.
+// Resolve sets f.By to a function that reports whether a version was written by a writer that matches every name in
+// f.Writers. If the store's list of writers cannot be read, the function matches no version.
 func (eng *Engine) Resolve(ctx context.Context, f *Filters) {
 	if len(f.Writers) == 0 {
 		return

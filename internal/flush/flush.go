@@ -309,7 +309,7 @@ func (fl *Flusher) remakes(ctx context.Context, err error) (made bool) {
 	for _, k := range eng.Present() {
 		missing := errors.Is(k.Check(), fs.ErrNotExist)
 		if err := k.MakeAgain(eng.State().Live(k.Letter) > 0); err != nil {
-			eng.NoteProblem(fmt.Errorf("making the folder %s again, which was missing: %w", k.Name(), err))
+			eng.NoteProblem(fmt.Errorf("recreating the missing folder %s: %w", k.Name(), err))
 			return false
 		}
 		made = made || missing

@@ -80,7 +80,8 @@ func (s *scope) sync(ctx context.Context) error {
 	if errors.Is(last, engine.ErrMismatch) {
 		return &errs.CorruptionError{Path: s.path(), Offset: -1, Err: last}
 	}
-	return fmt.Errorf("reading working memory of %s: gave up, because it keeps changing: %w", s.key, last)
+	return fmt.Errorf("reading working memory of %s: gave up, because another process keeps changing it: %w", s.key,
+		last)
 }
 
 func (s *scope) path() string {
