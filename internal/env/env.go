@@ -44,8 +44,8 @@ type Env struct {
 	release func() // closes the handle of the folder; nil before Hold
 }
 
-// Hold binds FS to the folder that is now at Dir, even if the folder is renamed or replaced later; see vfs.Hold. If
-// there is no folder, it does nothing.
+// Hold binds FS to the folder that is now at Dir. FS continues to use this folder even if the folder is renamed or
+// replaced later; see vfs.Hold. If Dir does not exist, Hold does nothing.
 func (e *Env) Hold() error {
 	if e.release != nil {
 		return nil
@@ -68,7 +68,7 @@ func (e *Env) Release() {
 	}
 }
 
-// Rand returns the source of ids, nonces and names.
+// Rand returns the source of random numbers for ids, nonces and names.
 func (e *Env) Rand() io.Reader {
 	if e.System.Rand != nil {
 		return e.System.Rand
@@ -102,8 +102,8 @@ func (e *Env) Sleep(ctx context.Context, d time.Duration) error {
 	return vfs.Sleep(ctx, d)
 }
 
-// StateFolder returns this program's folder within the folder where programs of this user keep their state; "" if the
-// user has no home.
+// StateFolder returns this program's folder in the folder where the programs of this user keep their state. It returns
+// "" if the user has no home folder.
 func StateFolder(get func(string) string, system string) string {
 	const own = "varve"
 	if base := get("XDG_STATE_HOME"); filepath.IsAbs(base) {

@@ -7,7 +7,8 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Event is an occurrence that a host may want to know: see Options.Listener.
+// Event is an occurrence about which the host, the program that opened the store, may want to know: see
+// Options.Listener.
 type Event struct {
 	Kind  EventKind
 	Path  string        // relative to the store
@@ -39,19 +40,20 @@ const (
 	EventLockWait  EventKind = "waited for a lock"
 	EventRecovered EventKind = "recovered" // the log was read after a process ended without Close
 	EventDiskFull  EventKind = "disk full" //
-	// the disk has little free space; Bytes is the number of free bytes, and Note has how many there should be. Sent
-	// once until there is enough space
+	// the disk has little free space; Bytes is the number of free bytes, and Note has the number that the store needs.
+	// Sent once, and again only after EventSpaceBack
 	EventLowSpace  EventKind = "low space"
 	EventSpaceBack EventKind = "enough space again" //
 	// a damaged segment of the log was restored from its copy; Path is the segment, Note names the copy
 	EventHealed EventKind = "log healed"
-	// a backup took longer than the log's budget allows, so the log was released; Bytes is by how much the log grew
-	// meanwhile
+	// a backup took longer than the log's budget allows, so the log was released; Bytes is the number of bytes by which
+	// the log grew meanwhile
 	EventHoldBroken EventKind = "log released under a backup"
 	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
 	// hole; no memory is lost
 	EventArchiveGap EventKind = "segment not archived"
-	// the store's folder was replaced, so the store writes nothing more: see errs.ErrReplaced; Err is the difference
+	// the store's folder was replaced, so the store writes nothing more: see errs.ErrReplaced; Err describes the
+	// difference between the two folders
 	EventReplaced EventKind = "store replaced"
 	// the oldest history was removed on a full disk; Path is the removed file, Bytes its size. No memory is lost
 	EventArchiveCut EventKind = "history removed for space"
@@ -69,18 +71,21 @@ const (
 	EventRebuilt EventKind = "index rebuilt"
 	// a damaged or missing file was restored from the log or the archive; Path is the file
 	EventRestored EventKind = "memory file put back"
-	// a file that the store did not write was set aside, or will be; Path is the file, or where it is in quarantine/ now
+	// a file that the store did not write was or will be moved to quarantine/; Path is the file's path there, or still
+	// its old path
 	EventEdit EventKind = "edited file set aside"
 	// an edit by hand became a new version; Path is the file, ID the memory, LSN the version
 	EventAdopted EventKind = "edited file adopted"
-	// the file of the memory ID was deleted by hand; its versions are kept in the history. Note is set if the file was
-	// the only copy
+	// the file of the memory ID was deleted by hand; older versions of the memory are kept in the history. If the file
+	// was the only copy of the memory, Note says so
 	EventDeleted EventKind = "deleted by hand"
-	// the store watches the files for edits; Note has the way, notifications or polling, and Err the reason for polling
+	// the store watches the files for edits; Note is the method, notifications or polling, and Err the reason for
+	// polling
 	EventWatching EventKind = "edits are watched"
 	// files and index do not agree; Path is the folder or the file, Count the number of files, and Note the details
 	EventDrift EventKind = "files and index do not agree"
-	// the file is not valid: the last valid settings apply; at open, those of its members that are valid
+	// config.json is not valid: the last valid settings stay in use; if the store is just being opened, the valid
+	// members of the file are used
 	EventConfig EventKind = "config.json is not valid"
 	// the previous index could not be kept as a backup; Err is the reason
 	EventBackupFail EventKind = "index backup could not be made"
@@ -107,11 +112,11 @@ const (
 	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
 	// dimension
 	EventFitted EventKind = "embedding padded or cut"
-	// commits wait because the files or the index lag behind the log; Bytes is by how much, Note the reason. Sent again
-	// only after ten seconds without a waiting commit
+	// commits wait because the files or the index lag behind the log; Bytes is the size of the lag, Note the reason.
+	// Sent again only after ten seconds without a waiting commit
 	EventSlowed EventKind = "writers slowed"
-	// sending the log to the copy elsewhere fails, for the reason Err; Err is nil when it works again. Sent once for each
-	// change
+	// sending the log to the copy elsewhere fails, for the reason Err; or, if Err is nil, sending works again. Sent
+	// once for each change
 	EventOffsite EventKind = "copy elsewhere"
 )
 

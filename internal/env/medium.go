@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Medium returns the reason why the system would refuse to write to the store: a *errs.PermissionError that names the
-// mount, or the file or folder. It returns nil if no reason is known. It changes nothing.
+// Medium returns the reason for which the system would refuse to write to the store: a *errs.PermissionError that names
+// the mount, the file or the folder. It returns nil if it finds no reason. It changes nothing.
 func (e *Env) Medium() error {
 	if e.Refused != nil {
 		return e.Refused

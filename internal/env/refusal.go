@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// IOError adds to an error of the system what was being done to which path, and a sentinel error that fits it.
+// IOError returns a system error with additional information: the action, the path, and a matching sentinel error.
 func (e *Env) IOError(doing, path string, err error) error {
 	switch {
 	case err == nil:
@@ -35,7 +35,7 @@ func (e *Env) IOError(doing, path string, err error) error {
 	return e.Explain(err)
 }
 
-// Explain adds to an error of the system the cause of the refusal, and a remedy.
+// Explain returns a system error with the cause of the refusal and a remedy.
 func (e *Env) Explain(err error) error {
 	switch {
 	case err == nil:
@@ -48,7 +48,8 @@ func (e *Env) Explain(err error) error {
 	return err
 }
 
-// ExplainWith does the same as Explain. The refused file may also be in the folder other, which is only read.
+// ExplainWith does the same as Explain, for a file that may also be in the folder other. The store only reads that
+// folder.
 func (e *Env) ExplainWith(err error, other string) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok && places.Within(pe.Path, other) {
 		at := *e
@@ -70,7 +71,7 @@ func (e *Env) explainFull(err error) error {
 	return vfs.Full(e.FS, path, err)
 }
 
-// explainRefusal finds the cause of a refusal, in the file itself or in its folder: the mount, a flag, an owner, or a
+// explainRefusal finds the cause of a refusal in the file itself or in its folder: the mount, a flag, the owner, or the
 // mode.
 func (e *Env) explainRefusal(err error) error {
 	var told *errs.PermissionError
@@ -108,9 +109,10 @@ func (e *Env) explainRefusal(err error) error {
 		mount := vfs.MountPoint(e.FS, p.Path)
 		p.Why, p.Fix = "is on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
 		if mount == filepath.Dir(mount) { // the root file system: read-only on purpose
-			p.Fix = "name a folder on another file system"
+			p.Fix = "choose a folder on another file system"
 			if p.Path == e.Dir {
-				p.Fix = "it can be read; for a copy that can be changed: memctl backup DIR, then memctl restore DIR NEW-FOLDER"
+				p.Fix = "the store can be read; for a copy that can be changed: memctl backup DIR, then memctl " +
+					"restore DIR NEW-FOLDER"
 			}
 		}
 		return p
@@ -148,9 +150,9 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses returns the reason why the user you cannot write the file or folder at, and the remedy; "" if this
-// file is not the cause. root describes the store's folder. The command in the remedy changes only this file:
-// a whole store is not given to another owner, or opened to others, because of one of its files.
+// refuses returns the reason for which the user you cannot write the file or folder at, and the remedy. It returns ""
+// if this file is not the cause. root describes the store's folder. The command in the remedy changes only this file:
+// because of one file, the remedy must not change the owner or the mode of a whole store.
 func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
@@ -178,10 +180,10 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 		case outside && perm&0o1 != 0 && root.Mode != 0: // the store exists, and its parent may be passed
 			return "", ""
 		case outside && perm&0o1 != 0: // the store is to be created in it
-			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you,
-				quotePath(dir))
+			return "does not let you write", fmt.Sprintf("choose a folder of your own, or sudo install -d -o %d -m 700 "+
+				"%s", you, quotePath(dir))
 		case outside:
-			return "does not let you in", asOwner
+			return "does not let you enter", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
 			return "is closed to the group that the store belongs to",
 				fmt.Sprintf("its owner runs: chmod g+%s %s", bits, quotePath(at))
@@ -215,8 +217,8 @@ func quotePath(path string) string {
 	return path
 }
 
-// Passing reports whether an error means that something could not be read now, which does not mean that it is
-// damaged or missing: too many files are open, a cable is loose, the format is newer.
+// Passing reports whether an error means that something could not be read now, although it may be neither damaged nor
+// missing: too many files are open, a cable is loose, or the format is newer.
 func Passing(err error) bool {
 	var no syscall.Errno
 	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)

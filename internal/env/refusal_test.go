@@ -34,9 +34,9 @@ func TestRefuses(t *testing.T) {
 		{"a folder of one's own without w", "/p/a store", "/p/a store", vfs.Info{Mode: fs.ModeDir | 0o500, UID: 1000}, own,
 			"does not let its owner write", "chmod u+rwx '/p/a store'"},
 		{"the folder that the store is to be made in lets everybody pass, and only its owner write", "/p/store", "/p", vfs.Info{Mode: fs.ModeDir | 0o755}, vfs.Info{},
-			"does not let you write", "name a folder of your own, or sudo install -d -o 1000 -m 700 /p/store"},
+			"does not let you write", "choose a folder of your own, or sudo install -d -o 1000 -m 700 /p/store"},
 		{"the folder that the store lies in lets nobody pass", "/p/store", "/p", vfs.Info{Mode: fs.ModeDir | 0o750, UID: 7}, own,
-			"does not let you in", "run the command as the owner: sudo -u '#7' …"},
+			"does not let you enter", "run the command as the owner: sudo -u '#7' …"},
 		{"the store is there: what it lies in need not be written", "/p/store", "/p", vfs.Info{Mode: fs.ModeDir | 0o755}, own, "", ""},
 		{"nothing is in the way", "/p/store", "/p/store", own, own, "", ""},
 	} {
