@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// First returns a position of the log before which the store had no data of the documents with these ids, so that a
-// snapshot of an earlier moment has none either. It returns 0 if the position is unknown: because the log no longer has
-// the entry with which a document began, or because a part of the log cannot be read.
+// First returns a position of the log before which the store had no data of the documents with these ids. A snapshot of
+// the store from before this position has no such data either. First returns 0 if the position is unknown: the log no
+// longer has the entry with which a document began, or a part of the log cannot be read.
 func (p *Purger) First(ctx context.Context, k *engine.Kind, ids []string) (wal.LSN, error) {
 	traces := trace.Of(k.Kind, ids)
 	traces.Log = p.engine.Log().Past().Geometry
@@ -22,8 +22,8 @@ func (p *Purger) First(ctx context.Context, k *engine.Kind, ids []string) (wal.L
 	return p.first(ctx, k, ids, traces)
 }
 
-// first does the same as First. traces has learned the contents of the documents, so first also counts entries of other
-// documents that contain a part of these contents.
+// first does the same as First. It also counts entries of other documents that contain a part of the contents that
+// traces has learned.
 func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (wal.LSN, error) {
 	log := p.engine.Log()
 	if k == p.engine.Kinds().Scopes { // their entries do not tell whether a scope existed before

@@ -61,7 +61,7 @@ type Report struct {
 	Elsewhere []int // ids of such processes in another PID namespace
 }
 
-// found reports whether there was anything to purge.
+// found reports whether the purge found anything to remove.
 func (r *Report) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
@@ -177,13 +177,13 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		for i, id := range ids {
 			names[i] = human.Quote(id)
 		}
-		return r, fmt.Errorf("%s %s: %w: the store has no trace of it", k.Noun, strings.Join(names, ", "),
+		return r, fmt.Errorf("%s %s: %w: no trace found in the store", k.Noun, strings.Join(names, ", "),
 			errs.ErrNotFound)
 	}
 	return r, nil
 }
 
-// leaveFolder removes the folder whose presence marks an interrupted purge, if this purge has failed before it
+// leaveFolder removes the folder that marks an interrupted purge. It is called if this purge has failed before it
 // deleted anything.
 func (p *Purger) leaveFolder() {
 	if held, err := p.engine.Log().TryLockFlush(); err == nil && held != nil {
@@ -192,12 +192,12 @@ func (p *Purger) leaveFolder() {
 	}
 }
 
-// learnMost is the maximum number of versions of one document for whose content a purge searches.
+// learnMost is the maximum number of versions of one document whose contents a purge searches for in other files.
 const learnMost = 100
 
-// learn passes the contents of the documents to traces, which is to find copies of them, while they can still
-// be read. It returns hashes of their texts: if a text is stored again later, its hash shows that the text was
-// purged.
+// learn passes the contents of the documents to traces while the contents can still be read, so that traces can find
+// copies of them. It returns the hashes of their texts. The store keeps these hashes, to recognise a purged text that
+// is stored again later.
 func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) (*purgefile.Texts, error) {
 	texts, err := p.engine.NewTexts()
 	if err != nil {
@@ -253,7 +253,8 @@ func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// purgeEntries deletes the existing documents, and removes missing memories from the assemblies that name them.
+// purgeEntries deletes the existing documents. It also removes purged memories that no longer exist from the assemblies
+// that name them.
 func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	for _, id := range ids {
 		if err := p.there(ctx, k, id); err == nil {
@@ -347,9 +348,8 @@ func (p *Purger) deleteSome(ctx context.Context, k *engine.Kind, ids []string) e
 	return fmt.Errorf("deleting %s: %w", human.Quote(ids[0]), err)
 }
 
-// commitPurge commits a log entry that names the purged documents and the version up to which they are purged:
-// all versions before this moment. If a document was written again after the deletion, its new versions are
-// not purged.
+// commitPurge commits a log entry that names the purged documents, and the version up to which they are purged: all
+// versions before this moment. If a document is written again after its deletion, the new versions are not purged.
 func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, first wal.LSN) error {
 	if len(ids) == 0 { // versions alone are overwritten
 		return nil
@@ -379,7 +379,7 @@ func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.engine.CommitPurge(ctx, rows)
 }
 
-// takeOut removes a memory from an assembly.
+// takeOut removes the memory id from the assembly from.
 func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	return p.commits.Transact(ctx, nil, p.commits.Commit, func(tx *commit.Tx) error {
 		a, err := tx.Assembly(from)
@@ -394,9 +394,9 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	})
 }
 
-// purgeLocked removes the traces of the deleted documents, for the holder of flush.lock. The order is: the log
-// continues in a new segment; files and index are written until they cover everything before it. Then nothing
-// needs the older segments, and every place is searched.
+// purgeLocked removes the traces of the deleted documents. The caller holds flush.lock. First the log continues in a
+// new segment. Then files and index are written until they cover everything before that segment, so that the older
+// segments are no longer needed. Then purgeLocked searches every place for traces.
 func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, first wal.LSN,
 	traces *trace.Set, texts *purgefile.Texts, cut bool, r *Report) error {
 	made := false
@@ -412,10 +412,10 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 		return step()
 	}
 	if err := room(func() error { return p.commitPurge(held.In(ctx), held, k, ids, first) }); err != nil {
-		return fmt.Errorf("recording what is purged: %w", err)
+		return fmt.Errorf("recording the purged documents: %w", err)
 	}
 	if err := room(func() error { return p.engine.SaveTexts(texts) }); err != nil {
-		return fmt.Errorf("recording which texts are purged: %w", err)
+		return fmt.Errorf("recording the purged texts: %w", err)
 	}
 	if err := room(func() error { return p.engine.Log().Purges().Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
@@ -476,8 +476,8 @@ func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.purgeAside(ctx, held, traces, r)
 }
 
-// purgeRoom frees on a full disk what can be freed without writing: the spare files that this process keeps
-// for reuse, and the backups of the index that would be rewritten.
+// purgeRoom frees space on a full disk without writing new files: it removes the spare files that this process keeps
+// for reuse, and the backups of the index that the purge would have to rewrite.
 func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	edits, err := p.flusher.Files().WipeTemp(p.flusher.Surplus(ctx))
 	p.flusher.Edited(ctx, edits)
@@ -537,7 +537,7 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	r.Unlinked = append(r.Unlinked, done.Unlinked...)
 	r.Dropped += len(done.Unread)
 	for _, name := range done.Unread {
-		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged backup of the index; the store loses nothing", name))
+		r.Lost = append(r.Lost, fmt.Errorf("removed %s, a damaged backup of the index; the store loses nothing", name))
 	}
 	r.Left = append(r.Left, done.Unwiped...)
 	if err != nil {
@@ -546,8 +546,8 @@ func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string,
 	return flush.DropPurgeFolder(p.flusher)
 }
 
-// purgeAside purges the parked files (which another program had open when they were replaced) and the files in
-// quarantine.
+// purgeAside purges the files in quarantine and the parked files. Parked files are replaced files that another program
+// had open.
 func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
 	o := trace.Options{FS: p.engine.Env().FS, FileMode: p.engine.Env().FileMode, FolderMode: p.engine.Env().FolderMode}
 	if err := p.flusher.ClearTemp(held, "tmp/parked"); err != nil {
@@ -559,8 +559,8 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 	}
 	for _, name := range open {
 		r.Left = append(r.Left,
-			fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again",
-				name, errs.ErrLocked))
+			fmt.Errorf("%s: %w: another program has this file open, and may save into it: close the file there, then "+
+				"purge again", name, errs.ErrLocked))
 	}
 	aside, unlinked, err := trace.PurgeQuarantine(ctx, held, p.engine.Env().Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
@@ -570,7 +570,7 @@ func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.S
 	}
 	r.Removed = append(append(r.Removed, aside...), parked...)
 	for _, u := range traces.Lost() {
-		r.Lost = append(r.Lost, fmt.Errorf("%s was a damaged copy of a segment of the log: %s", u.Path, u.Why))
+		r.Lost = append(r.Lost, fmt.Errorf("removed %s, a damaged copy of a segment of the log: %s", u.Path, u.Why))
 	}
 	for _, u := range traces.Unread() {
 		r.Left = append(r.Left, &errs.CorruptionError{Path: u.Path, Offset: -1,

@@ -31,15 +31,15 @@ type Redaction struct {
 	Equal []uint64
 }
 
-// presentError reports an attempt to redact the current version of a document. It matches ErrConflict.
+// presentError is the error for an attempt to redact the current version of a document. It matches ErrConflict.
 type presentError struct {
 	kind, id string
 	version  uint64
 }
 
 func (e *presentError) Error() string {
-	return fmt.Sprintf("version %d is the current version of %s %s: update or delete it first, then redact the version",
-		e.version, e.kind, human.Quote(e.id))
+	return fmt.Sprintf("version %d is the current version of %s %s: write a newer version or delete the document, then "+
+		"redact this version", e.version, e.kind, human.Quote(e.id))
 }
 
 func (e *presentError) Unwrap() error { return errs.ErrConflict }
@@ -47,8 +47,8 @@ func (e *presentError) Unwrap() error { return errs.ErrConflict }
 // text is a hash that identifies the text of a version.
 type text [sha256.Size]byte
 
-// textOf returns a hash that identifies the text of a version; versions that differ only in their times have
-// the same hash. If there is no text, it hashes the bytes of the version.
+// textOf returns a hash that identifies the text of a version. Versions that differ only in their times have the same
+// hash. If the version has no text, the hash is that of the version's bytes.
 func textOf(k *engine.Kind, v *history.Version) text {
 	if c, err := k.Parse(v.Document, v.ID); err == nil {
 		if s := strings.TrimSpace(engine.TextOf(&c, v.Document)); s != "" {
@@ -131,9 +131,9 @@ func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version 
 		Redacted: true, Time: of.Time.UnixMicro(), Writer: of.Writer.Number, Next: next}})
 }
 
-// Overwrite overwrites the bytes of all versions that are redacted and not overwritten yet, in one pass. It
-// searches the log and the archive, replaced files, the index, the vectors, the words, and copies of these in
-// quarantine. It returns the report of a purge; nil if there is nothing to do.
+// Overwrite overwrites in one pass the bytes of all redacted versions that are not overwritten yet. It searches the log
+// and the archive, replaced files, the index, the vectors, the words, and copies of these in quarantine. It returns a
+// report like that of a purge, or nil if there is nothing to overwrite.
 func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	rows, err := p.engine.ToOverwrite()
 	if err != nil || len(rows) == 0 {
@@ -207,8 +207,8 @@ func (p *Purger) Overwrite(ctx context.Context) (*Report, error) {
 	return r, p.engine.FinishRedactions(done, position)
 }
 
-// redacted returns a trace.Set that finds the redacted versions, and hashes of their texts: if a text is
-// stored again later, its hash shows that the text was redacted.
+// redacted returns a trace.Set that finds the redacted versions, and the hashes of their texts. The store keeps these
+// hashes, to recognise a redacted text that is stored again later.
 func (p *Purger) redacted(ctx context.Context, rows []purgefile.Row) (*trace.Set, *purgefile.Texts, error) {
 	log := p.engine.Log()
 	of := make(map[segment.LSN]purgefile.Key, len(rows))

@@ -16,8 +16,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// purgeStrangers searches, in the folder of a kind, the files that belong to no document: files with the name
-// of a deleted document, and copies that users have made.
+// purgeStrangers searches the folder of a kind for files that belong to no document: files with the name of a deleted
+// document, and copies that users have made.
 func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *Report) error {
 	names, err := k.Names()
 	if err != nil && !places.Gone(err) { // working/ is created with the first scope
@@ -63,9 +63,9 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 	return flush.DropPurgeFolder(p.flusher)
 }
 
-// wipeStranger overwrites and removes a file that belongs to no document. It moves the file out of the folder
-// first: if the purge is killed, a half-overwritten file would otherwise remain there as a damaged document of
-// a user.
+// wipeStranger overwrites and removes a file that belongs to no document. It first moves the file out of the folder:
+// otherwise, if the purge is killed, a half-overwritten file would remain in the folder and look like a damaged
+// document of a user.
 func (p *Purger) wipeStranger(path string, n int) error {
 	dir := filepath.Join(p.engine.Env().Dir, filepath.FromSlash(flush.PurgeFolder))
 	if err := vfs.MkdirAll(p.engine.Env().FS, dir, p.engine.Env().FolderMode); err != nil {

@@ -43,7 +43,7 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 	return unknown, nil
 }
 
-// knownAside removes from left the ids that have a file in the folder of their kind, in quarantine or among
+// knownAside removes from left those ids that have a file in the folder of their kind, in quarantine or among the
 // parked files.
 func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
@@ -61,7 +61,7 @@ func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]b
 	return nil
 }
 
-// knownBackups removes from left the ids that are in a backup of the index.
+// knownBackups removes from left those ids that are in a backup of the index.
 func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	if k == p.engine.Kinds().Scopes {
 		return nil
@@ -87,7 +87,7 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 	return nil
 }
 
-// knownPast removes from left the ids of which the log has a version or a deletion.
+// knownPast removes from left those ids of which the log has a version or a deletion.
 func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]bool) error {
 	oldest, err := p.engine.Log().Past().First(p.engine.Log().Durable())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// there returns ErrNotFound unless the document, or the scope of working memory, exists now.
+// there returns nil if the document, or the scope of working memory, exists now, and errs.ErrNotFound if it does not.
 func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
 	if k != p.engine.Kinds().Scopes {
 		_, err := p.engine.Find(ctx, k, id, false)
@@ -40,7 +40,7 @@ func (p *Purger) dropScope(ctx context.Context, key string) error {
 	return p.scopes.DropBare(ctx, of)
 }
 
-// learnScope passes the present contents of a scope of working memory to traces, which is to find copies of
+// learnScope passes the present contents of a scope of working memory to traces, so that traces can find copies of
 // them.
 func (p *Purger) learnScope(ctx context.Context, key string, traces *trace.Set) error {
 	of, err := working.ParseScope(key)

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// contents are the byte sequences, of at least pieceSize bytes each, for which files are searched. One pass
-// finds all of them, however many there are: a hundred versions of a memory have 800.
+// contents are byte sequences of at least pieceSize bytes each that are searched for in files. A single pass over a
+// file finds all of them: a hundred versions of a memory have 800 sequences.
 type contents struct {
 	pieces map[[pieceSize]byte][][]byte // the sequences, by their first pieceSize bytes
 	// A bit for the first 8 bytes of each sequence, so that most places are skipped without the map.
@@ -15,8 +15,8 @@ type contents struct {
 
 func (c *contents) none() bool { return len(c.pieces) == 0 }
 
-// bitOf returns the bit in the field may that represents a sequence that begins like b: the index of the bit's word,
-// and the mask.
+// bitOf returns the position of the bit in the field may for a sequence that begins like b: the index of the word, and
+// the mask of the bit in that word.
 func bitOf(b []byte) (word, bit uint64) {
 	h := binary.LittleEndian.Uint64(b) * 0x9e3779b97f4a7c15 >> 48
 	return h / 64, 1 << (h % 64)

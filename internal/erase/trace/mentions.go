@@ -26,8 +26,8 @@ const (
 	pieceSize   = 24 // minimum size of a piece of a content in bytes, enough not to occur by chance
 	pieceLetter = 8  // minimum number of different bytes in a piece, so that it does not occur by chance
 	pieces      = 8  // number of pieces per content
-	// Approximate limit for the pieces of all contents together: of very many documents fewer pieces of each
-	// are recorded, so that they fit into memory.
+	// Approximate limit for the pieces of all contents together. If a purge has very many documents, fewer pieces of
+	// each are recorded, so that the pieces fit into memory.
 	piecesMost = 1 << 18
 )
 
@@ -59,7 +59,7 @@ func (t *Set) LearnDocument(doc []byte) {
 	t.Learn(string(doc))
 }
 
-// Mentioned returns how a file mentions one of the documents of the set; "" if it does not.
+// Mentioned returns the way in which a file mentions one of the documents of the set, or "" if the file mentions none.
 func (t *Set) Mentioned(name string, b []byte) string {
 	switch {
 	case t.content.in(b):
@@ -74,9 +74,9 @@ func (t *Set) Mentioned(name string, b []byte) string {
 	return ""
 }
 
-// Strangers returns the files in a store's folder that users have put there and that may mention a purged
-// document. It leaves out files of the log and the index, files that purge itself searches, and files directly
-// in memories/. It does not follow links, nor look into .git.
+// Strangers returns the files in a store's folder that users have put there and that may mention a purged document. It
+// omits files of the log and the index, files that the purge itself searches, and files directly in memories/. It does
+// not follow links, and does not search .git.
 func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, err error) {
 	var walk func(rel string, depth int) error
 	walk = func(rel string, depth int) error {
@@ -121,8 +121,8 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 	return paths, err
 }
 
-// foldersIn calls visit for the folders in memories/. In backups/, it does so for everything except the
-// store's own backups.
+// foldersIn calls visit for each folder in the folder name, which is memories or backups. In backups, it also calls
+// visit for files, but not for the store's own backups.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {

@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// patterns are the sequences of at least two bytes for which files are searched. One pass finds all of them,
-// however many there are. The zero value has none.
+// patterns are sequences of at least two bytes each that are searched for in files. A single pass over a file finds all
+// of them. The zero value has none.
 type patterns struct {
 	all  map[string]bool
 	lens map[[2]byte][]int // lengths of the patterns with the same first two bytes, ascending
@@ -24,7 +24,8 @@ func (p *patterns) add(b []byte) {
 	p.may[word] |= bit
 }
 
-// bitOfTwo returns the bit in the field may that represents two bytes: the index of the bit's word, and the mask.
+// bitOfTwo returns the position of the bit in the field may for two bytes: the index of the word, and the mask of the
+// bit in that word.
 func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	n := int(two[0])<<8 | int(two[1])
 	return n / 64, 1 << (n % 64)
@@ -52,7 +53,7 @@ func (p *patterns) in(b []byte) bool {
 	return false
 }
 
-// names are file names that are searched for at the beginning of a text.
+// names is a set of file names. Its methods test whether a text begins with one of them.
 type names struct {
 	all  map[string]bool
 	lens []int // lengths of the names, ascending

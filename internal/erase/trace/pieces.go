@@ -17,15 +17,15 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// piece is a file in quarantine with a part of the log: a segment, or a torn tail.
+// piece is a file in quarantine that has a part of the log: a whole segment, or a torn tail that was cut off.
 type piece struct {
 	g  segment.Geometry
 	at segment.LSN
 	b  []byte
 }
 
-// pieceOf returns a file in quarantine as a part of the log; ok is false if it is not one. A segment whose
-// start is damaged is assumed to belong to this log.
+// pieceOf returns the part of the log that a file in quarantine has. ok is false if the file is not a part of the log.
+// A segment whose start is damaged is assumed to belong to this log.
 func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	p = &piece{g: t.Log, b: b}
 	if start, _, err := segment.ParseStart(b); err == nil {
@@ -47,11 +47,12 @@ func (t *Set) pieceOf(name, from string, b []byte) (p *piece, ok bool) {
 	return p, false
 }
 
-// tornTail matches the names of torn tails in quarantine, with their positions; older ones have no hash.
+// tornTail matches the names of torn tails in quarantine, which contain the position of the tail in the log. Names
+// given by older versions have no hash.
 var tornTail = regexp.MustCompile(`^([0-9a-f]{16}-)?torn-tail-([0-9]+)(\.[0-9]+)?\.bin(\.[0-9]+)?(\.part)?$`)
 
-// fate is the decision about a part of the log in quarantine: keep it, overwrite it, rewrite it, or leave it
-// to the user.
+// fate is the decision about a part of the log in quarantine: keep it, overwrite it, rewrite it, or let the user
+// decide.
 type fate struct {
 	has     bool   // the piece has an entry of a purged document
 	left    []byte // bytes of the piece without these entries, if it also has entries of other documents
@@ -71,7 +72,7 @@ func (t *Set) look(p *piece) (f fate) {
 		f.left = p.b
 	}
 	if !f.has && found.Unknown > 0 {
-		f.unknown = fmt.Sprintf("%s of the file are in no sound entry of the log; the file also has %s of "+
+		f.unknown = fmt.Sprintf("%s of the file are in no valid entry of the log; the file also has %s of "+
 			"other documents",
 			human.Bytes(int64(found.Unknown)), human.Count(found.Others, "entry", "entries"))
 	}
@@ -87,10 +88,10 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	return vfs.Unwiped(&t.unwiped, err)
 }
 
-// Entry reports whether a log entry belongs to one of the documents of the set. An entry of an assembly that
-// has one of the memories belongs to it, too: it contains the memory's id, and a composite made of its
-// embedding. Entry also returns true for an entry of working memory that contains pieces of the contents,
-// because the contents may have been made from that entry.
+// Entry reports whether a log entry belongs to one of the documents of the set. An entry of an assembly that has a
+// memory of the set as a member also belongs to it, because the entry contains the memory's id and a composite made of
+// the memory's embedding. An entry of working memory belongs to the set if it contains pieces of the contents, because
+// the contents may have been made from that entry.
 func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
 	if t.redacted != nil {
 		return t.redactedEntry(at, key, value)
@@ -138,7 +139,8 @@ func (t *Set) worked(value []byte) bool {
 	return err == nil && t.content.in(body)
 }
 
-// proof reports whether b contains more than a mention of one of the documents of the set.
+// proof reports whether b contains the id member or the file path of one of the documents of the set. Unlike a mere
+// mention of the id, these prove that b has data of the document.
 func (t *Set) proof(b []byte) bool {
 	return t.members.in(b) || t.inPath(b, "/")
 }

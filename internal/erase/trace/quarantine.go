@@ -23,14 +23,14 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// doomedSuffix marks a file that is being overwritten, because the remaining bytes of the file would not show
-// to which document it belonged.
+// doomedSuffix is the ending of the name of a file that is being overwritten. If the overwriting is interrupted, the
+// remaining bytes of the file would not show to which document the file belonged.
 const doomedSuffix = ".purged"
 
 // PurgeQuarantine overwrites and removes the files in quarantine that belong to some documents. These are files of the
 // documents, the notes about these files, and, as a whole, other files that name the documents (an index, the copy of a
 // segment). In a segment, or a torn tail, the sound entries of other documents are kept. A segment or torn tail with
-// bytes that may be from a purged document and are in no sound entry is left to the user: see Unread. An archived
+// bytes that may be from a purged document and are in no valid entry is left to the user: see Unread. An archived
 // segment that cannot be read completely is removed: see Lost. The undo file of an older version that names one of the
 // documents is removed, because nothing reads it any more. PurgeQuarantine may be killed at any point and repeated.
 //
@@ -161,8 +161,8 @@ func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set,
 // mappable matches the names in quarantine of files that other processes may have mapped.
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
-// called reports whether a file in quarantine, or a parked file, is named after the file of one of the
-// documents of the set.
+// called reports whether a file in quarantine or a parked file is named after the file of one of the documents of the
+// set.
 func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	if t.kind.Tree() { // the last element of a path proves nothing
 		return t.calledByPath(fsys, folder, name)
@@ -170,8 +170,8 @@ func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-// calledByPath does what called does, for a kind whose documents are in subfolders: it compares paths in place of
-// names.
+// calledByPath does the same as called for a kind whose documents are in subfolders: it compares the whole paths
+// instead of the names.
 func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	if rest, ok := strings.CutPrefix(name, t.kind.Folder+"@"); ok {
 		parked, _, _ := strings.Cut(rest, "@")
@@ -180,14 +180,14 @@ func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 	return t.from(whence(fsys, folder, name))
 }
 
-// from reports whether a path in the store is that of a document of the set.
+// from reports whether rel, a path in the store, is the path of a document of the set.
 func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file contains one of the documents of the set. For a part of the log that also has
-// entries of other documents, left is the part to keep. Files about which the user must decide are added to
-// unread.
+// inFile reports whether a file has data of one of the documents of the set. If the file is a part of the log that also
+// has entries of other documents, left is the part to keep. inFile adds files about which the user must decide to the
+// list that Unread returns.
 func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)
@@ -263,7 +263,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 	// An index, or a file of unknown kind, also contains other memories, perhaps as their only copy: a mention
 	// in it does not prove that it contains this one.
 	if !t.proof(b) {
-		t.ask(folder, name, "mentions a purged document, and also has data of others")
+		t.ask(folder, name, "mentions a purged document, and also has data of other documents")
 		return false, nil, nil
 	}
 	return true, nil, nil
@@ -286,7 +286,8 @@ func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	return false, nil
 }
 
-// whence returns the original path in the store of a file in quarantine or of a parked file; "" if unknown.
+// whence returns the path in the store that a file in quarantine or a parked file had before it was moved. It returns
+// "" if the path is unknown.
 func whence(fsys vfs.FS, folder, name string) string {
 	for _, dir := range kind.Folders() {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
@@ -299,8 +300,8 @@ func whence(fsys vfs.FS, folder, name string) string {
 	return originOf(fsys, folder, name)
 }
 
-// originOf returns the original path in the store of a file in quarantine, according to the note beside it; ""
-// if there is no note.
+// originOf returns the path in the store that a file in quarantine had before it was moved, according to the note
+// beside the file. It returns "" if there is no note.
 func originOf(fsys vfs.FS, folder, name string) string {
 	var note struct {
 		From string `json:"from"`
@@ -312,8 +313,8 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	return note.From
 }
 
-// undoLine is what is needed of a line of an undo file (of an older version of this program): the names of the
-// documents and files that the recorded change concerns.
+// undoLine is the part of a line of an undo file that a purge needs: the names of the documents and files that the
+// recorded change concerns. Only older versions of this program wrote undo files.
 type undoLine struct {
 	Path   string     `json:"path"`
 	ID     string     `json:"id"`
@@ -322,7 +323,7 @@ type undoLine struct {
 	Ends   []undoLine `json:"ends"`
 }
 
-// undoKept names the copy of a file to which an undo file refers.
+// undoKept names a copy of a file to which an undo file refers.
 type undoKept struct {
 	Kept string `json:"kept"`
 }
@@ -355,9 +356,9 @@ func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error)
 	return false, nil
 }
 
-// PurgeParked overwrites and removes the files of some documents in tmp/parked/: files that another program
-// had open when they were replaced. Files that are still open cannot be removed, because the program may save
-// into them; they are returned in held.
+// PurgeParked overwrites and removes the files of some documents in tmp/parked/: files that another program had open
+// when they were replaced. It cannot remove files that are still open, because the program may save into them; it
+// returns their names in held.
 func PurgeParked(_ *wal.Held, dir string, t *Set, o Options) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)

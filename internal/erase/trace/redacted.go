@@ -15,22 +15,21 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted returns the set of single versions of documents, which are found by their positions. The function is reports
-// whether the entry at a position, with a key, is one of these versions. Everything that belongs to other versions, and
-// to other documents, is kept.
+// Redacted returns a set of single versions of documents. The function is reports whether the log entry at a position,
+// with a key, is one of these versions. A purge of the set keeps all other versions and all other documents.
 func Redacted(is func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
 		redacted: is}
 }
 
-// LearnVersion records the hash of a redacted version's document, and the document's file name; files with the
-// same bytes are recognised as copies.
+// LearnVersion records the hash of a redacted version's document, and the name of the document's file. Files with the
+// same bytes are then recognised as copies.
 func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.documents[sha256.Sum256(doc)] = true
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry does what Entry does, for a set of redacted versions.
+// redactedEntry does the same as Entry, for a set of redacted versions.
 func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
@@ -39,7 +38,7 @@ func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
 	return t.redacted(at, key)
 }
 
-// redactedFile does what inFile does, for a set of redacted versions.
+// redactedFile does the same as inFile, for a set of redacted versions.
 func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {
@@ -72,7 +71,7 @@ func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []by
 	return true, p.b, nil
 }
 
-// Stranger reports whether a file that is in a folder of documents and belongs to no document must be removed.
+// Stranger reports whether a purge must remove a file that is in a folder of documents and belongs to no document.
 func (t *Set) Stranger(name string, b []byte) bool {
 	if t.redacted != nil {
 		return t.documents[sha256.Sum256(b)]

@@ -26,8 +26,8 @@ type Options struct {
 
 func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
-// Set is a set of memories, assemblies, scopes or other documents of one kind that are purged. It determines
-// whether a file contains one of them or belongs to one.
+// Set is a set of documents of one kind that are purged: memories, assemblies, scopes of working memory or others. It
+// determines whether a file contains one of these documents or belongs to one.
 type Set struct {
 	kind    *kind.Kind
 	ids     map[string]bool
@@ -54,20 +54,20 @@ type Set struct {
 	unlinked []string // files that were removed without being overwritten: open in a process, or this is unknown
 }
 
-// Unwiped returns an error for each file that PurgeQuarantine and PurgeParked could not overwrite, a
-// *vfs.UnwipedError. A file that has another hard link was removed from the store; the others were not removed.
+// Unwiped returns an error, a *vfs.UnwipedError, for each file that PurgeQuarantine and PurgeParked could not
+// overwrite. If the file has another hard link, it was removed from the store; otherwise it was not removed.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
 // Unread is a file in quarantine, or a parked file, that may contain traces: the user must decide whether to
 // keep it.
 type Unread struct {
 	Path string // path relative to the store
-	// Reason: a part of the file is in no sound entry of the log, or is unreadable, or mentions a document.
+	// Reason: a part of the file is in no valid entry of the log, or is unreadable, or mentions a document.
 	Why string
 }
 
-// Lost returns the archived segments that PurgeQuarantine removed because a part of them is unreadable and may
-// contain traces. They contain only history, and a repair has kept their readable part in the archive.
+// Lost returns the archived segments that PurgeQuarantine removed because they have an unreadable part that may contain
+// traces. They contain only history, and an earlier repair has kept their readable part in the archive.
 func (t *Set) Lost() (list []Unread) {
 	for name, why := range t.copies {
 		list = append(list, Unread{"quarantine/" + name, why})
@@ -94,10 +94,11 @@ func (t *Set) ask(folder, name, why string) {
 	t.unread = append(t.unread, Unread{in + name, why})
 }
 
-// rare is the length in bytes from which on an id is assumed to identify its document, wherever it occurs.
+// rare is the minimum length in bytes of an id that is assumed to identify its document wherever the id occurs.
 const rare = 6
 
-// Of returns the set of some documents of a kind; the ids of scopes of working memory are their keys.
+// Of returns the set of the documents of a kind with the given ids. For scopes of working memory, the ids are the keys
+// of the scopes.
 func Of(k *kind.Kind, ids []string) *Set {
 	t := &Set{kind: k, ids: map[string]bool{}, documents: map[[32]byte]bool{}}
 	t.learns = max(1, min(pieces, piecesMost/max(1, len(ids))))
@@ -126,8 +127,8 @@ func Of(k *kind.Kind, ids []string) *Set {
 	return t
 }
 
-// Stands reports whether a file in memories/, or in assemblies/, has the name of the file of one of the
-// documents of the set.
+// Stands reports whether name is the file name of one of the documents of the set. The file is in the folder of the
+// documents, such as memories/.
 func (t *Set) Stands(name string) bool { return t.names.all[name] }
 
 // What the names in quarantine have before and after the name of the original file. A dash or a dot alone is
@@ -161,8 +162,8 @@ type outline struct {
 	From     string          `json:"from"` // only a note in quarantine/ has it: former path of the file
 }
 
-// about reports whether a document with an id is in the set. An id alone is not enough: a memory from package
-// importer may name the assembly that it belongs to.
+// about reports whether a parsed document is in the set. It checks the type of the document as well as its id, because
+// a memory that package importer wrote may name the assembly to which it belongs.
 func (t *Set) about(doc *outline) bool {
 	if t.kind.Opaque {
 		return false
@@ -178,8 +179,8 @@ func (t *Set) about(doc *outline) bool {
 	return group == (t.kind == kind.Assemblies) && id != nil && t.ids[*id]
 }
 
-// Holds reports whether a document, complete or damaged, is in the set. Anything that a document contains about
-// other documents is part of the document.
+// Holds reports whether the bytes of a file, complete or damaged, are those of a document in the set. What a document
+// contains about other documents does not matter.
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
@@ -204,9 +205,8 @@ func (t *Set) inPath(b []byte, slash string) bool {
 	}
 }
 
-// In reports whether b is about one of the documents of the set. A complete document is about the document
-// whose id it has, and an assembly also about its members. Anything else is about every document that it
-// names.
+// In reports whether b is about one of the documents of the set. A complete document is about the document whose id it
+// has; an assembly is also about its members. Other bytes are about every document that they name.
 func (t *Set) In(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
@@ -236,7 +236,7 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		func(id string) bool { return t.ids[id] })
 }
 
-// elsewhere reports whether a path in the store is in the folder of another kind, where the same file name
+// elsewhere reports whether from, a path in the store, is in the folder of another kind. There the same file name
 // belongs to another document.
 func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
