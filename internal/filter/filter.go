@@ -14,14 +14,14 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Cond is one condition.
+// Cond is one condition on the metadata of a memory, such as source=desk.
 type Cond struct {
 	path   []string
 	op     string
 	values []string
 }
 
-// operators are the operators of conditions. If one is a prefix of another, the longer one comes first.
+// operators are the operators of conditions. If one operator is a prefix of another, the longer one comes first.
 var operators = []string{"!=", "^=", ">=", "<=", "=", ">", "<"}
 
 // Parse parses a condition. Errors are *errs.FieldError.
@@ -72,13 +72,13 @@ func Parse(s string) (*Cond, error) {
 		return bad("unknown operator")
 	}
 	if slices.Contains(c.path, "") || strings.Contains(name, "!") || strings.HasPrefix(name, `"`) {
-		return bad("no member of the metadata is named")
+		return bad("the condition does not name a member of the metadata")
 	}
 	if c.op == "" || c.op == "!" {
 		return c, nil
 	}
 	if again := joined.FindString(value); again != "" && !strings.Contains(value, `"`) {
-		return bad("a condition has one operator", "pass each condition separately, or quote the value")
+		return bad("a condition can have only one operator", "pass each condition separately, or quote the value")
 	}
 	if strings.TrimSpace(value) == "" && c.op != "=" && c.op != "!=" {
 		return bad("no value follows "+c.op,
@@ -104,16 +104,16 @@ func Parse(s string) (*Cond, error) {
 		c.values = append(c.values, one)
 	}
 	if len(c.values) > 1 && c.op != "=" && c.op != "!=" {
-		return bad("several values require = or !=")
+		return bad("a list of values requires the operator = or !=")
 	}
 	return c, nil
 }
 
-// joined matches two conditions written as one.
+// joined matches a text in which two conditions are joined by "and" or "or".
 var joined = regexp.MustCompile(`(?i)\s(and|or|&&|\|\|)\s+[^\s=<>!^]+\s*[=<>!^]`)
 
-// miswritten returns the remedy if an unquoted name is probably a mistake: source:desk, source desk, or n:=3, which is
-// the syntax of metadata in memctl put. It returns "" for a plausible name.
+// miswritten returns a remedy if an unquoted name is probably a mistake, as in source:desk, in source desk, or in n:=3,
+// which is the syntax of metadata in memctl put. It returns "" for a plausible name.
 func miswritten(name, op, value string) string {
 	at := strings.IndexAny(name, ":~ \t")
 	if at <= 0 || op != "" && op != "!" && at < len(name)-1 {
@@ -125,7 +125,7 @@ func miswritten(name, op, value string) string {
 		value = rest
 	}
 	if value == "" {
-		return fmt.Sprintf("write %s; quote a name that has such characters", name[:at])
+		return fmt.Sprintf("write %s; put a name with spaces or colons in quotes", name[:at])
 	}
 	switch op {
 	case "":
@@ -133,11 +133,11 @@ func miswritten(name, op, value string) string {
 	case "!":
 		op = "!="
 	}
-	return fmt.Sprintf("write %s%s%s; quote a name that has such characters", name[:at], op, value)
+	return fmt.Sprintf("write %s%s%s; put a name with spaces or colons in quotes", name[:at], op, value)
 }
 
-// Texts returns the member and values of a condition that only texts can satisfy: the member, or an element of its
-// list, equals one of the values, or begins with one. ok is false for all other conditions.
+// Texts returns the member and the values of a condition that only texts can satisfy: the member, or an element of its
+// list, must equal one of the values or begin with one. ok is false for all other conditions.
 func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
 	begins = c.op == "^="
 	if len(c.path) != 1 || !begins && c.op != "=" {
@@ -151,7 +151,7 @@ func (c *Cond) Texts() (name string, values []string, begins, ok bool) {
 	return c.path[0], c.values, begins, true
 }
 
-// Has returns the condition that a member is this text, or a list that contains it: name="text".
+// Has returns the condition name="text": the member must be this text, or a list that contains it.
 func Has(name, text string) *Cond {
 	return &Cond{path: []string{name}, op: "=", values: []string{text}}
 }
@@ -170,7 +170,7 @@ func (c *Cond) Holds(metadata map[string]any) bool {
 	return ok && c.any(v, c.op)
 }
 
-// member returns the value of the condition's member; false if the member does not exist.
+// member returns the value of the condition's member in the metadata. It returns false if the member does not exist.
 func (c *Cond) member(metadata map[string]any) (any, bool) {
 	v, ok := any(metadata), true
 	for _, name := range c.path {
@@ -182,7 +182,8 @@ func (c *Cond) member(metadata map[string]any) (any, bool) {
 	return v, ok
 }
 
-// any reports whether a value, or an element of it if it is a list, satisfies op.
+// any reports whether a value satisfies op. If the value is a list, any reports whether one of its elements satisfies
+// op.
 func (c *Cond) any(v any, op string) bool {
 	if list, ok := v.([]any); ok {
 		return slices.ContainsFunc(list, func(v any) bool { return c.one(v, op) })
@@ -227,8 +228,8 @@ func (c *Cond) one(v any, op string) bool {
 	return false
 }
 
-// unordered reports whether a text has no order relative to want because want is a number: "high" is not above 3. A
-// text that begins like a number is compared by its bytes: the date 2026-01-31 with 2026, for example.
+// unordered reports whether a text cannot be ordered relative to want because want is a number: "high" is not above 3.
+// A text that begins like a number is compared byte by byte: the date 2026-01-31 with 2026, for example.
 func unordered(text, want string) bool {
 	if _, err := strconv.ParseFloat(want, 64); err != nil || !json.Valid([]byte(want)) {
 		return false
@@ -236,7 +237,7 @@ func unordered(text, want string) bool {
 	return text == "" || !strings.ContainsRune("0123456789+-.", rune(text[0]))
 }
 
-// integer parses an integer of up to 64 characters, and returns false for any other text.
+// integer parses an integer of no more than 64 characters. It returns false for any other text.
 func integer(s string) (*big.Int, bool) {
 	if len(s) > 64 {
 		return nil, false
@@ -244,8 +245,8 @@ func integer(s string) (*big.Int, bool) {
 	return new(big.Int).SetString(s, 10)
 }
 
-// scalar returns the text of a scalar value. isNumber reports whether the value is a number, which number is then. The
-// text of a list or an object is "".
+// scalar returns the text of a scalar value, or "" for a list or an object. isNumber reports whether the value is a
+// number; if so, number is its value.
 func scalar(v any) (text string, number float64, isNumber bool) {
 	switch v := v.(type) {
 	case string:

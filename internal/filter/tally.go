@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Tally counts members and values in the metadata of memories, to explain why a condition holds for none of the
-// memories.
+// Tally counts members and values in the metadata of memories. With these counts it explains why no memory satisfies a
+// condition.
 type Tally struct {
 	c     *Cond
 	n     int
@@ -26,7 +26,7 @@ func (c *Cond) Tally() *Tally {
 	return &Tally{c: c, kinds: map[string]int{}, names: map[string]int{}, below: map[string]int{}}
 }
 
-// mostNames is the maximum number of names in a Tally.
+// mostNames is the maximum number of names of members that a Tally counts.
 const mostNames = 1000
 
 // Add counts the metadata of a memory.
@@ -66,7 +66,7 @@ func count(names map[string]int, of map[string]any) {
 	}
 }
 
-// String returns why the condition holds for none of the memories, or "" if there is no apparent reason.
+// String returns the reason for which no memory satisfies the condition, or "" if no reason is apparent.
 func (t *Tally) String() string {
 	c, name := t.c, human.Quote(strings.Join(t.c.path, "."))
 	if t.n == 0 || c.op == "!" || c.op == "!=" {
@@ -92,10 +92,10 @@ func (t *Tally) String() string {
 		return fmt.Sprintf("%s is an object: name a member of it, as in %s.%s", name, strings.Join(c.path, "."),
 			usual(t.below)[0])
 	case t.kinds["number"] > 0 && c.op == "^=":
-		return name + " is a number, and ^= is for texts"
+		return name + " is a number, and ^= compares only texts"
 	case value == "":
 	case t.kinds["number"] > 0 && order:
-		return fmt.Sprintf("%s is a number, which cannot be ordered with the text %s", name, value)
+		return fmt.Sprintf("%s is a number, and a number cannot be ordered relative to the text %s", name, value)
 	case t.kinds["number"] > 0:
 		return fmt.Sprintf("%s is a number, and %s is not", name, value)
 	case t.kinds["text"] > 0 && order:
@@ -127,7 +127,7 @@ func (t *Tally) missing(name string) string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-// usual returns names, the most frequent first.
+// usual returns the names sorted by count, the most frequent first.
 func usual(names map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		return cmp.Or(names[b]-names[a], strings.Compare(a, b))
