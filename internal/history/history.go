@@ -27,7 +27,7 @@ type History struct{ engine *engine.Engine }
 // New returns the history of a store.
 func New(eng *engine.Engine) *History { return &History{engine: eng} }
 
-// Version is one version of one document, such as a memory or an assembly.
+// Version describes one version of a document, such as a memory or an assembly.
 type Version struct {
 	Kind        string    // "memory" or "assembly"
 	LSN         uint64    // the Version of the memory or assembly in this version
@@ -51,7 +51,7 @@ type Version struct {
 	RedactedBy writer.Writer // writer who redacted the content; Number 0: unknown
 }
 
-// Decode returns the version's document as a Memory, ErrNotFound for a deletion.
+// Decode returns the version's document as a Memory. For a deletion, the error is errs.ErrNotFound.
 func (v *Version) Decode() (memstore.Memory, error) {
 	if v.Redacted {
 		return memstore.Memory{}, v.redactedError()
@@ -68,7 +68,7 @@ func (v *Version) Decode() (memstore.Memory, error) {
 	return *m, nil
 }
 
-// DecodeAssembly returns the document of an assembly's version, ErrNotFound for a deletion.
+// DecodeAssembly returns the version's document as an Assembly. For a deletion, the error is errs.ErrNotFound.
 func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if v.Redacted {
 		return assembly.Assembly{}, v.redactedError()
@@ -85,7 +85,7 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	return *a, nil
 }
 
-// Each yields the versions of a document, oldest first, and reports whether it has yielded anything.
+// Each yields the versions of a document, the oldest first, and reports whether it yielded anything.
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	masked := h.mask(k, id, yield)
 	any = h.each(ctx, k, id, masked.give)
@@ -161,8 +161,8 @@ func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield fun
 	return any
 }
 
-// Readable yields the readable versions of several documents, including copies that were kept when a version
-// was replaced, in one pass over log and archive; the current version of each document comes first.
+// Readable yields the readable versions of several documents, in one pass over log and archive. These include copies
+// that were kept when a version was replaced. The current version of each document is yielded before all others.
 func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yield func(v *Version)) error {
 	wanted := map[string]bool{}
 	for _, id := range ids {
@@ -195,7 +195,7 @@ func Readable(ctx context.Context, h *History, k *engine.Kind, ids []string, yie
 	return ctx.Err()
 }
 
-// standingVersion returns the version v, read from the document's file, as a version of the history.
+// standingVersion returns the current version v, which was read from the document's file, in the form of the history.
 func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
 	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)),
 		ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
@@ -206,9 +206,9 @@ func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) 
 	return r
 }
 
-// timeOf returns the commit time of a version that only its file, or a copy of the file, has. The file has the
-// time of the frame, which is later than the clock if the clock was ahead in an earlier commit. If that time is
-// later than now, timeOf returns the time in the index line instead.
+// timeOf returns the commit time of a version of which only the file, or a copy of the file, is left. This is normally
+// the file's time. If the clock was ahead at an earlier commit, the file's time can be later than now; then timeOf
+// returns the time in the index line instead.
 func (h *History) timeOf(line *index.Entry) time.Time {
 	at := engine.TimeOf(line)
 	if now := h.engine.Env().Clock(); at.After(now) && !line.UpdatedAt.IsZero() && !line.UpdatedAt.After(now) {
@@ -238,7 +238,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// keptVersion returns the version of which a log entry is a copy.
+// keptVersion returns the version whose copy is in a log entry. The copy was kept when the version was replaced.
 func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	line, doc, err := state.KeptDocument(h.engine.Codec(), &e, places.StoredMost)
 	v := Version{Kind: k.Noun, LSN: line.Version, Kept: true, ID: e.Key[2:], Document: doc, Size: int64(len(doc)),

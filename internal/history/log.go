@@ -51,7 +51,7 @@ type LogFilter struct {
 	Before       uint64 // only commits that begin before this position; 0: all
 }
 
-// CauseOf returns the word that the history uses for a cause, a constant of package wal.
+// CauseOf returns the word that the history uses for c, a constant of package wal.
 func CauseOf(cause uint8) string {
 	switch cause {
 	case wal.CauseExpired:
@@ -68,8 +68,8 @@ func CauseOf(cause uint8) string {
 	return ""
 }
 
-// Log yields the commits that pass the filter, newest first. An unreadable part yields its error, and the
-// commits before it follow. Log keeps the list of the changes of one segment in memory, without the documents.
+// Log yields the commits that pass the filter, the newest first. For an unreadable part of the log it yields an error,
+// and continues with older commits. Log keeps the list of the changes of one segment in memory, without the documents.
 func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error) bool) {
 	if err := h.engine.BeginUse(); err != nil {
 		yield(Commit{}, err)
@@ -112,8 +112,8 @@ func (h *History) Log(ctx context.Context, f LogFilter, yield func(Commit, error
 	}
 }
 
-// add adds the changes of companion documents to a commit, as changes of the documents to which they belong.
-// It omits those of documents that the commit changes itself.
+// add adds the changes of companions, such as the properties of a note, to a commit. Each counts as a change of the
+// document to which the companion belongs. add omits it if the commit also changes that document itself.
 func (c *Commit) add(companions []Changed) {
 	if len(companions) == 0 {
 		return
@@ -131,7 +131,7 @@ func (c *Commit) add(companions []Changed) {
 	slices.SortStableFunc(c.Changes, func(a, b Changed) int { return cmp.Compare(a.LSN, b.LSN) })
 }
 
-// commits returns the commits in [from, to) that pass the filter, in log order, and an error for each
+// commits returns the commits at the log positions [from, to) that pass the filter, in log order, and an error for each
 // unreadable part.
 func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (list []Commit, problems []error) {
 	var c Commit
@@ -173,15 +173,15 @@ func (h *History) commits(ctx context.Context, f *LogFilter, from, to wal.LSN) (
 	return list, problems
 }
 
-// commit reports whether a commit passes those conditions of the filter that are the same for all its changes.
+// commit reports whether a commit passes the conditions of the filter that concern the whole commit.
 func (f *LogFilter) commit(c *Commit) bool {
 	return (f.Since.IsZero() || !c.Time.Before(f.Since)) && (f.Until.IsZero() || c.Time.Before(f.Until)) &&
 		(f.By == nil || f.By(c.Writer.Number, c.LSN))
 }
 
-// changed returns the change that a log entry made; ok is false if the change does not pass the filter, or the
-// entry changes no document. An entry of a companion, such as the properties of a note, changes the document
-// to which it belongs, even if it deletes the companion.
+// changed returns the change that a log entry made. ok is false if the change does not pass the filter, or if the entry
+// changes no document. companion reports whether the entry is that of a companion, such as the properties of a note.
+// Such an entry counts as a change of the document to which the companion belongs, even if it deletes the companion.
 func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch Changed, companion, ok bool, err error) {
 	k := h.engine.Kinds().Of(e.Key)
 	ch = Changed{LSN: e.LSN, What: "changed", Cause: CauseOf(e.Cause)}
@@ -223,8 +223,8 @@ func (h *History) changed(ctx context.Context, f *LogFilter, e *wal.Entry) (ch C
 
 const kindWorking = "working memory"
 
-// inSession reports whether a log entry writes or deletes a memory of a session. If the version before a
-// deletion is not kept, its session is unknown, and inSession returns false.
+// inSession reports whether a log entry writes or deletes a memory of a session. For a deletion, the session is that of
+// the version before it. If that version is not kept, its session is unknown, and inSession returns false.
 func (h *History) inSession(ctx context.Context, k *engine.Kind, e *wal.Entry, view *record.View,
 	session string) (bool, error) {
 	if k != h.engine.Kinds().Memories {

@@ -30,7 +30,7 @@ func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error)
 	return rows, nil
 }
 
-// redaction returns the record of the redaction of a version; is reports whether the version is redacted.
+// redaction returns the record of the redaction of a version, and reports whether the version is redacted.
 func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, is bool, err error) {
 	rows, err := h.redactions(k, id)
 	for _, r := range rows {
@@ -48,7 +48,7 @@ func (h *History) redacted(k *engine.Kind, id string, r *purgefile.Row) Version 
 		RedactedBy: h.engine.Writer(r.By, r.Since)}
 }
 
-// masked yields the versions of a document. In the places of redacted versions, it yields them without content.
+// masked yields the versions of a document. It yields redacted versions without their content.
 type masked struct {
 	h     *History
 	kind  *engine.Kind
@@ -72,8 +72,8 @@ func (m *masked) pass(v Version, err error) bool {
 	return !m.ended
 }
 
-// give yields the redacted versions that come before v, then v. It returns false if the iteration must end: the caller
-// has ended it, or the redactions cannot be read.
+// give yields the redacted versions that come before v, and then v. It returns false if the iteration must end: the
+// caller has ended it, or the records of redactions cannot be read.
 func (m *masked) give(v Version, err error) bool {
 	if m.err != nil { // a version that may be redacted is not shown
 		m.pass(Version{}, m.err)
@@ -96,7 +96,7 @@ func (m *masked) next() bool {
 	return m.pass(v, nil)
 }
 
-// end yields the redacted versions that are left, and reports whether anything was yielded.
+// end yields the remaining redacted versions. It reports whether masked has yielded anything at all.
 func (m *masked) end(ctx context.Context) bool {
 	for len(m.rows) > 0 && m.err == nil && !m.ended && ctx.Err() == nil {
 		m.next()

@@ -61,7 +61,7 @@ func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(C
 	yield(Change{}, h.explained(err))
 }
 
-// explained returns errs.ErrReplaced instead of err if err is due to the removal of the store's files.
+// explained returns err. But if err is due to the removal of the store's files, it returns errs.ErrReplaced.
 func (h *History) explained(err error) error {
 	if h.engine.BeginUse() != nil {
 		return err
@@ -70,7 +70,7 @@ func (h *History) explained(err error) error {
 	return h.engine.Log().Folder().Explain(err)
 }
 
-// Until yields the committed changes from a position on, and ends with the last commit before the call.
+// Until yields the committed changes from a position on. It ends with the last commit that was made before the call.
 func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
 	to, err := h.engine.DurableNow(ctx)
 	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
@@ -100,8 +100,8 @@ type watched struct {
 	more  bool // another entry of the batch passed the filters too
 }
 
-// watcher is one loop over changes, of Watch or Until. Between two steps, while the loop's body runs, the
-// watcher is not an operation of the store, so the store may be closed.
+// watcher is the state of one loop over changes, of Watch or Until. While the body of the loop runs, the watcher does
+// not count as an operation of the store, so the store may be closed meanwhile.
 type watcher struct {
 	h       *History
 	filters Filter
@@ -124,19 +124,19 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 		from = to
 	}
 	if from > to {
-		return fmt.Errorf("%w: position %d is beyond the log of %s, which ends at %d: is it from another store?",
-			errs.ErrInvalid, from, h.engine.Env().Dir, to)
+		return fmt.Errorf("%w: position %d is beyond the log of %s, which ends at %d: is the position from "+
+			"another store?", errs.ErrInvalid, from, h.engine.Env().Dir, to)
 	}
 	var err error
 	w.at, err = h.engine.Log().Past().From(ctx, from, to)
 	return err
 }
 
-// watchBytes is the number of bytes of log that are read at once; a larger commit is read as a whole.
+// watchBytes is the number of bytes of log that are read at once. If a single commit is larger, it is read as a whole.
 const watchBytes = 1 << 20
 
-// read fills the watcher's list with the changes of some more commits, and waits for the first one. If it
-// returns an error, the list has the changes before the error.
+// read fills the watcher's list with the changes of the next commits. If there are none yet, it waits for the next
+// commit. If it returns an error, the list has the changes before the error.
 func (w *watcher) read(ctx context.Context) error {
 	for w.list = w.list[:0]; len(w.list) == 0; {
 		at := w.at
@@ -153,7 +153,7 @@ func (w *watcher) read(ctx context.Context) error {
 	return nil
 }
 
-// readMore reads a part of the durable log, if there is anything new.
+// readMore reads the next part of the durable log, if the log has new entries.
 func (w *watcher) readMore(ctx context.Context) error {
 	h := w.h
 	if err := h.engine.BeginUse(); err != nil {
@@ -208,8 +208,8 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 	return nil
 }
 
-// joined moves the changes of a commit to the beginning of its slice, and returns their number. It leaves out the
-// changes of companions whose documents the commit changes too.
+// joined keeps the changes of a commit that are to be yielded, at the beginning of batch, and returns their number. It
+// drops the change of a companion if the commit also changes the document to which the companion belongs.
 func joined(batch []watched) int {
 	if !slices.ContainsFunc(batch, func(e watched) bool { return e.alone }) {
 		return len(batch)
@@ -233,7 +233,7 @@ const (
 	watchMost  = 20 * time.Millisecond
 )
 
-// awaitBeyond blocks until the log is durable beyond a position. While it sleeps the store may be closed.
+// awaitBeyond blocks until the log is durable beyond a position. The store may be closed while awaitBeyond waits.
 func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	looked := h.engine.Env().Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
@@ -269,7 +269,8 @@ func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
 	}
 }
 
-// hides reports whether the version of a change was redacted since, but its bytes are not overwritten yet.
+// hides reports whether the version of a change must be yielded without its content: the version was redacted since, or
+// the records of redactions cannot be read.
 func (h *History) hides(e *watched) bool {
 	_, is, err := h.redaction(e.kind, e.Key[1:], e.LSN)
 	return is || err != nil
