@@ -8,9 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Beside has the paths that some documents of a kind occupy: those of their files, and of the folders that
-// contain these. It finds documents whose paths exclude each other. It must not be used by several goroutines
-// while Add is called.
+// Beside finds documents of a kind whose paths exclude each other. It has the paths of the documents' files, and of the
+// folders that contain these files. While Add is called, no other goroutine may use the Beside.
 type Beside struct {
 	kind   *Kind
 	folds  bool             // paths are compared by Fold
@@ -24,8 +23,8 @@ type place struct {
 	folder bool
 }
 
-// NewBeside returns a Beside of documents that do not clash with each other. folds means that paths are compared by
-// Fold.
+// NewBeside returns a Beside with the given documents, which must not clash with each other. If folds is true, paths
+// are compared in the form that Fold returns.
 func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	b := &Beside{kind: k, folds: folds, places: map[string]place{}}
 	for _, id := range ids {
@@ -34,8 +33,8 @@ func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 	return b
 }
 
-// Clash returns the id of a document in b that cannot exist together with the document id, and false if there is none.
-// A document does not clash with itself.
+// Clash returns the id of a document in b that cannot exist together with the document id. It returns false if b has no
+// such document. A document does not clash with itself.
 func (b *Beside) Clash(id string) (other string, clashes bool) {
 	b.each(id, func(at string, p place) bool {
 		if was, ok := b.places[at]; ok && (was.path != p.path || was.folder != p.folder) {
@@ -46,7 +45,8 @@ func (b *Beside) Clash(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// Add adds a document. If it clashes with one in b, Add returns the id of that one and true, and adds nothing.
+// Add adds a document. If it clashes with a document in b, Add does not add it, and returns the id of the other
+// document and true.
 func (b *Beside) Add(id string) (other string, clashes bool) {
 	if other, clashes = b.Clash(id); !clashes {
 		b.each(id, func(at string, p place) bool { b.places[at] = p; return true })
@@ -54,7 +54,8 @@ func (b *Beside) Add(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// each yields the paths that a document occupies, and the form in which each is compared.
+// each yields the paths that a document occupies, those of its folders before that of its file. at is the form in which
+// a path is compared.
 func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {
@@ -65,7 +66,7 @@ func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	yield(b.fold(path), place{path, id, false})
 }
 
-// Folds reports whether different paths in Folder may be treated as equal; see Folding, and FoldsAsDisk.
+// Folds reports whether different paths in Folder may be treated as equal; see Folding and FoldsAsDisk.
 func (k *Kind) Folds() bool {
 	_, ok := k.Paths.(Folding)
 	return ok
@@ -84,9 +85,9 @@ func (k *Kind) Clashing(id, other string) error {
 	why := "their paths differ only in case or in how Unicode is written: choose another path"
 	switch path, with := k.FileName(id), k.FileName(other); {
 	case strings.HasPrefix(with, path+"/"):
-		why = "that is in a folder of this path: choose another path"
+		why = "the existing one is in a folder with this path: choose another path"
 	case strings.HasPrefix(path, with+"/"):
-		why = "that is a file, and the path needs a folder in its place: choose another path"
+		why = "the existing one is a file, where this path needs a folder: choose another path"
 	}
 	return &errs.FieldError{Field: "path", Value: human.Quote(id),
 		Err: fmt.Errorf("conflicts with the %s %s: %s", k.Noun, human.Quote(other), why)}

@@ -21,8 +21,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Kind is a kind of document. It has everything in which documents of different kinds differ for code that
-// compares, repairs, copies or erases documents.
+// Kind is a kind of document. It has the properties in which kinds differ, for code that compares, repairs, copies or
+// erases documents of any kind.
 type Kind struct {
 	At      int    // index of the kind in Kinds
 	Letter  byte   // first byte of the keys of its documents in the log
@@ -99,13 +99,13 @@ var (
 
 	Kinds = []*Kind{Memories, Assemblies, Notes}
 
-	// Scopes is the kind of the scopes of working memory, for purges only. They have no section in the index
-	// and no vectors.
+	// Scopes is the kind of the scopes of working memory. Only purges use it. Scopes have no section in the index and
+	// no vectors.
 	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory",
 		IDName: "scope"}
 )
 
-// Most is the maximum number of kinds; it is the size of an array indexed by Kind.At.
+// Most is the maximum number of kinds. It is the size of arrays that are indexed by Kind.At.
 const Most = 8
 
 // Reserved are the letters with which no document key may begin: the letters of package record, and the letters that
@@ -168,7 +168,7 @@ func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 // VectorKind returns the kind under which the vectors of these documents are stored, if they have any.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
 
-// Lettered returns the kind whose log keys begin with a letter, nil if there is none.
+// Lettered returns the kind whose log keys begin with a letter, or nil.
 func Lettered(letter byte) *Kind {
 	for _, k := range Kinds {
 		if k.Letter == letter {
@@ -178,7 +178,7 @@ func Lettered(letter byte) *Kind {
 	return nil
 }
 
-// In returns the kind whose lines are in a section of the index, nil if there is none.
+// In returns the kind whose lines are in a section of the index, or nil.
 func In(section int) *Kind {
 	for _, k := range Kinds {
 		if k.Section == section {
@@ -188,7 +188,7 @@ func In(section int) *Kind {
 	return nil
 }
 
-// At returns the kind whose folder contains a path of the store, nil if there is none.
+// At returns the kind whose folder contains a path of the store, or nil.
 func At(rel string) *Kind {
 	for _, k := range Kinds {
 		if strings.HasPrefix(rel, k.Folder+"/") {
@@ -198,7 +198,7 @@ func At(rel string) *Kind {
 	return nil
 }
 
-// Of returns the kind of the document to which a log key belongs, nil if it is not the key of a document.
+// Of returns the kind of the document to which a log key belongs, or nil if it is not the key of a document.
 func Of(key string) *Kind {
 	if len(key) < 2 {
 		return nil
@@ -264,13 +264,14 @@ func decodeNote(data []byte, o DecodeOptions) (Content, error) {
 	return Content{ID: d.ID, Created: &d.Created, Updated: &d.Updated, Line: d.Line}, nil
 }
 
-// quickMemory is Kind.QuickLine of memories. It calls index.QuickLine, because a replay reads the lines of all memories
-// and must not parse them.
+// quickMemory implements Kind.QuickLine for memories. It calls index.QuickLine, because a replay reads the lines of all
+// memories and must not spend the time to parse each line.
 func quickMemory(line []byte, id string, size, dims int, vectors uint64) bool {
 	return index.QuickLine(line, record.MemoryFolder, id, size, dims, vectors)
 }
 
-// checkMembers checks that the index line of an assembly names as many members as it counts.
+// checkMembers returns an error if the number of members in the index line of an assembly is not the number of ids that
+// the line lists.
 func checkMembers(line []byte, e *index.Entry) error {
 	members, err := assembly.MembersOf(line)
 	if err != nil {
@@ -287,12 +288,12 @@ func checkMembers(line []byte, e *index.Entry) error {
 	return nil
 }
 
-// Elsewhere returns the error for a file whose document has another id than its path.
+// Elsewhere returns the error for a file whose document has an id that does not match the file's path.
 func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("contains id %s, which belongs in %s", human.Quote(id), k.FileName(id))
 }
 
-// Date fills in the creation and update times that a document lacks.
+// Date sets the creation and update times of a document that does not contain them.
 func (c *Content) Date(created, updated time.Time) {
 	if c.Created.IsZero() {
 		*c.Created = created
@@ -302,8 +303,8 @@ func (c *Content) Date(created, updated time.Time) {
 	}
 }
 
-// Conflicts reports whether an edit of a file was made from a version older than the newest, whose time of
-// last change is given: then the edit does not replace the newest version.
+// Conflicts reports whether an edit of a file was made from an old version of the document: the update time in the file
+// is before newest, the update time of the newest version. Such an edit does not replace the newest version.
 func (k *Kind) Conflicts(newest time.Time, edit *Content) bool {
 	return !k.Opaque && !edit.Updated.IsZero() &&
 		edit.Updated.Truncate(time.Microsecond).Before(newest.Truncate(time.Microsecond))
@@ -320,8 +321,7 @@ func (c *Content) Size() string {
 	return "a document"
 }
 
-// OffsetOf returns the offset of the byte at which a document is not valid, -1 if the error does not have it: only JSON
-// errors do.
+// OffsetOf returns the offset of the byte at which a document is not valid JSON. It returns -1 for any other error.
 func OffsetOf(err error) int64 {
 	var s *jsondoc.SyntaxError
 	if errors.As(err, &s) {

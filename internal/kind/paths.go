@@ -12,10 +12,10 @@ import (
 // Paths maps the documents of a kind to the paths of their files and back. A path is relative to the folder of the kind
 // and has slashes.
 //
-// For a kind whose paths have folders (Tree), an id has the same folders as its path: the id of a document in a folder
-// begins with the id for the folder's path, and a slash. docfile.CheckPath has the limits on such a path; a document
-// whose path exceeds them is refused. The path of a document can neither be the path of a folder of another document
-// nor below the path of another one; creating such a document is refused: see Beside.
+// For a kind whose documents are in subfolders (Tree), an id has the same folders as its path: the id of a document in
+// a folder begins with the id for the folder's path, and a slash. docfile.CheckPath has the limits on such a path; a
+// document whose path exceeds them is refused. A document cannot be created if its path is the path of a folder of
+// another document, or is below the path of another document: see Beside.
 type Paths interface {
 	// Path returns the path of a document's file. No two ids have the same path, and no path has a line
 	// break, since backups list paths.
@@ -34,7 +34,7 @@ type Paths interface {
 	Tree() bool
 }
 
-// Folding is implemented by the Paths of a Tree if some file systems do not compare such paths byte by byte.
+// Folding is implemented by the Paths of a Tree if some file systems treat different paths as equal.
 type Folding interface {
 	Paths
 	// Fold returns the form of a path by which it is compared, element by element. Of two different paths with the same
@@ -42,16 +42,16 @@ type Folding interface {
 	Fold(path string) string
 }
 
-// Portable is implemented by Paths that depend on the operating system, so that a store may have paths of another
-// system.
+// Portable is implemented by Paths that differ between operating systems. A store may have paths that another operating
+// system has written.
 type Portable interface {
 	Paths
 	// IsPath reports whether a path is the path of a document on any of the systems.
 	IsPath(path, id string) bool
 }
 
-// Normalizing is implemented by Paths if a file may have the path of a document in another Unicode normal
-// form.
+// Normalizing is implemented by Paths if the path of a file may be in another Unicode normal form than the path of the
+// document.
 type Normalizing interface {
 	Paths
 	// Normal returns the path that a file should have instead of the given one; false if that is its path already, or
@@ -59,8 +59,8 @@ type Normalizing interface {
 	Normal(path string) (string, bool)
 }
 
-// Normal returns the path in Folder that a file should have instead of the given one, and false if it may keep its
-// path: see Normalizing.
+// Normal returns the path in Folder that a file should have instead of the given path. It returns false if the file may
+// keep its path: see Normalizing.
 func (k *Kind) Normal(path string) (string, bool) {
 	if p, ok := k.Paths.(Normalizing); ok {
 		return p.Normal(path)
@@ -120,8 +120,8 @@ func (k *Kind) IsFile(rel, id string) bool {
 // Below returns the path relative to the kind's folder of a path that is relative to the store.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
 
-// ID returns the id of the document to which a path in Folder belongs. It returns false for a path that does
-// not contain the id, and for any other path.
+// ID returns the id of the document to which a path in Folder belongs. It returns false if the path does not contain an
+// id.
 func (k *Kind) ID(name string) (id string, ok bool) {
 	id, ok = k.paths().ID(name)
 	return id, ok && k.canBe(name)
@@ -130,8 +130,8 @@ func (k *Kind) ID(name string) (id string, ok bool) {
 // canBe reports whether name can be the path of a document in Folder.
 func (k *Kind) canBe(name string) bool { return !k.Tree() || docfile.CheckPath(name) == nil }
 
-// IDAt returns the id that Decode needs for the file at a path in Folder: "" if the document contains
-// it.
+// IDAt returns the id that Decode needs for the file at a path in Folder. It returns "" if the document itself contains
+// its id.
 func (k *Kind) IDAt(name string) string {
 	if !k.Opaque {
 		return ""
@@ -140,8 +140,8 @@ func (k *Kind) IDAt(name string) string {
 	return id
 }
 
-// IsDocument reports whether a path in Folder has the form of a document's path, as opposed to files of editors, tools
-// and users.
+// IsDocument reports whether a path in Folder has the form of a document's path. Files of editors, tools and users have
+// other paths.
 func (k *Kind) IsDocument(name string) bool { return k.paths().IsDocument(name) && k.canBe(name) }
 
 // HasDocuments reports whether one of the names, paths in Folder, has the form of a document's path.
@@ -158,7 +158,7 @@ func (k *Kind) CheckID(id string) error {
 	return docfile.CheckPath(k.FileName(id))
 }
 
-// In returns the folder of the kind in a store with the layout l.
+// In returns the folder of the kind in the store with the layout l.
 func (k *Kind) In(l docfile.Layout) *docfile.Folder {
 	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, Most: k.MostBytes}
 	if k.Roots != nil {
@@ -184,8 +184,7 @@ func Filed() []*Kind {
 	return list
 }
 
-// Filing returns the kind that has its files in a folder of the store, including Scopes; nil if there is
-// none.
+// Filing returns the kind, possibly Scopes, that has its files in a folder of the store, or nil.
 func Filing(folder string) *Kind {
 	if folder == Scopes.Folder {
 		return Scopes

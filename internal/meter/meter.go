@@ -24,7 +24,7 @@ const (
 	kinds
 )
 
-// Bounds are the upper bounds of the buckets of durations; there is one more bucket for longer ones.
+// Bounds are the upper bounds of the buckets of durations. One more bucket is for longer durations.
 var Bounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
@@ -39,7 +39,8 @@ const (
 	sampled = 16
 )
 
-// counters are the counters of one kind, on cache lines of their own.
+// counters are the counters of one kind of operation. They have their own cache lines, so that counting one kind does
+// not slow down counting another.
 type counters struct {
 	ok, failed atomic.Uint64
 	sum        atomic.Int64 // sum of the durations in nanoseconds
@@ -50,7 +51,7 @@ type counters struct {
 // Meters are the counters of a store. The zero value is ready for use; a nil *Meters counts nothing.
 type Meters struct{ of [kinds][stripes]counters }
 
-// Begin returns the present time, for End. It returns zero if the duration is not measured.
+// Begin returns the present time, to be passed to End. It returns the zero time if the duration is not measured.
 func (m *Meters) Begin(k Kind) time.Time {
 	if m == nil || k == Get && rand.Uint32N(sampled) != 0 {
 		return time.Time{}
@@ -58,7 +59,7 @@ func (m *Meters) Begin(k Kind) time.Time {
 	return time.Now()
 }
 
-// End counts an operation that began at a time from Begin; failed reports whether the operation failed.
+// End counts an operation that began at the time that Begin returned. failed reports whether the operation failed.
 func (m *Meters) End(k Kind, began time.Time, failed bool) {
 	if m == nil {
 		return

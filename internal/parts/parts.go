@@ -27,8 +27,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Host answers the calls that the parts make to the packages above them. A nil field selects the simplest
-// answer.
+// Host implements the interfaces through which the parts call the packages above them. If a field is nil, Host gives
+// the simplest answer.
 type Host struct {
 	Judge  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
 	Aside  func(ctx context.Context, held *wal.Held, aside []docfile.Edit)
@@ -36,13 +36,13 @@ type Host struct {
 	scopes *scopes.Scopes
 }
 
-// RebuildIndex rebuilds the index with the part that does so.
+// RebuildIndex rebuilds the index with package rebuild.
 func (h *Host) RebuildIndex(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 	want := rebuild.Want{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}
 	return h.maker.From(ctx, want, start.Past)
 }
 
-// JudgeEdit calls the field Judge.
+// JudgeEdit calls h.Judge. If Judge is nil, it returns errors.ErrUnsupported.
 func (h *Host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
 	if h.Judge == nil {
 		return engine.Version{}, errors.ErrUnsupported
@@ -50,14 +50,14 @@ func (h *Host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine
 	return h.Judge(ctx, k, id)
 }
 
-// JudgeAside calls the field Aside.
+// JudgeAside calls h.Aside.
 func (h *Host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if h.Aside != nil {
 		h.Aside(ctx, held, aside)
 	}
 }
 
-// PutScopes, MayLag, OursScope and NoteWorked call the part that keeps the scopes of working memory.
+// PutScopes, MayLag, OursScope and NoteWorked call the methods of package scopes, which keeps working memory.
 func (h *Host) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(key string, err error) bool) error {
 	return h.scopes.PutScopes(ctx, keys, distrusted, spares)
