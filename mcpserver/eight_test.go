@@ -384,7 +384,7 @@ func TestEndings(t *testing.T) {
 	has(t, c.says("history", `{"id":"[…1122223333*"}`), "text of")
 	for tool, all := range map[string]map[string]string{
 		"history": {`{"id":"bbcccc"}`: "several ids", `{"id":"23333"}`: "its last 6 characters"},
-		"forget":  {`{"ids":["223333"]}`: "a change needs 10 or more of an id", `{"ids":["bbbbcccc"]}`: "several ids"},
+		"forget":  {`{"ids":["223333"]}`: "a change needs at least 10 characters of an id", `{"ids":["bbbbcccc"]}`: "several ids"},
 	} {
 		for args, want := range all {
 			c.refuses(tool, args, want)
@@ -396,7 +396,7 @@ func TestEndings(t *testing.T) {
 	if _, err := st.Put(t.Context(), varve.Memory{ID: "another-aabbbbcccc", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	c.refuses("forget", `{"ids":["aabbbbcccc"]}`, "the ending of a deleted memory too")
+	c.refuses("forget", `{"ids":["aabbbbcccc"]}`, "the id of a deleted memory also ends in")
 	has(t, c.says("history", `{"id":"1122223333"}`), "2 versions", "deleted", "agent 7 (you)")
 	has(t, c.says("forget", `{"ids":["another-aabbbbcccc"]}`), "forgot")
 	has(t, c.says("forget", `{"ids":[]}`), "nothing to forget")

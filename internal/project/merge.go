@@ -31,18 +31,18 @@ func Count(ctx context.Context, st *varve.Store) (map[string]int, error) {
 	return all, errors.Join(unread...)
 }
 
-// MergeOptions select what Merge does with data that it cannot move to another project.
+// MergeOptions selects how Merge treats data that cannot be moved to another project.
 type MergeOptions struct {
 	// LeaveWorking keeps the working memory of the project where it is, although no agent of the other project
 	// finds it there.
 	LeaveWorking bool
 }
 
-// Merged counts what Merge has moved.
+// Merged has the numbers of memories and notes that Merge has moved.
 type Merged struct{ Memories, Notes int }
 
-// WorkingError means that a project has working memory. Its checkpoints and its scratchpad belong to a scope, and
-// cannot be given to another one.
+// WorkingError is the error of Merge for a project that has working memory. Working memory belongs to a scope, and
+// cannot be moved to another scope.
 type WorkingError struct{ Scopes []string }
 
 func (e *WorkingError) Error() string {
@@ -50,7 +50,7 @@ func (e *WorkingError) Error() string {
 	if len(e.Scopes) > 1 {
 		n = fmt.Sprintf("%d sessions", len(e.Scopes))
 	}
-	return fmt.Sprintf("the project has working memory of %s, which stays where it is: %s", n,
+	return fmt.Sprintf("the project has working memory of %s, which cannot be moved to another project: %s", n,
 		human.Quote(e.Scopes[0]))
 }
 

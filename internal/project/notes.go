@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// NotesFolder is the folder of notes that has a folder for each project, named by its id. All other notes are in the
-// shared part.
+// NotesFolder is the folder of notes that has a subfolder for each project, named by the project's id. Notes outside of
+// NotesFolder are in the shared part.
 const NotesFolder = "projects"
 
-// NotesOf returns the folder of the notes of a project, "" for the shared part.
+// NotesOf returns the folder of the notes of a project, or "" for the shared part.
 func NotesOf(project string) string {
 	if project == "" {
 		return ""
@@ -54,8 +54,8 @@ func mergeNotes(ctx context.Context, st *varve.Store, from, into string) (n int,
 	}
 	for _, p := range paths {
 		if first, _, _ := strings.Cut(p, "/"); into == "" && strings.EqualFold(first, NotesFolder) {
-			return 0, fmt.Errorf("the note %s would be hidden in the shared part: %w → rename it with memctl note mv, and "+
-				"merge again", human.Quote(p), varve.ErrConflict)
+			return 0, fmt.Errorf("the note %s cannot be moved to the shared part, in which the folder projects/ is "+
+				"reserved: %w → rename the note with memctl note mv, and merge again", human.Quote(p), varve.ErrConflict)
 		}
 		if _, err := st.Notes().Read(ctx, target+p); err == nil {
 			return 0, fmt.Errorf("both projects have a note %s: %w → rename one of them with memctl note mv, and merge again",

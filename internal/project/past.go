@@ -14,8 +14,8 @@ type Version struct {
 	Memory varve.Memory // zero for a deletion
 }
 
-// History returns the versions of a memory that are in the view, in the order of their commits. If there are
-// none, or the newest one is not in the view, the error is varve.ErrNotFound.
+// History returns the versions of a memory that are in the view, in the order of their commits. If the view has no
+// version, or does not include the newest version, the error is varve.ErrNotFound.
 func (v *View) History(ctx context.Context, id string) ([]Version, error) {
 	all := v.past(ctx, id)
 	if len(all) == 0 {
@@ -53,18 +53,17 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 	return all
 }
 
-// ErrOthers means that an undo would take back changes that are not by the caller, or that the view does not
-// include.
+// ErrOthers means that an undo would undo changes that another writer made, or that the view does not include.
 var ErrOthers = errors.New("you can undo only your own changes, in this project")
 
-// Own names the commits that a caller may undo.
+// Own identifies the commits that a caller may undo.
 type Own struct {
 	Name string // name of the writer, as for varve.LogOptions.By
 }
 
-// Undo undoes commits of the caller: the one at o.Position, the newest that the view sees, or those since o.Since.
-// With plan it changes nothing. The error is ErrOthers if the commit is by another writer, or has changed a memory or
-// a note that the view does not see.
+// Undo undoes commits of the caller: the commit at o.Position, or the newest one whose changes the view includes, or
+// the commits since o.Since. If plan is true, Undo only returns the plan and changes nothing. The error is ErrOthers if
+// another writer made the commit, or if the commit has changed a memory or a note that the view does not include.
 func (v *View) Undo(ctx context.Context, own Own, o varve.UndoOptions, plan bool) (*varve.UndoPlan, error) {
 	p, err := v.planUndo(ctx, own, o)
 	if err != nil || plan {
@@ -79,7 +78,8 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 		return v.seenPlan(ctx, o)
 	}
 	if own.Name == "" {
-		return nil, fmt.Errorf("the client has no name, so no change is its own: %w", ErrOthers)
+		return nil, fmt.Errorf("the client has no name, so the store cannot tell which changes are its own: %w",
+			ErrOthers)
 	}
 	var unseen error // of the newest commit that the view does not see
 	for c, err := range v.st.Log(ctx, varve.LogOptions{By: own.Name}) {
@@ -117,8 +117,8 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 	case unseen != nil:
 		return nil, unseen
 	case o.Position == 0:
-		return nil, fmt.Errorf("you have written nothing since you connected: %w → what was written before is corrected by "+
-			"update or forget, and taken back by the user with memctl undo", varve.ErrNotFound)
+		return nil, fmt.Errorf("you have written nothing since you connected: %w → to change what was written earlier, use "+
+			"update or forget, or ask the user to run memctl undo", varve.ErrNotFound)
 	}
 	return nil, fmt.Errorf("version %d is not a change of yours: %w → ask the user, who can use memctl undo", o.Position,
 		ErrOthers)
@@ -153,8 +153,8 @@ func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPl
 	return p, nil
 }
 
-// changesContent reports whether a commit changes memories or notes because a caller requested it, not by the
-// store itself.
+// changesContent reports whether a commit changes memories or notes because a caller requested the change. It ignores
+// changes that the store makes by itself.
 func changesContent(c *varve.Commit) bool {
 	for i := range c.Changes {
 		ch := &c.Changes[i]
@@ -165,7 +165,7 @@ func changesContent(c *varve.Commit) bool {
 	return false
 }
 
-// may reports whether the view includes the memory before and after a change, or the note.
+// may reports whether the view may undo a change: it includes the note, or the memory before and after the change.
 func (v *View) may(ctx context.Context, c *varve.UndoChange) bool {
 	if c.Kind == "note" {
 		return v.seesNote(c.ID)

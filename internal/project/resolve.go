@@ -17,8 +17,8 @@ const (
 	LeastChange = 10
 )
 
-// Ending returns an id in the form in which answers show it: an ellipsis and the last LeastChange characters,
-// or the whole id if it is not much longer.
+// Ending returns the form in which answers show an id: an ellipsis and the last LeastChange characters, or the whole id
+// if it is not much longer.
 func Ending(id string) string {
 	if utf8.RuneCountInString(id) <= LeastChange+6 {
 		return id
@@ -31,13 +31,13 @@ func Ending(id string) string {
 	return "…" + id[at:]
 }
 
-// plain removes from an id the signs that surround it in an answer.
+// plain removes the quotes, brackets and similar signs with which an answer surrounds an id.
 func plain(typed string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.Trim(typed, " []\t\n"), "…"), "*")
 }
 
-// Resolve returns the id of the memory that typed names, as an id or as an ending of one. The memory must be in
-// the view; unless change is set, it may also be a deleted one.
+// Resolve returns the id of the memory that typed identifies. typed is an id, or the last characters of an id. The
+// memory must be in the view. If change is false, it may also be a deleted memory.
 func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, error) {
 	if _, err := v.Get(ctx, typed); err == nil || !errors.Is(err, varve.ErrNotFound) && !errors.Is(err, varve.ErrInvalid) {
 		return typed, err
@@ -50,7 +50,7 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 	}
 	n := utf8.RuneCountInString(ending)
 	if n < LeastRead {
-		return "", fmt.Errorf("%w → give the id, or its last %d characters or more", missing(typed), LeastRead)
+		return "", fmt.Errorf("%w → give the whole id, or at least its last %d characters", missing(typed), LeastRead)
 	}
 	found, err := v.ending(ctx, ending)
 	if err != nil {
@@ -58,14 +58,15 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 	}
 	switch {
 	case len(found) > 1:
-		return "", fmt.Errorf("%s is the ending of several ids: %w → give one of them whole: %s", human.Quote(typed),
+		return "", fmt.Errorf("several ids end in %s: %w → give one of these ids: %s", human.Quote(typed),
 			varve.ErrInvalid, strings.Join(found, ", "))
 	case len(found) == 0 && change:
 		return "", missing(typed)
 	case len(found) == 0:
 		return v.resolveDeleted(ctx, typed, ending)
 	case change && n < LeastChange:
-		return "", fmt.Errorf("%s has %d characters, and a change needs %d or more of an id: %w → to change this memory: %s",
+		return "", fmt.Errorf("%s has %d characters, and a change needs at least %d characters of an id: %w → to change "+
+			"this memory: %s",
 			human.Quote(typed), n, LeastChange, varve.ErrInvalid, Ending(found[0]))
 	}
 	if change {
@@ -74,8 +75,8 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 			return "", err
 		}
 		if len(gone) > 0 {
-			return "", fmt.Errorf("%s is the ending of a deleted memory too: %w → to change the one that exists, give its "+
-				"whole id: %s", human.Quote(typed), varve.ErrInvalid, found[0])
+			return "", fmt.Errorf("the id of a deleted memory also ends in %s: %w → to change the memory that exists, give "+
+				"its whole id: %s", human.Quote(typed), varve.ErrInvalid, found[0])
 		}
 	}
 	return found[0], nil
@@ -84,7 +85,7 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 // mostEndings is the maximum number of ids that an error lists.
 const mostEndings = 10
 
-// ending returns the ids of memories of the view that have the given ending.
+// ending returns the ids of memories of the view that end in the given characters.
 func (v *View) ending(ctx context.Context, ending string) (found []string, err error) {
 	for l, err := range v.st.Admin().Lines(ctx) {
 		if ctx.Err() != nil {
@@ -120,7 +121,7 @@ func (v *View) resolveDeleted(ctx context.Context, typed, ending string) (string
 	return seen[0], nil
 }
 
-// deletedWith returns the ids of deleted memories that have the given ending.
+// deletedWith returns the ids of deleted memories that end in the given characters.
 func (v *View) deletedWith(ctx context.Context, ending string) (all []string, err error) {
 	d := v.deleted
 	d.mu.Lock()

@@ -16,8 +16,8 @@ const (
 	firstRanked = 40
 	moreRanked  = 4
 	mostRanked  = 1_000_000 // maximum number of ranked hits in a search
-	// mostTied is the number of ranked hits above which hits with equal scores are no longer sorted by time: a
-	// word that every memory has would otherwise rank all memories.
+	// mostTied is the maximum number of ranked hits for which hits with equal scores are sorted by time. For a word
+	// that every memory has, all memories would otherwise have to be ranked.
 	mostTied = 2_000
 )
 
@@ -83,9 +83,9 @@ func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter
 	return hits[:min(limit, len(hits))], err
 }
 
-// widening searches for the best n hits, and then for more and more of them, until enough reports that they suffice, the
-// store has no further hits, or mostRanked hits were searched for. It passes enough the hits and the number that was
-// searched for. ended is false if a search failed without a hit; err is that error, or the one beside the last hits.
+// widening searches for the best n hits, and then for more and more hits. It ends when enough returns true, when the
+// store has no further hits, or when mostRanked hits were searched for. It passes to enough the hits and the number
+// that was searched for. ended is false if a search returned an error and no hits. err is the error of the last search.
 func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filter, n int,
 	enough func(all []varve.Hit, most int) bool) (ended bool, err error) {
 	for ; ; n *= moreRanked {
@@ -101,7 +101,7 @@ func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filt
 	}
 }
 
-// chosen returns those hits that are in the view and may be shown, in their order.
+// chosen returns the hits that are in the view and that the search may show, in their order.
 func (v *View) chosen(all []varve.Hit, of map[string]facts, perSession int, shown map[string]bool) []varve.Hit {
 	hits := make([]varve.Hit, 0, len(all))
 	for _, h := range all {
@@ -133,8 +133,8 @@ func digits(score float64) float64 {
 	return math.Round(score/unit) * unit
 }
 
-// supersede moves a superseded memory behind the memory that replaces it. If the replacing memory is not among the
-// hits, and fetch is set, supersede reads that memory and inserts it before the superseded one.
+// supersede moves each superseded memory behind the memory that replaces it. If the replacing memory is not among the
+// hits and fetch is true, supersede reads that memory and inserts it before the superseded one.
 func (v *View) supersede(ctx context.Context, list *[]varve.Hit, of map[string]facts, shown map[string]bool, fetch bool,
 	trim func(*varve.Memory)) {
 	hits, moves := *list, 0

@@ -25,7 +25,7 @@ func IsID(s string) bool { return idForm.MatchString(s) }
 // NewID returns the id of a new project, made of 16 random bytes.
 func NewID(random [16]byte) string { return fmt.Sprintf("prj-%x", random) }
 
-// Of returns the project of a memory, "" for one of the shared part.
+// Of returns the id of the project of a memory, or "" for a memory of the shared part.
 func Of(m *varve.Memory) string {
 	switch v := m.Metadata[Member].(type) {
 	case nil:
@@ -44,15 +44,15 @@ type View struct {
 	deleted *Deleted
 }
 
-// Deleted is a cache of the ids of deleted memories, as far back as the log has them. All views of a store
-// share it.
+// Deleted is a cache of the ids of deleted memories. It includes all deletions that the log still has. All views of a
+// store share the cache.
 type Deleted struct {
 	mu  sync.Mutex
 	to  uint64 // position up to which the log was read
 	ids map[string]bool
 }
 
-// New returns the view of a project, or of the shared part alone if project is "". deleted may be nil.
+// New returns the view of a project. If project is "", the view has only the shared part. deleted may be nil.
 func New(st *varve.Store, project string, deleted *Deleted) *View {
 	if deleted == nil {
 		deleted = &Deleted{}
@@ -60,7 +60,7 @@ func New(st *varve.Store, project string, deleted *Deleted) *View {
 	return &View{st: st, project: project, deleted: deleted}
 }
 
-// Project returns the id of the view's project, "" for the shared part alone.
+// Project returns the id of the view's project. It returns "" if the view has only the shared part.
 func (v *View) Project() string { return v.project }
 
 // sees reports whether a memory is in the view.
@@ -72,8 +72,8 @@ func (v *View) sees(m *varve.Memory) bool {
 // Shared reports whether a memory is in the part that all projects share.
 func (v *View) Shared(m *varve.Memory) bool { return Of(m) == "" }
 
-// Place sets the project of a memory that is about to be written: to the project of the view, or, if shared is set, to
-// none, so that the memory is in the shared part.
+// Place sets the project of a memory that is about to be written to the project of the view. If shared is true, it
+// removes the project, so that the memory is in the shared part.
 func (v *View) Place(m *varve.Memory, shared bool) {
 	if shared || v.project == "" {
 		delete(m.Metadata, Member)
@@ -98,8 +98,8 @@ func (v *View) Get(ctx context.Context, id string) (varve.Memory, error) {
 	return m, err
 }
 
-// Memories yields the memories of the view that pass the filters, in the order of varve.Store.Memories, without
-// those that other memories of the view override.
+// Memories yields the memories of the view that pass the filters, in the order of varve.Store.Memories. It omits the
+// memories that other memories of the view override.
 func (v *View) Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error] {
 	return func(yield func(varve.Memory, error) bool) {
 		o := v.overrides()
@@ -128,8 +128,8 @@ func (v *View) All(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve
 	}
 }
 
-// overrides determines which memories of the shared part are overridden: those with a key that a memory of the
-// project has too, in the same session. It is used for one call.
+// overrides determines which memories of the shared part are overridden: a memory of the project in the same session
+// has the same key. An overrides is used for one call only.
 type overrides struct {
 	v     *View
 	known map[[2]string]bool // cached results, by session and key
@@ -160,13 +160,13 @@ func (o *overrides) has(ctx context.Context, m *varve.Memory) bool {
 	return is
 }
 
-// Tx is a transaction of which all reads and writes are within a view.
+// Tx is a transaction whose reads and writes are limited to a view.
 type Tx struct {
 	v  *View
 	tx *varve.Tx
 }
 
-// Transact is like varve.Store.Transact, for a transaction within the view.
+// Transact is like varve.Store.Transact, but limits the transaction to the view.
 func (v *View) Transact(ctx context.Context, f func(tx *Tx) error) error {
 	return v.st.Transact(ctx, func(tx *varve.Tx) error { return f(&Tx{v, tx}) })
 }
@@ -180,15 +180,16 @@ func (tx *Tx) Get(id string) (varve.Memory, error) {
 	return m, err
 }
 
-// Put writes a memory, which must be in the view. It returns an error if it would replace a memory that is not
-// in the view.
+// Put writes a memory, which must be in the view. It returns an error if the stored memory with this id is not in the
+// view.
 func (tx *Tx) Put(m varve.Memory) (varve.Memory, error) {
 	if !tx.v.sees(&m) {
-		return m, fmt.Errorf("memory %s belongs to another project: %w", human.Quote(m.ID), varve.ErrInvalid)
+		return m, fmt.Errorf("memory %s is in another project: %w", human.Quote(m.ID), varve.ErrInvalid)
 	}
 	if m.ID != "" {
 		if old, err := tx.tx.Get(m.ID); err == nil && !tx.v.sees(&old) {
-			return m, fmt.Errorf("the id %s is taken → choose another id or key: %w", human.Quote(m.ID), varve.ErrConflict)
+			return m, fmt.Errorf("the id %s is already used → choose another id or key: %w", human.Quote(m.ID),
+				varve.ErrConflict)
 		}
 	}
 	return tx.tx.Put(m)
