@@ -15,8 +15,9 @@ const (
 	MentionMost  = 64 << 20  // another program's file in the store's folder
 )
 
-// Limit returns the maximum size of a file that opening a store reads completely: the notes of a
-// migration, which say that the store is elsewhere, or not a store yet.
+// Limit returns the maximum size of a file that is read completely when a store is opened. These are the state files of
+// a migration, which record that the store was moved elsewhere or is not complete yet. For other files the limit is
+// math.MaxInt64.
 func Limit(rel string) int64 {
 	if is(rel, note) {
 		return NoteMost

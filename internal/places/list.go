@@ -21,7 +21,7 @@ const (
 	SecondNote    = "wal/" + MovedName
 )
 
-// Views is the folder of the plugged-in views, each with a folder of its own.
+// Views is the folder of views that are not built in. Each view has a folder in it.
 const Views = "view_index"
 
 // Words is the folder of the view for word search.
@@ -30,7 +30,7 @@ const Words = Views + "/words"
 // Sections is the folder of the view for word search in notes.
 const Sections = Views + "/sections"
 
-// Meanings is the folder of the view for search of notes by meaning.
+// Meanings is the folder of the view for vector search in notes.
 const Meanings = Views + "/meanings"
 
 // Working is the folder of the scopes of working memory.
@@ -39,10 +39,11 @@ const Working = "working"
 // Computed is the file with the vectors that a re-embedding has computed, in a store and in a backup.
 const Computed = vector.Folder + "/reembed"
 
-// Cloned is the file that a clone of a copy elsewhere has until it takes that copy: meanwhile it is read-only.
+// Cloned is a file that a clone of the copy elsewhere has. As long as the file exists, the clone is read-only. It is
+// removed when the clone takes over that copy.
 const Cloned = "wal/cloned"
 
-// use describes what must be at a place in a store, and for what purpose.
+// use is a set of flags: what must be at a place in a store, and for what purpose.
 type use uint
 
 const (
@@ -55,7 +56,7 @@ const (
 	note                     // a file of a migration, which opening a store reads completely
 )
 
-// place is a place in a store's folder.
+// place is a path in a store's folder that the store uses.
 type place struct {
 	path string // path in the store's folder, with slashes
 	use  use
@@ -117,12 +118,12 @@ var list = slices.Concat([]place{
 	{Working, folder | top | sole},
 })
 
-// documents are the folders with a file for each document, named after its id.
+// documents are the folders in which each file is a document, and the file is named after the document's id.
 var documents = []documentFolder{{record.MemoryFolder, isJSON}, {record.AssemblyFolder, isJSON}, {Working, isJSON},
 	{record.NoteFolder, notes.System().IsOwn}}
 
-// documentFolder is a folder of documents. The function own reports whether the store gives a path in that folder, with
-// slashes, to a file or a folder.
+// documentFolder is a folder of documents. The function own reports whether the store itself uses a path in that folder
+// for a file or for a folder. The path has slashes.
 type documentFolder struct {
 	name string
 	own  func(path string, folder bool) bool
@@ -130,7 +131,7 @@ type documentFolder struct {
 
 func isJSON(path string, folder bool) bool { return !folder && jsondoc.IsFileName(path) }
 
-// owner returns the function own of a folder of documents, nil for any other folder.
+// owner returns the function own of a folder of documents, or nil for any other folder.
 func owner(name string) func(path string, folder bool) bool {
 	for _, d := range documents {
 		if d.name == name {
@@ -141,13 +142,13 @@ func owner(name string) func(path string, folder bool) bool {
 }
 
 // AddDocuments adds the folder of another kind of document; see kind.Register. The function own reports whether the
-// store gives a path in that folder, with slashes, to a file or a folder.
+// store itself uses a path in that folder for a file or for a folder. The path has slashes.
 func AddDocuments(name string, own func(path string, folder bool) bool) {
 	documents = append(documents, documentFolder{name, own})
 	list = append(list, place{name, folder | top | sole})
 }
 
-// Documents returns the folders with a file for each document, named after its id.
+// Documents returns the folders in which each file is a document, and the file is named after the document's id.
 func Documents() []string {
 	names := make([]string, len(documents))
 	for i, d := range documents {
@@ -156,10 +157,10 @@ func Documents() []string {
 	return names
 }
 
-// IsDocuments reports whether a folder of a store has a file for each document.
+// IsDocuments reports whether a folder of a store is one of Documents.
 func IsDocuments(rel string) bool { return owner(rel) != nil }
 
-// IsTaken reports whether a store uses this name in its folder.
+// IsTaken reports whether the store uses the name for a file or folder directly in its folder. It ignores case.
 func IsTaken(name string) bool {
 	return slices.ContainsFunc(list, func(p place) bool {
 		first, _, _ := strings.Cut(p.path, "/")
@@ -179,7 +180,7 @@ func is(rel string, u use) bool {
 	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
 }
 
-// paths returns the places with the use u and without the use not.
+// paths returns the places that have all flags in u and no flag in not.
 func paths(u, not use) (rels []string) {
 	for _, p := range list {
 		if p.use&u == u && p.use&not == 0 {
@@ -201,7 +202,7 @@ func IsTopFile(name string) bool { return is(name, top) && !is(name, folder) }
 // IsTopFolder reports whether a name in the store's folder is one of TopFolders.
 func IsTopFolder(name string) bool { return is(name, top|folder) }
 
-// Inside returns the folders that a store has in one of its folders.
+// Inside returns the folders that the store uses within one of its folders.
 func Inside(rel string) (rels []string) {
 	for _, p := range list {
 		if p.use&folder != 0 && path.Dir(p.path) == rel {
@@ -211,13 +212,13 @@ func Inside(rel string) (rels []string) {
 	return rels
 }
 
-// Optional reports whether a store opens when something else is in the place of this folder.
+// Optional reports whether a store can be opened even if something other than a folder is at the path of this folder.
 func Optional(rel string) bool { return is(rel, folder|optional) }
 
-// Sole reports whether the files of a folder may be the only copy of something.
+// Sole reports whether the files in a folder may be the only copy of some data.
 func Sole(rel string) bool { return is(rel, folder|sole) }
 
-// Named returns the files that a store opens by their names.
+// Named returns the files that a store opens under fixed names.
 func Named() []string { return paths(named, 0) }
 
 // OfTheMachine reports whether a path is that of a file that records which processes use a store on this
@@ -226,7 +227,7 @@ func OfTheMachine(rel string) bool {
 	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
 }
 
-// InLog reports whether the log uses this name beside its segments.
+// InLog reports whether the log uses this name in wal/ for something other than a segment.
 func InLog(name string) bool { return name != "" && isAny("wal/"+name) && !is("wal/"+name, note) }
 
 func isAny(rel string) bool { return is(rel, 0) }

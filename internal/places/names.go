@@ -24,8 +24,8 @@ var (
 	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`)
 )
 
-// IsToken reports whether a name in tmp/ is the token of a process, the prefix of its files' names: see
-// engine.NewToken.
+// IsToken reports whether a name in tmp/ is the token of a process, with which the names of the process's files begin:
+// see engine.NewToken.
 func IsToken(name string) bool { return tokenName.MatchString(name) }
 
 func isLogFile(name string) bool {
@@ -33,9 +33,8 @@ func isLogFile(name string) bool {
 	return ok || InLog(name) || OfTheMachine("wal/"+name) || "wal/"+name == SecondNote
 }
 
-// IsName reports whether a store gives this name to a file or a folder of its own. rel is a path relative to
-// the store's folder, with slashes. Anything in quarantine/, and backups that a user put into backups/, have
-// other names.
+// IsName reports whether a store itself uses a path for a file or a folder. rel is relative to the store's folder, and
+// has slashes. It returns false for the files in quarantine/, and for backups that a user put into backups/.
 func IsName(rel string, isFolder bool) bool {
 	dir, base := path.Split(rel)
 	dir = path.Clean(dir)

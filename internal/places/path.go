@@ -27,8 +27,8 @@ func Local(rel string) error {
 	return nil
 }
 
-// Enter returns the path of a file of the store, after checking the folders on the way: a link in the
-// place of one would lead elsewhere. ErrNotExist: a folder is missing.
+// Enter returns the path of a file of the store after it has checked the folders that contain the file. It returns an
+// error if one of them is a link, which could lead out of the store, and fs.ErrNotExist if one of them is missing.
 func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 	at, rest := dir, rel
 	for {
@@ -42,13 +42,13 @@ func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 			return "", err
 		}
 		if !info.Mode.IsDir() {
-			return "", fmt.Errorf("%s is not a folder (%s), and a store follows no links: %w: put a real folder there",
-				Shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
+			return "", fmt.Errorf("%s is not a folder (%s), and a store does not follow links: %w: replace it by "+
+				"a real folder", Shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
 		}
 	}
 }
 
-// Shown returns a path as a message shows it: quoted if a terminal or a reader would misread it.
+// Shown returns a path in the form for messages. It quotes the path if a terminal or a reader could misread it.
 func Shown(rel string) string {
 	if q := strconv.Quote(rel); len(rel) > 200 || q[1:len(q)-1] != rel {
 		return human.Quote(rel)

@@ -8,14 +8,15 @@ import (
 // Long reports whether all cases of the proofs are run.
 func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 
-// Race reports whether this is the run with the race detector, which finds nothing in code that one
-// goroutine runs at a time: simulators, and sequential calls.
+// Race reports whether this is the run with the race detector. In that run, tests of code that runs in one goroutine at
+// a time (simulators and sequential calls) are skipped or shortened, because the race detector finds nothing in such
+// code.
 func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 
 // Everyday reports whether this is a run of go test without settings, which must take only seconds.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
-// Share returns how many random cases run: all of them in the long proofs, otherwise few.
+// Share returns the number of random cases to run: all in the long proofs, otherwise few.
 func Share(all, few int) int {
 	if Long() {
 		return all
@@ -23,8 +24,8 @@ func Share(all, few int) int {
 	return few
 }
 
-// Every returns a number k: of many cases, which one goroutine goes through, every k-th runs. k is 5n in .ci/run, 8n in
-// go test and under the race detector, and 1 in the long proofs.
+// Every returns a number k: a test that goes through many cases in one goroutine runs only every k-th case. k is 5n in
+// .ci/run, 8n in go test and under the race detector, and 1 in the long proofs.
 func Every(n int) int {
 	switch {
 	case Long():
@@ -35,8 +36,8 @@ func Every(n int) int {
 	return 5 * n
 }
 
-// OneGoroutine skips a test under the race detector that reads source or runs sequentially in its own
-// goroutine: .ci/run has run it without the race detector.
+// OneGoroutine skips a test in the run with the race detector. It is for tests that read source code or run in a single
+// goroutine; .ci/run also runs these without the race detector.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Race() {
@@ -44,7 +45,8 @@ func OneGoroutine(t testing.TB) {
 	}
 }
 
-// Seldom skips a test that takes long and seldom fails, except in the long run; why says what takes the time.
+// Seldom skips a test that takes long and seldom fails, except in the long run. why is the part of the test that takes
+// the time.
 func Seldom(t testing.TB, why string) {
 	t.Helper()
 	if !Long() {
@@ -52,8 +54,8 @@ func Seldom(t testing.TB, why string) {
 	}
 }
 
-// ManyProcesses skips a test that starts too many processes for a run of go test without settings; why says how
-// many, or which.
+// ManyProcesses skips a test that starts too many processes for a run of go test without settings. why is the number or
+// the type of these processes.
 func ManyProcesses(t testing.TB, why string) {
 	t.Helper()
 	if Everyday() || Race() {

@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// Seed returns the seed of a randomized test, and logs it with the command that repeats the test: given, the value of
-// a flag, if it is not 0, else the variable VARVE_SEED. Without either it depends on the test's name alone, so that a
-// run of go test or .ci/run is the same twice; the long proofs use another seed each time.
+// Seed returns the seed of a randomized test, and logs it with the command that repeats the test. The seed is given,
+// the value of a flag, if that is not 0; otherwise the value of the variable VARVE_SEED. If that is not set either, the
+// seed depends only on the test's name, so that two runs of go test or .ci/run are the same; but in the long proofs
+// each run has a different seed.
 func Seed(t testing.TB, given uint64) uint64 {
 	t.Helper()
 	seed := given
@@ -33,7 +34,7 @@ func Seed(t testing.TB, given uint64) uint64 {
 	return seed
 }
 
-// named returns a number from 1 to 1<<39 made of a name.
+// named returns a number from 1 to 1<<39 that is derived from a name.
 func named(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/yield"
 )
 
-// Turns returns how often another goroutine ran on the only processor while f ran. f must make no system call,
-// and must yield as often as it can. The test must not be parallel.
+// Turns runs f on a single processor, and returns the number of times that another goroutine ran meanwhile. f must make
+// no system call, and must yield as often as it can. The test must not be parallel.
 func Turns(t testing.TB, f func()) int64 {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

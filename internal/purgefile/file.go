@@ -16,7 +16,7 @@ const (
 	TextsName = "purged-texts"
 )
 
-// most is the maximum number of bytes of a file that are read.
+// most is the maximum size in bytes of a file that is read.
 const most = 1 << 30
 
 // File is the file wal/purges of one store, the list of purged documents and redacted versions.
@@ -31,7 +31,8 @@ func New(fsys vfs.FS, dir string) *File { return &File{fsys, filepath.Join(dir, 
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// notThere reports whether the file is missing, or something that no store wrote is in its place.
+// notThere reports whether an error of reading the file means that the store has no such file: the file is missing, or
+// something that no store wrote is at its path.
 func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
@@ -62,7 +63,7 @@ func (f *File) Read() (c Content, err error) {
 	return c, nil
 }
 
-// ReadRows parses lines of wal/purges and adds them to c.
+// ReadRows parses lines of wal/purges and adds their rows to c.
 func ReadRows(b []byte, c *Content) {
 	if c.Rows == nil {
 		c.Rows = new(Table)
@@ -92,8 +93,8 @@ func Rows(list []Row) (b []byte, err error) {
 	return b, nil
 }
 
-// Write writes the whole file, through a temporary file. Lines whose checksum does not match stay at its
-// beginning until a repair has examined them.
+// Write writes the whole file, through a temporary file. The lines in damaged, whose checksums do not match, stay at
+// the beginning of the file until a repair has examined them.
 func (f *File) Write(list []Row, damaged [][]byte, temp string, perm fs.FileMode) error {
 	var b []byte
 	for _, line := range damaged {

@@ -11,10 +11,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// MostRows is the maximum number of rows in one log entry: so many fit into the smallest segment.
+// MostRows is the maximum number of rows in one log entry. This number of rows fits into the smallest segment.
 const MostRows = 128
 
-// mostLine is the maximum length in bytes of a list of purges that Parse reads.
+// mostLine is the maximum length in bytes of a list of purges that Parse accepts.
 const mostLine = 32 << 10
 
 // digest is the first bytes of a hash; in JSON it is written as hexadecimal digits.
@@ -33,7 +33,7 @@ func (d *digest) UnmarshalText(b []byte) error {
 // Key is a digest of the log key of a document, which identifies the document without naming it.
 type Key = digest
 
-// KeyOf returns the digest of the log key of a document, in the store with a UUID.
+// KeyOf returns the digest of the log key of a document in the store with the given UUID.
 func KeyOf(store [16]byte, key string) Key {
 	h := sha256.New()
 	h.Write([]byte("varve purge"))
@@ -62,14 +62,14 @@ type Row struct {
 	Ended uint64 `json:"ended,omitempty"` // of a redaction that is Done: position of the log at that time; 0: unknown
 }
 
-var errRows = errors.New("not a list of what was purged")
+var errRows = errors.New("not a valid list of purges")
 
 type line struct {
 	Purged []Row `json:"purged"`
 }
 
-// Line returns the content of the log entry that records purges: the rows, without the fields that follow from the
-// entry itself.
+// Line returns the content of the log entry that records purges. It omits the fields of the rows whose values the
+// reader takes from the entry itself.
 func Line(rows []Row) ([]byte, error) {
 	l := line{make([]Row, len(rows))}
 	for i, r := range rows {
@@ -89,7 +89,7 @@ func Parse(b []byte) ([]Row, error) {
 		return nil, fmt.Errorf("%w: %w", errRows, err)
 	}
 	if len(l.Purged) == 0 || len(l.Purged) > MostRows {
-		return nil, fmt.Errorf("%w: the number of rows, %d, is impossible", errRows, len(l.Purged))
+		return nil, fmt.Errorf("%w: has %d rows", errRows, len(l.Purged))
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]
@@ -110,7 +110,7 @@ func AppendRow(dst []byte, r *Row) ([]byte, error) {
 	return appendSummed(dst, b), nil
 }
 
-// ParseRow parses a line of wal/purges; false if its checksum does not match.
+// ParseRow parses a line of wal/purges. It returns false if the checksum of the line does not match.
 func ParseRow(b []byte) (r Row, ok bool) {
 	b, ok = summed(b)
 	if !ok || json.Unmarshal(b, &r) != nil || r.Version == 0 || r.Since == 0 {
@@ -119,13 +119,13 @@ func ParseRow(b []byte) (r Row, ok bool) {
 	return r, true
 }
 
-// appendSummed appends rest as a line of the file, with its checksum before it.
+// appendSummed appends rest as a line of the file, preceded by its checksum.
 func appendSummed(dst, rest []byte) []byte {
 	dst = fmt.Appendf(dst, "%016x ", xxhash.Sum64(rest))
 	return append(append(dst, rest...), '\n')
 }
 
-// summed returns the content of a line without its checksum; false if the checksum does not match.
+// summed returns the content of a line without its checksum. It returns false if the checksum does not match.
 func summed(b []byte) (rest []byte, ok bool) {
 	b, whole := bytes.CutSuffix(b, []byte("\n"))
 	sum, rest, found := bytes.Cut(b, []byte(" "))

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Table has rows, records of purges, in the order in which they were added, and finds them by document. The
-// zero value is empty.
+// Table has the rows of wal/purges in the order in which they were added, and finds the rows of a document. The zero
+// value is empty.
 type Table struct {
 	list   []Row
 	upTo   map[Key]uint64
@@ -15,7 +15,8 @@ type Table struct {
 	stores []digest
 }
 
-// Add adds a row. A row that adds nothing to those of its document is ignored.
+// Add adds a row. It ignores a row if the rows of the same document already record the same redaction, or a purge up to
+// the same or a later version.
 func (t *Table) Add(r Row) {
 	if t.upTo == nil {
 		t.upTo, t.one = map[Key]uint64{}, map[Key][]int{}
@@ -47,7 +48,7 @@ func (t *Table) Sorted() []Row {
 	return list
 }
 
-// UpTo returns the version up to which a document is purged, 0 if it was never purged. key is the document's key in
+// UpTo returns the version up to which a document is purged, or 0 if it was never purged. key is the document's key in
 // the log.
 func (t *Table) UpTo(key string) (version uint64) {
 	for _, store := range t.stores {
@@ -56,8 +57,7 @@ func (t *Table) UpTo(key string) (version uint64) {
 	return version
 }
 
-// Redactions returns the rows of the redacted versions of a document, without versions that a purge of the
-// document includes.
+// Redactions returns the rows of the redacted versions of a document. It omits versions that were purged later.
 func (t *Table) Redactions(key string) (rows []Row) {
 	if len(t.one) == 0 {
 		return nil
@@ -95,8 +95,8 @@ func (t *Table) Hides(key string, version uint64) bool {
 	return is
 }
 
-// HidesAt reports whether the version that a document had at a log position is purged or redacted. That
-// version need not be known.
+// HidesAt reports whether the version that a document had at a log position is purged or redacted. The caller need not
+// know that version.
 func (t *Table) HidesAt(key string, position uint64) bool {
 	if len(t.list) == 0 {
 		return false
@@ -117,8 +117,8 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 	return rows
 }
 
-// Erased returns a position before which the log of a store had none of the data that purges have erased since the log
-// ended at the position after; 0 if that is unknown.
+// Erased returns a position before which the log of a store had none of the data that later purges have erased. Later
+// purges are those that ended after the log position after. It returns 0 if the position is unknown.
 func (t *Table) Erased(store [16]byte, after uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {
@@ -137,8 +137,8 @@ func (t *Table) Erased(store [16]byte, after uint64) uint64 {
 	return first
 }
 
-// Finish returns the rows in the order of their log entries, with the redactions of the versions in done
-// marked as overwritten when the log ended at the position ended.
+// Finish returns the rows in the order of their log entries. It marks the redactions of the versions in done as
+// overwritten; ended is the end of the log at the time of the overwriting.
 func (t *Table) Finish(store [16]byte, done map[uint64]bool, ended uint64) []Row {
 	list := t.Sorted()
 	for i := range list {

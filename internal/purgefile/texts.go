@@ -14,13 +14,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// LeastText is the length in bytes from which a purged text is recognised in any document.
+// LeastText is the minimum length in bytes of a purged text that is recognised in any document.
 const LeastText = 32
 
 // KeySize is the number of bytes of the secret key with which texts are hashed.
 const KeySize = 32
 
-// Texts recognises purged texts by their hashes, without containing them.
+// Texts recognises purged texts by their hashes. It does not contain the texts.
 type Texts struct {
 	key  [KeySize]byte
 	sums map[digest]bool
@@ -46,7 +46,7 @@ func (t *Texts) Has(key, text string) bool {
 	return t != nil && len(t.sums) > 0 && strings.TrimSpace(text) != "" && t.sums[t.Sum(key, text)]
 }
 
-// Add adds a hash that Sum has returned, and reports whether it is new.
+// Add adds a hash that Sum returned, and reports whether the hash is new.
 func (t *Texts) Add(sum [16]byte) bool {
 	if t.sums[sum] {
 		return false
@@ -55,7 +55,7 @@ func (t *Texts) Add(sum [16]byte) bool {
 	return true
 }
 
-// AddAll adds all texts in of, and reports whether any of them is new.
+// AddAll adds all hashes in of, and reports whether any of them is new.
 func (t *Texts) AddAll(of *Texts) (any bool) {
 	for sum := range of.sums {
 		any = t.Add(sum) || any
@@ -66,7 +66,7 @@ func (t *Texts) AddAll(of *Texts) (any bool) {
 // Empty returns an empty Texts with the same key.
 func (t *Texts) Empty() *Texts { return NewTexts(t.key) }
 
-// Remove removes the hash of a text, and reports whether it was there.
+// Remove removes the hash of a text, and reports whether the hash was in t.
 func (t *Texts) Remove(key, text string) bool {
 	sum := digest(t.Sum(key, text))
 	if !t.sums[sum] {
@@ -76,7 +76,7 @@ func (t *Texts) Remove(key, text string) bool {
 	return true
 }
 
-// Len returns the number of texts.
+// Len returns the number of hashes.
 func (t *Texts) Len() int { return len(t.sums) }
 
 // TextsFile is the file wal/purged-texts of one store, the hashes of purged texts.
@@ -93,8 +93,8 @@ func NewTextsFile(fsys vfs.FS, dir string) *TextsFile {
 // Path returns the path of the file.
 func (f *TextsFile) Path() string { return f.path }
 
-// Read reads the file; t is nil if there is no file, or its key is damaged. damaged is the number of lines
-// whose checksum does not match, and first the number of the first of these.
+// Read reads the file. t is nil if the file does not exist, or if its key is damaged. damaged is the number of lines
+// whose checksum does not match, and first is the number of the first such line.
 func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	b, err := vfs.ReadFile(f.fs, f.path, most)
 	if notThere(err) {
@@ -115,7 +115,7 @@ func (f *TextsFile) Read() (t *Texts, damaged, first int, err error) {
 	return t, damaged, first, nil
 }
 
-// parseText parses a line of the file and adds it to t; false if its checksum does not match.
+// parseText parses a line of the file and adds its hash to t. It returns false if the checksum does not match.
 func parseText(line []byte, t **Texts) bool {
 	rest, ok := summed(line)
 	what, digits, found := bytes.Cut(rest, []byte(" "))

@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// concurrent returns the sorted lines of all packages below root. Folders with a go.mod of their own are left out.
+// concurrent returns the sorted lines of all packages below root. It omits folders that have their own go.mod.
 func concurrent(root string) ([]string, error) {
 	packages := map[string]*calls{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -63,8 +63,8 @@ func concurrent(root string) ([]string, error) {
 	return found, err
 }
 
-// calls describes the functions in one package's test files: the names that each function mentions, and whether
-// it starts goroutines. Methods have their names without the type.
+// calls describes the functions in the test files of one package: the names that each function mentions, and whether
+// the function starts goroutines. The name of a method does not include its type.
 type calls struct {
 	of     map[string][]string
 	starts map[string]bool
