@@ -9,21 +9,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// FlushEvery is the longest time until a change is written to its document file, except during a purge: see
+// FlushEvery is the longest time until a change is written to its document file. During a purge it can take longer: see
 // yields.
 const FlushEvery = time.Second
 
-// RestFactor is how many times longer the rest after a round is than the round. During a rest writers have the disk:
-// files, unlike the log, can wait. There is no rest if nothing is being written. The rest applies to all processes
-// together. With a separate rest for each, four processes wrote files during half of a burst, and their puts reached
-// 36,000/s instead of the 66,000/s without that.
+// RestFactor is the length of the rest after a round, as a multiple of the length of the round. During a rest writers
+// have the disk: files, unlike the log, can wait. If no process is writing, the flushers do not rest. All processes
+// rest at the same time. When each process rested separately, four processes wrote files during half of a burst, and
+// their puts reached only 36,000/s instead of 66,000/s.
 const RestFactor = 9
 
-// RestAfter returns how long the flushers rest after a round that took the given time. wrote reports whether any
-// process wrote during the round, and more whether the round left something to do. If it did, and no process wrote, the
-// flushers do not rest: the burst is over, and no writer needs the disk. full is the backlog relative to its limit. It
-// counts only if the round left something to do: the larger the backlog, the shorter the rest, and from slowFrom on,
-// where writers are slowed, the flushers do not rest.
+// RestAfter returns the time for which the flushers rest after a round that took the given time. wrote reports whether
+// any process wrote during the round. more reports whether the round left something to do. If more is true and wrote is
+// false, the flushers do not rest: the burst is over, and no writer needs the disk. full is the backlog relative to its
+// limit. If more is true, a larger backlog makes the rest shorter, and from slowFrom on, where writers are slowed, the
+// flushers do not rest.
 func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
 	if more && (!wrote || full >= slowFrom) {
 		return 0
@@ -35,12 +35,12 @@ func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration
 	return rest
 }
 
-// shortRest is the remaining time of a rest below which the rest does not end early when writers are slowed down. The
-// rest of a flusher while another process is flushing is shorter than that.
+// shortRest is a time limit. If less time of a rest remains, the rest does not end early when writers are slowed down.
+// The rest of a flusher while another process is flushing is shorter than shortRest.
 const shortRest = RestFactor * 2 * time.Millisecond
 
-// Resting returns the remaining time of a rest that a process has announced to all. A rest longer than FlushEvery is
-// ignored.
+// Resting returns the remaining time of the rest that a process has announced to all processes. It ignores a rest
+// longer than FlushEvery.
 func (fl *Flusher) Resting() time.Duration {
 	if fl.uptime == nil {
 		return 0
@@ -53,9 +53,9 @@ func (fl *Flusher) Resting() time.Duration {
 }
 
 // Run flushes in the background when enough has changed, and once a second if any process has changed something. It
-// also records that this process is alive. It returns when ctx ends, after the current round, or when the store's
-// folder was replaced. When the context rounds ends, the current round is canceled; the next round writes its files
-// again.
+// also records that this process is alive. When ctx ends, Run returns after the current round. It also returns when the
+// store's folder was replaced. When the context rounds ends, the current round is canceled; the next round writes its
+// files again.
 func (fl *Flusher) Run(ctx, rounds context.Context) {
 	ctx = Unpaced(ctx)
 	tick := time.NewTicker(FlushEvery)
@@ -150,8 +150,8 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 	return fl.flushBackground(ctx, ctx)
 }
 
-// flushBackground is FlushBackground with two contexts: when ctx ends, no further round begins; when rounds
-// ends, the current round ends too.
+// flushBackground does the same as FlushBackground, with two contexts: when ctx ends, no further round begins; when
+// rounds ends, the current round is canceled too.
 func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, did bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
@@ -190,17 +190,18 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 	return rest, true
 }
 
-// yielded records the purge for which the background rounds last left flush.lock free, and since when.
+// yielded records the purge for which the background rounds last left flush.lock free, and the time at which they began
+// to do so.
 type yielded struct {
 	to    uint64
 	since time.Time
 }
 
 // yields reports whether background rounds leave flush.lock to a purge that is running in any process. The purge writes
-// all earlier changes to files, and each round beside it makes it longer: the purge must overwrite the files that
-// rounds displace meanwhile, and rounds write their part of the index twice. Measured with four busy processes: four to
-// eight rounds and 10,000 displaced files during a purge. Flushers continue once writers are slowed by the backlog, or
-// when a purge has not ended within the lock wait: its process may have been stopped.
+// all earlier changes to files, and each background round makes the purge longer: the purge must overwrite the files
+// that the round replaces, and the round writes its part of the index twice. Measured with four busy processes: four to
+// eight rounds and 10,000 replaced files during a purge. yields returns false once writers are slowed by the backlog,
+// or when a purge has not ended within the lock wait, because the process of the purge may have been stopped.
 func (fl *Flusher) yields() bool {
 	if fl.full() >= slowFrom {
 		return false
@@ -218,7 +219,7 @@ func (fl *Flusher) yields() bool {
 	return waited >= 0 && waited < fl.engine.Env().LockWait
 }
 
-// pause waits before the next attempt after failed flushes.
+// pause waits before the next attempt after failed flushes. The wait grows with the number of failures.
 func (fl *Flusher) pause(ctx context.Context) {
 	t := time.NewTimer(min(time.Duration(fl.failed.Load())*FlushEvery, 30*time.Second))
 	defer t.Stop()

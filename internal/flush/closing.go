@@ -34,7 +34,8 @@ const (
 	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
 )
 
-// closingPause is the time for which flush.lock is released between two rounds: a waiting process has to be woken.
+// closingPause is the time for which flush.lock is released between two rounds, so that a waiting process can wake up
+// and take it.
 const closingPause = 10 * time.Millisecond
 
 func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
@@ -91,33 +92,34 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	}
 }
 
-// overtime returns the error of a close that timed out: how many files were not written, and why.
+// overtime returns the error for a close that timed out. It contains the number of files that were not written, and the
+// reason err.
 func (fl *Flusher) overtime(until wal.LSN, err error) error {
 	files := len(fl.engine.State().Changes(fl.engine.Log().Pace().FiledTo(), until))
 	return fmt.Errorf("closing timed out, and %s not written yet (%s of the log): %w",
 		human.Count(files, "file is", "files are"), human.Bytes(fl.engine.Log().Pace().Unfiled()), err)
 }
 
-// leavesWords reports whether a close leaves the words of the given number of changes to the next process. The log
-// keeps these changes until then. A process without a background goroutine leaves no words: the next process may have
-// no background goroutine either.
+// leavesWords reports whether a close leaves it to the next process to index the words of the given number of changes.
+// The log keeps these changes until then. A process without a background goroutine always indexes the words itself,
+// because the next process may have no background goroutine either.
 func (fl *Flusher) leavesWords(m Merge, changes int) bool {
 	return m == mergeClosing && changes > closingWords && !fl.dooming && !fl.engine.Env().NoBackground &&
 		!fl.engine.Env().System.Inline
 }
 
-// owesWords reports whether this process, which has no background goroutine, has indexed words in memory that an
-// earlier process had left unwritten. At its close it writes them to files, so that the next process need not index
-// them again, unless this process must end soon.
+// owesWords reports whether this process, which has no background goroutine, has in memory the words of changes that an
+// earlier process had not indexed. When this process closes the store, it writes these words to files, so that the next
+// process need not index the changes again. It does not do so if it must end soon.
 func (fl *Flusher) owesWords(m Merge) bool {
 	env := fl.engine.Env()
 	return m == mergeClosing && env.NoBackground && !env.System.Inline && fl.views.Loose() > closingWords
 }
 
-// mostWords returns the maximum number of changes whose words a close indexes; 0: no limit. A process without a
-// background goroutine indexes the words of the changes that it has committed itself, and of the changes that other
-// processes have left only as many as take less than a second. If it has already indexed the words of all of them for
-// its searches, there is no limit (see owesWords).
+// mostWords returns the maximum number of changes whose words are indexed at a close; 0 means no limit. A process
+// without a background goroutine indexes the words of the changes that it has committed itself. Of the changes that
+// other processes have left, it indexes only as many as take less than a second. If it has already indexed the words of
+// all of them for its searches, the number has no limit (see owesWords).
 func (fl *Flusher) mostWords(m Merge) int {
 	env := fl.engine.Env()
 	if m != mergeClosing || !env.NoBackground || env.System.Inline || fl.dooming || fl.owesWords(m) {
@@ -126,17 +128,18 @@ func (fl *Flusher) mostWords(m Merge) int {
 	return closingWords * int(1+min(fl.engine.Commits().Load(), math.MaxInt32/closingWords-1))
 }
 
-// filedTo reports whether everything before a position is in document files, and this process has no other
-// work that needs flush.lock. Such work is to trust the files again and to replace a damaged index; a process
-// that must end soon leaves both to others.
+// filedTo reports whether everything before a position is in document files, and this process has no other work that
+// needs flush.lock. Such work is to examine files that are not trusted and to replace a damaged index. A process that
+// must end soon leaves both to other processes.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&
 		len(fl.aside) == 0
 }
 
-// lockClosing waits for flush.lock, and waits again as long as files are written meanwhile. If everything before until
-// is in files and another process still has the lock, it returns nil without an error.
+// lockClosing waits for flush.lock. If the wait times out although another process wrote files meanwhile, lockClosing
+// waits again. It returns nil without an error if everything before until is in files while another process still has
+// the lock.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()

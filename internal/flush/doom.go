@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// oldIndex is the set of index files that exist before an index without the purged data replaces them.
+// oldIndex is the set of index files that are about to be replaced by an index without the purged data.
 type oldIndex []oldTable
 
 type oldTable struct {
@@ -26,12 +26,12 @@ type oldTable struct {
 }
 
 // DoomIndex opens base and delta of the index, the vectors and the views, so that these files can be overwritten once
-// they are replaced. They cannot be overwritten before: a process that still has one of them mapped must not read
-// zeros, and whether a process has is known only after the names of the files are removed.
+// they are replaced. They cannot be overwritten earlier: a process that still has a file mapped must not read zeros,
+// and it is known only after the file's name is removed whether a process has it mapped.
 //
-// If a file of a view cannot be seen or opened right now, a purge ends before anything replaces the file: the bytes of
-// the replaced file would be in free blocks, where no purge finds them. Any other round continues, and leaves the views
-// unchanged. purge reports whether the caller is a purge.
+// If a file of a view cannot be found or opened at the moment, a purge ends before anything replaces the file:
+// otherwise the bytes of the replaced file would be in free blocks, where no purge finds them. A round that is not part
+// of a purge continues, and leaves the views unchanged. purge reports whether the caller is a purge.
 func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held, purge bool) (oldIndex, error) {
 	if err := fl.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func (o oldIndex) Close() (err error) {
 	return err
 }
 
-// Wipe overwrites the files that have lost their names since DoomIndex. A file that is a backup now is written
-// again as a backup, without the purged data. An error also means that nothing may be erased in the log yet:
+// Wipe overwrites the files in o that no longer have their names. If such a file has become a backup of the index, Wipe
+// replaces the backup by one without the purged data. An error also means that nothing may be erased in the log yet:
 // see Views.Behind.
 func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
 	verr, behind := fl.views.Behind(held)

@@ -25,8 +25,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// filing writes the newest versions of documents to their files, for one flush. While some files are being made
-// durable, the next ones are put in place; after the files, the index is written. The caller must call end, which waits
+// filing writes the newest versions of documents to their files, for one flush. It puts the next files in place while
+// earlier files are being made durable. The index is written after the files. The caller must call end, which waits
 // until all files are durable.
 type filing struct {
 	fl         *Flusher
@@ -60,14 +60,15 @@ func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool)
 	return f
 }
 
-// roundFiles is the maximum number of files in a round, so that the disk makes one round durable while the files of the
-// next round are made.
+// roundFiles is the maximum number of files in a round. It is small enough that the disk makes one round durable while
+// the files of the next round are written.
 const roundFiles = 4096
 
-// roundOf returns how many changes at the beginning of a list make one round of files, at most most.
-func (fl *Flusher) roundOf(list []index.At, most int) int {
+// roundOf returns the number of changes at the beginning of a list that make up one round of files. It is not more than
+// limit.
+func (fl *Flusher) roundOf(list []index.At, limit int) int {
 	n := min(1, len(list))
-	for n < min(len(list), most) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
+	for n < min(len(list), limit) && list[n].Pos-list[0].Pos < uint64(fl.engine.Env().System.RoundBytes) {
 		n++
 	}
 	return n
@@ -125,7 +126,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	return f.fl.unblock(ctx, src, result.Blocked)
 }
 
-// sync starts to make a round durable.
+// sync starts to make the files of a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
 	if f.fl.engine.Env().System.Inline {
@@ -153,8 +154,9 @@ func (f *filing) wait() error {
 	return f.err
 }
 
-// end waits until all files are durable. If err is nil, it returns the error of waiting. Otherwise it returns err,
-// joined by the error of waiting if only that is ErrSyncFailed.
+// end waits until all files are durable, and returns an error if that fails. The parameter err is the error of the
+// flush so far. If it is not nil, end returns it, and adds the error of waiting only if that error is ErrSyncFailed and
+// err is not.
 func (f *filing) end(err error) error {
 	serr := f.wait()
 	switch {
@@ -179,7 +181,7 @@ func (f *filing) frames(ctx context.Context, list []index.At) *frames {
 	return &frames{f: f, ctx: ctx, list: list, lent: make([]func(), f.fl.workers)}
 }
 
-// done releases the document that each worker has read last.
+// done releases the documents that the workers have read last.
 func (s *frames) done() {
 	for worker := range s.lent {
 		s.giveBack(worker)
@@ -193,7 +195,7 @@ func (s *frames) giveBack(worker int) {
 	}
 }
 
-// Len returns the number of changes. It implements docfile.Source, as do the two methods below.
+// Len returns the number of changes. Len and the two methods below implement docfile.Source.
 func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
@@ -216,8 +218,8 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return is, err
 }
 
-// spares reports whether a rescue leaves out the document of the version at, which cannot be written to a file
-// because of err, so that the others are not lost with it.
+// spares reports whether a rescue omits the document with the version at, which cannot be written to a file because of
+// err. The other documents are then rescued nevertheless.
 func (f *filing) spares(at wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
@@ -294,8 +296,9 @@ func (s *frames) change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing returns the version of a document that its file should have now: the newest version below the position
-// flushed, found by following the chain of previous versions. It returns the zero value if no such version exists.
+// standing returns the version of a document that the document's file should have now. This is the newest version below
+// the position flushed; standing finds it by following the chain of previous versions. It returns the zero value if no
+// such version exists.
 func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous,
 	flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
@@ -321,9 +324,9 @@ func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, prev
 	return engine.Version{}, nil
 }
 
-// Ours reports whether a file has a version of this document that the store has written: one of the chain of
-// its versions, or the version that the index names. For a kind whose files win over the store's version, the
-// chain ends with the newest version that was adopted from the file.
+// Ours reports whether a file contains a version of this document that the store has written: a version in the chain of
+// previous versions, or the version that the index names. For a kind whose files have priority over the store's
+// version, the chain ends with the newest version that was adopted from the file.
 func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info,
 	data func() ([]byte, error)) bool {
 	var content []byte
@@ -356,8 +359,7 @@ func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest w
 	return err == nil && same(&line)
 }
 
-// unblock moves anything other than a file that occupies the path of a document to quarantine, and then makes
-// the change: nothing is lost, and the document is written.
+// unblock moves anything other than a file from the path of a document to quarantine, and then writes the document.
 func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := src.f.frames(ctx, nil)
 	defer again.done()
@@ -383,7 +385,7 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 	return err
 }
 
-// MoveAway moves something that occupies the path of a document, and is not a file, to quarantine.
+// MoveAway moves something that is not a file from the path of a document to quarantine.
 func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	name := c.Folder.InTheWay(c.Name)
 	if name == "" {
@@ -395,18 +397,20 @@ func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	}
 	where, err := fl.files.Aside(c.Folder.Path(name), note)
 	if err != nil {
-		return fmt.Errorf("%s/%s is in the way: %w; moving it aside failed: %w", c.Folder.Name(), c.Name, why, err)
+		return fmt.Errorf("%s/%s cannot be written: %w; moving the obstacle to quarantine failed: %w", c.Folder.Name(),
+			c.Name, why, err)
 	}
-	fl.engine.Env().Logger.Warn("something that is not a file was moved away from the path of a document", "what", why,
-		"where", where)
+	fl.engine.Env().Logger.Warn("moved something that is not a file from the path of a document to quarantine",
+		"what", why, "where", where)
 	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
-// Edited logs and reports files that the store did not write and that were moved aside.
+// Edited logs and reports the files that the store did not write and that were moved to quarantine.
 func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		fl.engine.Env().Logger.Warn("a file that the store did not write was moved aside", "name", e.Name, "where", e.Where)
+		fl.engine.Env().Logger.Warn("moved a file that the store did not write to quarantine", "name", e.Name,
+			"where", e.Where)
 		fl.engine.Health().Edit()
 		fl.engine.Env().Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name),
 			Bytes: e.Info.Size})

@@ -25,8 +25,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Flusher writes durable log entries to document files and the index. Any process may do that for all
-// processes; the holder of flush.lock does.
+// Flusher writes durable log entries to document files and the index. One process, the holder of flush.lock, does this
+// for all processes.
 type Flusher struct {
 	engine    *engine.Engine
 	vectors   *vectors.Vectors
@@ -90,9 +90,9 @@ type Flusher struct {
 	uncompared [wal.Folders]int64
 }
 
-// Host has the functions that a flusher calls in higher packages: those that decide about edited files, that
-// delete by age and limits, and that keep working memory. The files of working memory contain changes that the
-// log has released; a round writes them before it sets the checkpoint.
+// Host has the functions of higher packages that a flusher calls: functions that decide about edited files, that delete
+// memories by age and limits, and that keep working memory. The files of working memory contain changes that the log
+// has released, so a round writes these files before it sets the checkpoint.
 type Host interface {
 	// JudgeAside decides, for each file that a round has moved to quarantine, whether it is an edit that must be
 	// adopted.
@@ -113,12 +113,13 @@ type Host interface {
 	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
 }
 
-// flushWorkers is the number of goroutines that put files in place: more than two gained nothing on any file system
-// that was tried.
+// flushWorkers is the number of goroutines that put files in place. More than two were not faster on any file system
+// that was tested.
 const flushWorkers = 2
 
-// New returns a flusher for a store that is being opened, before its log is opened. rebuilder rebuilds an index that is
-// damaged or missing. If inflate is true, all documents become files, however highly they are compressed.
+// New returns a flusher for a store that is being opened. The store's log is not open yet. rebuilder rebuilds an index
+// that is damaged or missing. If inflate is true, all documents are written to files, even those that are highly
+// compressed in the log.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *rebuild.Maker, host Host,
 	inflate bool) (*Flusher, error) {
 	fl := &Flusher{engine: eng, vectors: vs, views: all, host: host, rebuilder: rebuilder, inflate: inflate}
@@ -145,7 +146,7 @@ func (fl *Flusher) Leftovers() { fl.leftovers = true }
 // Files returns the docfile.Flusher that puts documents in place.
 func (fl *Flusher) Files() *docfile.Flusher { return fl.files }
 
-// Inflates reports whether all documents become files, however highly they are compressed.
+// Inflates reports whether all documents are written to files, even those that are highly compressed in the log.
 func (fl *Flusher) Inflates() bool { return fl.inflate }
 
 // Close releases the files that the flusher keeps.
@@ -158,7 +159,7 @@ func (f *Flusher) Close() error {
 	return f.files.Close()
 }
 
-// Wake counts n committed changes, and starts a round when there are enough.
+// Wake counts n committed changes, and starts a round when enough changes have been counted.
 func (fl *Flusher) Wake(n int) {
 	before := fl.unflushed.Add(int64(n)) - int64(n)
 	threshold := int64(fl.engine.Settings().Now().FlushAfter())
@@ -170,7 +171,7 @@ func (fl *Flusher) Wake(n int) {
 	}
 }
 
-// Merge determines whether a round writes the index, and how.
+// Merge determines whether and how a round writes the index.
 type Merge int
 
 const (
@@ -182,7 +183,7 @@ const (
 	mergeEnding        // as mergeClosing, for a process that must end soon
 )
 
-// Flush writes all durable log entries to document files, and the index as m says, once it has flush.lock.
+// Flush waits for flush.lock, writes all durable log entries to document files, and writes the index as m determines.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -288,19 +289,19 @@ func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) erro
 	return nil
 }
 
-// mostRemade is how often FlushRound repeats a round because folders were missing.
+// mostRemade is the maximum number of times that FlushRound repeats a round because folders were missing.
 const mostRemade = 3
 
-// repeats reports whether a round failed because a file or folder was missing, which may exist when the round is
+// repeats reports whether a round failed because a file or folder was missing that may exist when the round is
 // repeated.
 func (fl *Flusher) repeats(ctx context.Context, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrSyncFailed) && ctx.Err() == nil &&
 		!fl.engine.Settings().Gone() && fl.engine.Log().Folder().InPlace() == nil
 }
 
-// remakes reports whether a round that failed with err is to be repeated: a folder of documents was missing, because a
-// user has removed or moved it, and remakes has created it again. Reading a document from its file notices such a loss
-// too, but a process that only writes reads no files. The caller holds flush.lock.
+// remakes reports whether a round that failed with err is to be repeated. This is so if a folder of documents was
+// missing, because a user has removed or moved it, and remakes has created it again. Reading a document from its file
+// also shows that a folder is missing, but a process that only writes reads no files. The caller holds flush.lock.
 func (fl *Flusher) remakes(ctx context.Context, err error) (made bool) {
 	if !fl.repeats(ctx, err) {
 		return false
@@ -317,7 +318,7 @@ func (fl *Flusher) remakes(ctx context.Context, err error) (made bool) {
 	return made
 }
 
-// givenUp reports whether an error means that the work was canceled, as opposed to having failed.
+// givenUp reports whether err means that the work was canceled, and not that it failed.
 func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
@@ -456,8 +457,8 @@ const (
 	QuietFiles = 4096
 )
 
-// raiseFound raises the features that the kinds of documents in an index made from files require: no commit
-// has raised them.
+// raiseFound raises the features that the documents in an index require, if the index was rebuilt from files. The
+// commits that would normally have raised them are unknown.
 func (fl *Flusher) raiseFound(held *wal.Held) error {
 	for _, k := range fl.engine.Present() {
 		if k.Feature == 0 || fl.engine.Log().Features()&k.Feature != 0 {
@@ -468,14 +469,15 @@ func (fl *Flusher) raiseFound(held *wal.Held) error {
 			return err
 		}
 		if !ok { // the program will end some day; until then its flushes fail at entries that it does not know
-			fl.engine.Env().Logger.Warn("a program that does not know a kind of document has the store open", "kind", k.Noun)
+			fl.engine.Env().Logger.Warn("a program that does not know this kind of document has the store open",
+				"kind", k.Noun)
 		}
 	}
 	return nil
 }
 
-// Due returns the changes that a round writes to files, and the position up to which the files are
-// authoritative after it. These are all changes, or, in the background and at a close, a part.
+// Due returns the changes that a round writes to files, and the position up to which the files are authoritative after
+// the round. It returns all changes, or, in the background and at a close, only a part of them.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
 	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0
@@ -524,8 +526,8 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 	return list, to, nil
 }
 
-// FolderTimes returns the modification times of the document folders for the checkpoint. For a folder that was
-// changed from outside, it returns the time in the previous checkpoint.
+// FolderTimes returns the modification times of the document folders for the checkpoint. For a folder that other
+// programs have changed, it returns the time in the previous checkpoint.
 func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	t := fl.folderTimes()
 	for i, was := range fl.uncompared {
@@ -536,9 +538,10 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// lookForChanges finds the document folders that were changed from outside since the checkpoint: files were
-// deleted, added or renamed by hand. Their times stay as in the checkpoint until the names in the folder were
-// compared with the index (Compared): with the time of this round, the next open would see no change.
+// lookForChanges finds the document folders in which users have deleted, added or renamed files since the checkpoint.
+// The checkpoint keeps the old times of these folders until the names in the folder were compared with the index
+// (Compared). If the checkpoint had the time of this round, the next process to open the store would not notice the
+// change.
 func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	fl.uncompared = [wal.Folders]int64{}
 	now := fl.folderTimes()
@@ -549,8 +552,8 @@ func (fl *Flusher) lookForChanges(c wal.Checkpoint) {
 	}
 }
 
-// Compared records that the names in the folder of a kind were compared with the index, and no file is
-// missing. changed is the folder's modification time at that moment.
+// Compared records that the names in the folder of a kind were compared with the index, and that no file is missing.
+// changed is the folder's modification time at that moment.
 func (fl *Flusher) Compared(kind int, changed int64) { fl.compared[kind].Store(changed) }
 
 func (fl *Flusher) folderTimes() [wal.Folders]int64 {
@@ -567,8 +570,7 @@ func (fl *Flusher) folderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// judgeAside lets the host decide about the files that this round, and earlier ones that failed, have moved to
-// quarantine.
+// judgeAside lets the host decide about the files that this round, and earlier failed rounds, have moved to quarantine.
 func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil

@@ -19,15 +19,15 @@ import (
 //
 // Work beside rounds moves no mark; the flusher does that afterwards, between two rounds (then).
 
-// following is background work of a flusher that runs while further rounds run, and the function that is called
-// afterwards.
+// following is background work of a flusher that runs while further rounds run, and the function that is called after
+// the work.
 type following struct {
 	done chan struct{}
 	then func() error // called after the work has ended, between two rounds; nil: nothing is called
 }
 
-// start begins work in the background, while further rounds run. After the work, and between two rounds, it calls
-// the function then.
+// start begins work in the background, while further rounds run. After the work has ended, the function then is called
+// between two rounds.
 func (fl *Flusher) start(work func(), then func() error) {
 	f := &following{done: make(chan struct{}), then: then}
 	fl.following = f
@@ -37,7 +37,7 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived calls the function then of the background work, which has ended. The function may start other work.
+// arrived calls the function then of background work that has ended. The function may start other background work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil
@@ -47,7 +47,7 @@ func (fl *Flusher) arrived() error {
 	return f.then()
 }
 
-// followed waits until all work beside rounds has ended.
+// followed waits until all background work has ended.
 func (fl *Flusher) followed() (err error) {
 	for fl.following != nil {
 		<-fl.following.done
@@ -56,9 +56,9 @@ func (fl *Flusher) followed() (err error) {
 	return err
 }
 
-// spillBeside reports whether a round may write its index beside the next rounds. A damaged index is rebuilt
-// by the round itself. A small index is also written by the round: that is faster than updating the checkpoint
-// a second time.
+// spillBeside reports whether a round may write its index in the background, while further rounds run. The round itself
+// rebuilds a damaged index. It also writes a small index itself, because that is faster than updating the checkpoint a
+// second time.
 func (fl *Flusher) spillBeside(m Merge) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -68,8 +68,8 @@ func (fl *Flusher) spillBeside(m Merge) bool {
 	return m == MergeWhenDue && fl.beside && !fl.dooming && !small(set) && !fl.engine.Damaged().Load()
 }
 
-// writeBeside writes an index beside the rounds that follow. All versions that the index names are in files,
-// durably; newer versions in the files are also in the log.
+// writeBeside writes an index in the background, while further rounds run. All versions that the index names are
+// durably in files. If a file has a newer version, that version is also in the log.
 func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling) {
 	var err error
 	fl.start(func() {
@@ -89,8 +89,8 @@ func (fl *Flusher) writeBeside(ctx context.Context, held *wal.Held, s *spilling)
 	})
 }
 
-// indexed records that an index was written, or, if err is not nil, that it could not be written: then each
-// further attempt is delayed more. Files are written meanwhile.
+// indexed records that an index was written. If err is not nil, the index could not be written: then the next attempt
+// is delayed, longer after each failure, and files continue to be written.
 func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	if givenUp(ctx, err) {
 		return err
@@ -118,8 +118,8 @@ func (fl *Flusher) indexStands() {
 // indexWaits reports whether the next attempt to write an index is still delayed after failures.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo moves the checkpoint's position spilled to the position to, after an index was written beside
-// rounds.
+// spilledTo sets the position spilled in the checkpoint to the position to, after an index was written in the
+// background.
 func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
@@ -135,8 +135,8 @@ func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) e
 	return nil
 }
 
-// follow does the work that a new index requires, or starts it beside rounds: the views are updated from the
-// index, and the log releases the part that the index covers.
+// follow does the work that is needed after a new index, or starts it in the background: it updates the views from the
+// index, and lets the log release the part that the index covers.
 func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	work := func() {
 		fl.views.Round(ctx, held, true)
@@ -157,8 +157,8 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
-// updateViews updates the views in a round that writes no index. Views that are far behind, because the previous
-// process left them so, take seconds: a background round updates them beside the rounds that follow.
+// updateViews updates the views in a round that writes no index. If the previous process left the views far behind,
+// updating them takes seconds; a background round then updates them while further rounds run.
 func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 	switch {
 	case fl.leaves, fl.wordsLeft && closing(m):
@@ -170,9 +170,9 @@ func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 	}
 }
 
-// mapIndex maps the index that was written, from which the views are made. Engine.Refresh is not enough: it does not
-// wait for a search of this process that is still mapping the previous index. The views would then be made from the
-// previous index, and keep data that a purge removes from the log up to the new index.
+// mapIndex maps the index that was just written; the views are made from it. Engine.Refresh is not enough, because it
+// does not wait for a search of this process that is still mapping the previous index. The views would then be made
+// from the previous index, and would keep data that a purge removes from the log up to the new index.
 func (fl *Flusher) mapIndex(held *wal.Held) error {
 	_ = fl.engine.KeepUp(held)
 	if fl.engine.State().From() < fl.engine.Log().Spilled() {
@@ -181,15 +181,15 @@ func (fl *Flusher) mapIndex(held *wal.Held) error {
 	return nil
 }
 
-// overdue reports whether an index should be written for changes that are already in files: no index could be
-// written while the views were updated from the previous one.
+// overdue reports whether an index should be written for changes that are already in files. This happens if the views
+// were still being updated from the previous index, so that no new index could be written.
 func (fl *Flusher) overdue() bool {
 	flushed, spilled := fl.engine.Log().Flushed(), fl.engine.Log().Spilled()
 	return !fl.indexWaits() && flushed > spilled && int64(flushed-spilled) > fl.engine.Env().System.SpillBytes
 }
 
-// flushOn runs a background round, or one of a close, and the rounds that run beside the writing of its index and
-// views. When ctx ends, no further round begins; when rounds ends, the current one ends too.
+// flushOn runs a background round or a round of a close, and further rounds while the index and the views of the first
+// round are written. When ctx ends, no further round begins; when rounds ends, the current round is canceled too.
 func (fl *Flusher) flushOn(ctx, rounds context.Context, held *wal.Held, m Merge) (err error) {
 	fl.beside = !fl.engine.Env().System.Inline
 	defer func() {

@@ -19,7 +19,7 @@ import (
 // Flush, Close, purge, a log that has exceeded its budget, and a file that is edited or deleted meanwhile (Files.Look,
 // Files.Gone) let nothing lag.
 
-// lag is the set of working-memory scopes whose files lag behind the log. The holder of flush.lock uses it.
+// lag is the set of working-memory scopes whose files lag behind the log. Only the holder of flush.lock uses it.
 type lag struct {
 	Scopes map[string]bool // scopes whose files lag
 	filed  wal.LSN         // log position below which all changes are in files, except those to Scopes

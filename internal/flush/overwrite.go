@@ -28,23 +28,22 @@ type Remains struct {
 	Unlinked []string // files that were removed without being overwritten
 }
 
-// keepsDisplaced reports whether replaced files must not be reused or removed, because a purge has to
-// overwrite them. For a round that began before the purge was announced it returns false: such a round
-// replaces nothing that the purge deletes, because the purge takes flush.lock between its announcement and its
-// first deletion.
+// keepsDisplaced reports whether replaced files must not be reused or removed, because a purge has to overwrite them.
+// It returns false for a round that began before the purge was announced. Such a round replaces no file that the purge
+// deletes, because the purge takes flush.lock between its announcement and its first deletion.
 func (fl *Flusher) keepsDisplaced() bool {
 	// In this order: a purge that fails records that before it ends.
 	return fl.engine.Log().Purges().Running() && !fl.earlier.Load() || fl.engine.Log().Purges().Displaced()
 }
 
-// purgesIn reports whether a name in tmp/ is the folder of a purge that is working on files in it.
+// purgesIn reports whether a name in tmp/ is the folder of a purge, and a purge is working on files in it.
 func (fl *Flusher) purgesIn(name string) bool {
 	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.engine.Log().Purges().Running())
 }
 
-// flushOverwriting runs a round while everything that may contain data of a purged memory must be overwritten when it
-// is released: a purge is running in some process, or one has failed and no later purge has succeeded. The index that
-// the round replaces has lines of the memory.
+// flushOverwriting runs a round in which everything that may contain data of a purged memory must be overwritten when
+// it is released, such as the index that the round replaces. This is necessary while a purge is running in any process,
+// and after a failed purge until a later purge succeeds.
 func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
@@ -75,11 +74,11 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	}
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
-		fl.engine.Env().Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be "+
-			"overwritten: another process may have it mapped", "name", name)
+		fl.engine.Env().Logger.Warn("a replaced index file may contain data of an unfinished purge, and could not be "+
+			"overwritten: another process may have the file mapped", "name", name)
 	}
 	for _, left := range r.Left {
-		fl.engine.Env().Logger.Warn("data may remain after a purge that has not finished", "err", left)
+		fl.engine.Env().Logger.Warn("an unfinished purge may have left purged data", "err", left)
 	}
 	if err != nil { // the file keeps a name in tmp/purge, for the next purge
 		fl.engine.Env().Logger.Warn("cannot overwrite the previous index after a purge; the next purge tries again",
@@ -88,8 +87,9 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge
 	return nil
 }
 
-// EnterPurgeFolder creates the folder that marks a purge, and overwrites the files that an interrupted purge has left
-// in it: no other purge uses it at the same time. On a full disk it continues without the folder.
+// EnterPurgeFolder creates the folder that marks a purge, and overwrites the files that an interrupted purge left in
+// the folder. No other purge uses the folder at the same time. If the disk is full, EnterPurgeFolder continues without
+// the folder.
 func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = fl.engine.Refresh()
@@ -123,7 +123,7 @@ func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	return fl.engine.Env().FS.SyncDir(dir)
 }
 
-// DropPurgeFolder removes PurgeFolder, unless it still has files.
+// DropPurgeFolder removes PurgeFolder, unless files are left in it.
 func DropPurgeFolder(fl *Flusher) error {
 	dir := filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder))
 	if names, err := fl.engine.Env().FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
@@ -136,8 +136,8 @@ func DropPurgeFolder(fl *Flusher) error {
 	return nil
 }
 
-// lookForPurge finds out whether a purge was interrupted and no later purge has succeeded, and records that in the
-// shared page.
+// lookForPurge determines whether a purge was interrupted and no later purge has succeeded, and records the result in
+// the page shared by all processes (wal/shared).
 func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	if !fl.engine.Log().Purges().Drop() && !fl.engine.Log().Purges().Running() {
 		PurgeWasCut(fl)
@@ -145,9 +145,10 @@ func (fl *Flusher) lookForPurge(_ *wal.Held) {
 }
 
 // PurgeWasCut reports whether a purge was killed, so that files that the next rounds replace may have purged data. It
-// is called while no running purge has created its folder. If the shared page has no record of a failed purge,
-// PurgeWasCut looks for the folder of a purge: if it exists, the purge was killed together with all other processes,
-// and PurgeWasCut records that in the shared page. If the folder cannot be examined now, it returns true.
+// is called while no running purge has created its folder. If the shared page (wal/shared) has no record of a failed
+// purge, PurgeWasCut looks for the folder of a purge. If the folder exists, the purge was killed together with all
+// other processes; PurgeWasCut then records that in the shared page. If the folder cannot be examined, PurgeWasCut
+// returns true.
 func PurgeWasCut(fl *Flusher) bool {
 	if !fl.engine.Log().Purges().Failed() {
 		info, err := fl.engine.Env().FS.Stat(filepath.Join(fl.engine.Env().Dir, filepath.FromSlash(PurgeFolder)))
@@ -161,8 +162,8 @@ func PurgeWasCut(fl *Flusher) bool {
 	return fl.engine.Log().Purges().Displaced()
 }
 
-// endPurge overwrites what an interrupted purge has not overwritten yet. flushed is the position up to which the
-// round is durable.
+// endPurge overwrites the data that an interrupted purge has not overwritten yet. flushed is the position up to which
+// the round is durable.
 func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held, flushed wal.LSN) {
 	// a running purge does it itself; work beside rounds has files in tmp/
 	if !fl.engine.Log().Purges().Displaced() || fl.engine.Log().Purges().Running() || fl.following != nil {

@@ -56,22 +56,23 @@ const (
 	rateLeast = 256 << 10
 )
 
-// full returns how many bytes of log are not in files yet, relative to the limit: 1 means that the limit is
-// reached.
+// full returns the part of the log that is not yet in files or not yet in the index, whichever is larger, relative to
+// its limit: 1 means that the limit is reached.
 func (fl *Flusher) full() float64 { return max(fl.unfiled(), fl.unspilled()) }
 
 func (fl *Flusher) unfiled() float64 {
 	return float64(fl.engine.Log().Pace().Unfiled()) / float64(fl.engine.Settings().Now().Backlog())
 }
 
-// unspilled returns how many bytes of log the index does not cover, relative to the limit that must never be exceeded.
-// The result is above one half if the work after an index, such as indexing the words of the views, is slower than
-// writing the files.
+// unspilled returns the number of bytes of log that the index does not cover, relative to the limit that must never be
+// exceeded. The result is above one half if the work after an index, such as indexing the words for the views, is
+// slower than writing the files.
 func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
 
-// turnOf returns how long the turn of a commit of the given size lasts.
+// turnOf returns how long the turn of a commit of the given size lasts. While writers are slowed, the next commit of any
+// process has to wait until the turn has ended.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	rate := fl.engine.Log().Pace().Rate()
 	if rate == 0 {
@@ -85,9 +86,9 @@ func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	return turn
 }
 
-// turns returns how many times longer the turn of a commit lasts than the flushers need for its bytes: one
-// factor because of the files, one because of the index. Both are 1 at slowFrom, from where on the commits are
-// no faster than the files.
+// turns returns two factors by which the turn of a commit is longer than the time that the flushers need for its bytes:
+// one because of the files, one because of the index. At slowFrom both are 1, and from there on commits are no faster
+// than the files.
 func (fl *Flusher) turns() (files, index float64) {
 	of := func(full float64) float64 { return full / max(1-full, 0.01) }
 	unfiled := fl.unfiled()
@@ -99,13 +100,13 @@ func (fl *Flusher) turns() (files, index float64) {
 // commit would wait for itself.
 type unpaced struct{}
 
-// Unpaced returns a context whose commits are never slowed down. It is for commits that are made in place of a
-// flush, or after the last one.
+// Unpaced returns a context whose commits are never slowed down. It is for commits that are made as part of a flush, or
+// after the last flush.
 func Unpaced(ctx context.Context) context.Context { return context.WithValue(ctx, unpaced{}, true) }
 
-// Pressure makes a writer wait while many bytes of log are not in files, or not covered by the index, yet. Only in that
-// case it calls bytes, which returns the number of bytes of log that the writer adds. In a store without background
-// flushes the writer does not wait, but flushes itself if necessary.
+// Pressure makes a writer wait while too many bytes of log are not yet in files, or not yet covered by the index. The
+// function bytes returns the number of bytes of log that the writer adds; Pressure calls it only if the writer may have
+// to wait. In a store without background flushes the writer does not wait, but flushes itself if necessary.
 func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	if ctx.Value(unpaced{}) != nil {
 		return nil
@@ -143,8 +144,8 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 // stopPause is the interval at which stopped checks the log that the index does not cover.
 const stopPause = 10 * time.Millisecond
 
-// stopped waits until the log that the index does not cover is below its absolute limit. If the flushers fail, or make
-// no progress for the lock wait, this writer flushes itself, and stopped returns the error of that.
+// stopped waits until the part of the log that the index does not cover is below its absolute limit. If the flushers
+// fail, or make no progress for the lock wait, stopped flushes in this goroutine, and returns the error of that flush.
 func (fl *Flusher) stopped(ctx context.Context) error {
 	least, since := int64(math.MaxInt64), time.Now()
 	for {
@@ -173,8 +174,8 @@ func (fl *Flusher) stopped(ctx context.Context) error {
 	}
 }
 
-// flushAhead flushes in the caller's goroutine while the log that the index does not cover exceeds its absolute limit.
-// It is called in a store without background flushes, and when the flushers fail.
+// flushAhead flushes in the caller's goroutine while the part of the log that the index does not cover exceeds its
+// absolute limit. It is called in a store without background flushes, and when the flushers fail.
 func (fl *Flusher) flushAhead(ctx context.Context) error {
 	for last := int64(math.MaxInt64); fl.engine.Log().Backlog() > fl.engine.Env().System.BacklogBytes; {
 		if err := ctx.Err(); err != nil {
@@ -198,16 +199,16 @@ func (fl *Flusher) flushAhead(ctx context.Context) error {
 	return nil
 }
 
-// slowed records when this process's writers were slowed down to let the flusher catch up.
+// slowed records the times at which this process's writers were slowed down to let the flusher catch up.
 type slowed struct {
 	mu    sync.Mutex
 	until time.Time // time until which the last slowed writer waits
 }
 
-// slowGap is the time without a slowed writer after which slowing is reported again.
+// slowGap is a time limit: if no writer was slowed for longer, the next slowing is reported again.
 const slowGap = 10 * time.Second
 
-// note reports to the host, with an event, that writers are slowed down: once each time that this begins.
+// note sends an event to the host when writers begin to be slowed down.
 func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	s.mu.Lock()
 	now := time.Now()
@@ -220,8 +221,8 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind returns how many bytes of log are not in files, or not in the index, and an explanation of why writers are
-// slowed down.
+// behind returns the number of bytes of log that are not yet in files, or not yet in the index, and the reason for
+// which writers are slowed down.
 func (fl *Flusher) behind() (bytes int64, why string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {
@@ -239,8 +240,8 @@ func (fl *Flusher) behind() (bytes int64, why string) {
 			human.Bytes(bytes), human.Bytes(fl.engine.Settings().Now().Backlog()), rate)
 }
 
-// Slowed returns the reason why commits of all processes are slowed down until the flushers catch up; "" if they are
-// not.
+// Slowed returns the reason for which commits of all processes are slowed down until the flushers catch up. It returns
+// "" if commits are not slowed down.
 func (fl *Flusher) Slowed() string {
 	if fl.full() < slowFrom {
 		return ""
@@ -249,8 +250,8 @@ func (fl *Flusher) Slowed() string {
 	return why
 }
 
-// timed begins to measure a flush round. The caller calls the returned function at the end of the round: it tells
-// all writers up to which position the log is in files, and how fast the files follow the log.
+// timed begins to measure a flush round. The caller calls the returned function at the end of the round. This function
+// tells all writers the position up to which the log is in files, and the speed at which the files follow the log.
 func (fl *Flusher) timed() func(held *wal.Held) error {
 	if fl.uptime == nil {
 		return func(*wal.Held) error { return nil }

@@ -18,9 +18,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// refusals has the invalid entries of the log, which are skipped: see state.Check. The store itself never writes one; a
-// log that came with a folder may have any number of them. Each is reported once, and is copied to quarantine before a
-// flush releases it from the log.
+// refusals has the invalid entries of the log, which are skipped: see state.Check. The store itself never writes such
+// an entry, but a log that was copied from elsewhere may have any number of them. Each entry is reported once, and is
+// copied to quarantine before a flush releases the entry from the log.
 type refusals struct {
 	mu   sync.Mutex
 	list map[wal.LSN]*refusal
@@ -59,8 +59,8 @@ func (fl *Flusher) NoteRefused(e *wal.Entry, err error) {
 	fl.engine.Env().Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err})
 }
 
-// refusedEntries returns an error for each of the first invalid log entries that this process has found, and, if there
-// are more than engine.ProblemsShown, one error with the number of the others.
+// refusedEntries returns an error for each of the first engine.ProblemsShown invalid log entries that this process has
+// found. If there are more, it adds one error with their number.
 func (fl *Flusher) refusedEntries() (problems []error) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -78,8 +78,8 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 }
 
 // keepRefused copies the invalid log entries below a position to quarantine, because the log may release them
-// afterwards. If an entry cannot be copied, the round continues: the log still has the entry for now, and verify
-// names it.
+// afterwards. If an entry cannot be copied, the round continues: the log still has the entry for now, and verify names
+// it.
 func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
@@ -117,7 +117,7 @@ func (fl *Flusher) Problems() (list []error) {
 		list = append(list, fmt.Errorf("the last flush failed: %w", h.Err))
 	}
 	if h.Vectors != nil {
-		list = append(list, fmt.Errorf("the vectors lag behind: %w", h.Vectors))
+		list = append(list, fmt.Errorf("the vectors are behind the log: %w", h.Vectors))
 	}
 	if h.Views != nil {
 		list = append(list, h.Views)

@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ReindexNow rebuilds the index. why is the reason, for messages and for the choice of the source.
+// ReindexNow rebuilds the index. why is the reason. It is used in messages, and determines from which source the index
+// is rebuilt.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -22,8 +23,8 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	return fl.reindexRound(ctx, held, why)
 }
 
-// reindexRound runs a round that rebuilds the index after the document files have everything that the log has.
-// If it fails, the next round repeats it as a whole: which files it has written is unknown.
+// reindexRound runs a round that rebuilds the index after the document files contain everything that the log has. If
+// the round fails, the next round repeats all of it, because it is unknown which files the failed round has written.
 func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
 	ctx = held.In(ctx)
 	err := fl.reindexAll(ctx, held, why)
@@ -104,7 +105,7 @@ var (
 	ErrWrong = fmt.Errorf("repair found the index wrong: %w", ErrAsked)
 )
 
-// keepIndex keeps the index base, if undamaged, as a backup, by a second name in backups/.
+// keepIndex keeps the base of the index, if it is undamaged, as a backup: it gives the file a second name in backups/.
 func (fl *Flusher) keepIndex(set *index.Set) error {
 	if set.Base() == nil {
 		return nil

@@ -19,10 +19,10 @@ import (
 )
 
 // Rescue writes all durable changes that are not in files yet to files. It is called after files of the log were
-// removed while the folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and
-// nothing that belongs to the log: the next process to open the store begins a new log from the files. An
-// *errs.UnfiledError names what could not be written. again reports that a retry may succeed; a retry never
-// succeeds for documents of a forged log that cannot be written to files.
+// removed, if the folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and nothing
+// that belongs to the log: the next process to open the store begins a new log from the files. The error
+// *errs.UnfiledError names the documents that could not be written. again reports whether a retry may succeed. A retry
+// never succeeds for documents of a forged log that cannot be written to files.
 func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err error) {
 	n, again, err := fl.rescue(ctx)
 	if err == nil {
@@ -33,9 +33,9 @@ func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err err
 	return again, err
 }
 
-// rescueUnrecorded does the same as Rescue for a store that closes while files of the log are being removed, of which
-// only the checkpoint is gone so far. Without the checkpoint no round can end, and the log may be gone before the store
-// is opened again. If the log stays, the next process finds the same entries in it.
+// rescueUnrecorded does the same as Rescue for a store that closes while files of the log are being removed, if only
+// the checkpoint is missing so far. Without the checkpoint no round can end, and the rest of the log may be missing
+// when the store is opened again. If the log remains, the next process finds the same entries in it.
 func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	n, _, err := fl.rescue(ctx)
 	if err == nil {
@@ -45,8 +45,8 @@ func (fl *Flusher) rescueUnrecorded(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// rescued records the documents that a rescue has omitted because they cannot be written to files, so that all
-// others can be.
+// rescued records the documents that a rescue has omitted because they cannot be written to files. The rescue writes
+// all others.
 type rescued struct {
 	fl *Flusher
 
@@ -72,8 +72,8 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue writes the documents that only the log has to files. n is the number of changes that it has written. If err is
-// not nil, again reports whether a retry may succeed.
+// rescue writes the documents that only the log has to files. n is the number of changes that rescue has written. If
+// err is not nil, again reports whether a retry may succeed.
 func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
@@ -95,7 +95,7 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	return len(list), false, nil
 }
 
-// rescueTo writes documents to files, and returns all changes that only the log has.
+// rescueTo writes the documents that only the log has to files, and returns all changes that only the log has.
 func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, error) {
 	if err := fl.engine.Log().CatchUp(ctx); err != nil {
 		fl.engine.Env().Logger.Warn("the end of the removed log cannot be read", "err", err) // earlier entries are known
@@ -124,8 +124,9 @@ func (fl *Flusher) rescueTo(ctx context.Context, left *rescued) ([]index.At, err
 	return list, files.end(err)
 }
 
-// unfiledError returns the error that names the documents that are not in files: those that a rescue has omitted,
-// and those in list for which missing returns true. The ids of unreadable entries are unknown.
+// unfiledError returns the error that names the documents that are not in files: the documents that a rescue has
+// omitted, and those in list for which missing returns true. If an entry is unreadable, the id of its document is
+// unknown.
 func (fl *Flusher) unfiledError(
 	ctx context.Context, list []index.At, left *rescued, cause error, missing func(e *wal.Entry) bool,
 ) error {
@@ -160,8 +161,8 @@ func (fl *Flusher) nameOf(key string) string {
 }
 
 // isFiled reports whether the file of a document has the version of log entry e, or a newer one. It compares the file's
-// time with the time of the commit. For working memory it returns false, since the file does not show its version; for
-// an entry that is not of a document it returns true.
+// time with the time of the commit. It returns false for working memory, because the file does not show its version,
+// and true for an entry that is not of a document.
 func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	k := fl.engine.Kinds().Of(e.Key)
 	if k == nil {
@@ -174,8 +175,8 @@ func (fl *Flusher) isFiled(e *wal.Entry) bool {
 	return err == nil && !info.Mtime.Before(e.Time)
 }
 
-// superseded reports whether the file of a document has a newer version than log entry e. A process that could
-// not read the end of a removed log does not know what another process, which could, has written to files.
+// superseded reports whether the file of a document has a newer version than log entry e. If this process could not
+// read the end of a removed log, another process may have read it, and may have written newer versions to files.
 func (fl *Flusher) superseded(k *engine.Kind, e *wal.Entry) bool {
 	info, err := k.Stat(k.FileName(e.Key[1:]))
 	return err == nil && info.Mtime.After(e.Time)
@@ -187,8 +188,8 @@ func (fl *Flusher) hasFolder() bool {
 	return err == nil
 }
 
-// lockFolder takes a lock on the folder of memories, which every store has, in place of flush.lock, which was removed
-// with the log. Where folders cannot be locked, it takes none and returns no error.
+// lockFolder takes a lock on the folder of memories, which every store has. The lock replaces flush.lock, which was
+// removed with the log. If the system cannot lock folders, lockFolder takes no lock and returns no error.
 func (fl *Flusher) lockFolder(ctx context.Context) (release func(), err error) {
 	name := filepath.Clean(fl.engine.Kinds().Memories.Path(""))
 	lock, err := vfs.OpenFolderLock(fl.engine.Env().FS, name)

@@ -16,9 +16,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index, because the log since the last index has exceeded its limit,
-// because the index is small, or because a flush or a close requires it. more reports whether a round of a close leaves
-// work for the next round.
+// spillDue reports whether this round writes the index: because the log since the last index has exceeded its limit,
+// because the index is small, or because m requires it. more reports whether a round of a close leaves work for the
+// next round.
 func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
@@ -49,7 +49,7 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes)
 }
 
-// smallBase is the size in bytes below which a base is written so quickly that every round writes it.
+// smallBase is a size in bytes. A smaller base is written so quickly that every round writes it.
 const smallBase = 256 << 10
 
 func small(set *index.Set) bool {
@@ -64,8 +64,8 @@ type spilling struct {
 	target index.Target
 }
 
-// spillOf writes the index of a round, or returns in beside an index that is to be written beside the next rounds.
-// spilled reports whether the files in the folder are now an index up to the position to.
+// spillOf writes the index of a round, or returns in beside an index that is to be written in the background. spilled
+// reports whether the files in the folder are now an index that covers the log up to the position to.
 func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	m Merge) (beside *spilling, spilled bool, err error) {
 	if !fl.spillBeside(m) {
@@ -80,9 +80,9 @@ func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, fil
 	return nil, true, nil
 }
 
-// spill writes an index of the state at a position, as a new delta or, merged with the old base, as a new base; always
-// as a new base if always is true. It writes while the document files are being made durable; the new index replaces
-// the old one once these files are durable.
+// spill writes an index of the state at a position. It writes a new delta, or a new base, into which the old base is
+// merged; if always is true, it always writes a new base. It writes while the document files are being made durable.
+// The new index replaces the old one once these files are durable.
 func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
 	s, err := fl.spilling(ctx, held, to, files, always)
 	if err != nil {
@@ -114,10 +114,10 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
-// spilling returns the content of an index of the state at a position; nil if there is nothing new. A version
-// that the index names must have been in its file at some time: otherwise the next process that replaces that
-// file would treat this store's own older version as an edit. So the current version of a memory that was
-// changed before the position, and again after it, is first written to its file.
+// spilling returns the content of an index of the state at a position, or nil if nothing has changed since the last
+// index. A version that the index names must have been in its file at some time. Otherwise the next process that
+// replaces that file would treat this store's own older version as an edit. So if a memory was changed before the
+// position and again after it, its version at the position is first written to its file.
 func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
 	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)
@@ -149,13 +149,13 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 	return &spilling{set: set, list: list, to: to, target: fl.engine.Target(fl.engine.Log().UUID(), to)}, nil
 }
 
-// settleIndex makes an index durable that another process has put in place, because that process may have been killed
-// before it did so.
+// settleIndex makes the present index durable. Another process may have put it in place and then may have been killed
+// before it made the index durable.
 func (fl *Flusher) settleIndex() error {
 	return fl.engine.Env().IOError("syncing", fl.engine.Env().Dir, fl.engine.Env().FS.SyncDir(fl.engine.Env().Dir))
 }
 
-// write writes an index, and puts it in place of the previous one.
+// write writes an index, and replaces the previous index by it.
 func (fl *Flusher) write(ctx context.Context, s *spilling, always bool) error {
 	ch := index.Changes{List: s.list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := fl.engine.Log().ReadAt(ctx, c.Version)

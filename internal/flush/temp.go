@@ -29,15 +29,16 @@ func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	return err
 }
 
-// ClearTemp moves a file at the path of a folder in tmp/ to quarantine; see docfile.
+// ClearTemp moves anything that is at the path of a folder in tmp/ and is not a folder to quarantine; see docfile.
 func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
 	return err
 }
 
-// sweepTemp removes the files in tmp/ of processes that were killed while others have the store open. Without sweepTemp
-// these files would stay until the log is recovered. It does not touch files that may belong to a running process.
+// sweepTemp removes the files in tmp/ of processes that were killed while other processes have the store open.
+// Otherwise these files would stay until the log is recovered. sweepTemp does not touch files that may belong to a
+// running process.
 func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	dead := fl.engine.Log().Processes().Dead()
 	if len(dead) == 0 {
@@ -52,7 +53,7 @@ func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// leftByDead reports whether the process whose token ends a name in tmp/ is certainly dead; see Engine.Token.
+// leftByDead reports whether a name in tmp/ ends in the token of a process that is certainly dead; see Engine.Token.
 func leftByDead(own vfs.Host, name string) bool {
 	if places.IsIndexTemp(name) {
 		_, name, _ = strings.Cut(name, ".")
@@ -66,8 +67,7 @@ func leftByDead(own vfs.Host, name string) bool {
 	return err == nil && err2 == nil && vfs.LifeOf(own, pid, birth) == vfs.Dead
 }
 
-// Surplus returns a function that reports whether a file in tmp/ is not needed, because it contains no user's
-// work.
+// Surplus returns a function that reports whether a file in tmp/ is not needed, because it contains no work of a user.
 func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 		switch filepath.Dir(path) {
@@ -91,8 +91,8 @@ func (fl *Flusher) places() (list []*docfile.Folder) {
 	return append(list, fl.engine.Kinds().Scopes.Folder)
 }
 
-// inPlace reports whether a file in tmp/ is the same file as that at the path of its document: if the power fails while
-// two files exchange their names, one file may keep both names.
+// inPlace reports whether a file in tmp/ is the same file as the one at the path of its document. If the power fails
+// while two files exchange their names, one file may have both names afterwards.
 func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
@@ -111,9 +111,9 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque reports whether the function is returns true for any document that changed since the index was written and
-// whose content does not include its id. If a killed flusher left a file without an id in tmp/, it was writing one of
-// these documents.
+// anyOpaque reports whether the function is returns true for any document of an opaque kind, whose content does not
+// include its id, that changed since the index was written. A file without an id that a killed flusher left in tmp/ was
+// to be one of these documents.
 func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
@@ -130,9 +130,8 @@ func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id str
 	return false
 }
 
-// halfWritten reports whether a file in tmp/ is what a killed flusher leaves: a document of the store that is
-// complete, incomplete, or written over a longer one and not truncated yet. An edit by a user is none of
-// these.
+// halfWritten reports whether a file in tmp/ is one that a killed flusher has left: a document of the store that is
+// complete, incomplete, or written over a longer one and not truncated yet. An edit by a user is none of these.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -146,7 +145,7 @@ func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) boo
 	return fl.anyOpaque(ctx, func(k *engine.Kind, id string) bool { return fl.halfWrittenOf(ctx, k, id, info, b) })
 }
 
-// halfWrittenOf does the same as halfWritten, only for the versions of one document.
+// halfWrittenOf does the same as halfWritten, but only for the versions of one document.
 func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string, info vfs.Info, b []byte) bool {
 	place, err := fl.engine.State().Find(k.Letter, id)
 	if err != nil {
@@ -174,8 +173,8 @@ func (fl *Flusher) halfWrittenOf(ctx context.Context, k *engine.Kind, id string,
 	return false
 }
 
-// leadingID returns the kind and id that the first member of b names, if b begins as a JSON document of a kind does;
-// otherwise a nil kind.
+// leadingID returns the kind and the id in the first member of b, if b begins like a JSON document of a kind. Otherwise
+// the kind is nil.
 func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	for _, k := range fl.engine.Kinds().All {
 		if k.Opaque {
@@ -194,8 +193,8 @@ func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
 	return nil, ""
 }
 
-// LeadingScope returns the key of the working-memory scope that the first member of b names, if b begins as the
-// document of a scope does; otherwise false.
+// LeadingScope returns the key of the working-memory scope in the first member of b, if b begins like the document of a
+// scope. Otherwise it returns false.
 func LeadingScope(b []byte) (key string, ok bool) {
 	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
 	line, _, ends := bytes.Cut(rest, []byte(",\n"))

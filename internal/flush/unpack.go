@@ -16,12 +16,12 @@ import (
 // serves them from its log until its user confirms that the documents are wanted (Options.Inflate), or deletes them.
 // The setting is not in config.json, because that comes with the store.
 
-// UnpackedMost is how many bytes of documents, and of changes of working memory, that are compressed more than
-// 64-fold may be written to files without confirmation.
+// UnpackedMost is the maximum number of bytes of highly compressed data that may be written to files without
+// confirmation. It counts documents and changes of working memory that are compressed more than 64-fold.
 const UnpackedMost = 256 << 20
 
-// unpacks returns nil if the document of a log entry, which is compressed more than 64-fold, may be written to
-// a file; otherwise the reason why not. at is the position of the entry.
+// unpacks returns nil if the document of a log entry, which is compressed more than 64-fold, may be written to a file.
+// Otherwise it returns an error with the reason. at is the position of the entry.
 func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	fl := f.fl
 	if fl.inflate {
