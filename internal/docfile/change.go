@@ -58,8 +58,8 @@ func (b Before) matches(info vfs.Info) bool {
 	return b.Exists && b.Size == info.Size && b.Mtime.Equal(info.Mtime)
 }
 
-// Edit is a file at a document's path that this store did not write: another program created it or saved into
-// it. The file is in quarantine/, durably, with a note.
+// Edit is a file at a document's path that this store did not write: another program created the file or saved into it.
+// The file is now in quarantine/, durably, with a note.
 type Edit struct {
 	// Change is the index of the change during which the file was found, or -1 if it was found in tmp/. In tmp/,
 	// either another program saved into the file after the store had replaced it, or a process that died left the
@@ -71,16 +71,16 @@ type Edit struct {
 	Info   vfs.Info
 }
 
-// Blocked is a change that was not made because something other than a regular file is at the document's path (a
-// folder, a symbolic link, a special file), or something other than a folder at the path of a folder that contains the
-// document.
+// Blocked is a change that was not made because of an obstacle: something other than a regular file (a folder, a
+// symbolic link, a special file) is at the document's path, or something other than a folder is at the path of a folder
+// that contains the document.
 type Blocked struct {
 	Change int
 	Err    error
 }
 
-// Result is what a round of writing files has found. If Round returns an error, Result is valid for the part of the
-// round that was done. When the round is repeated, it may report the same edit again, with the same Where.
+// Result describes what a round of writing files has found. If Round returns an error, Result is valid for the part of
+// the round that was done. A repeated round may report the same edit again, with the same Where.
 type Result struct {
 	Edits   []Edit
 	Blocked []Blocked

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the store wrote the open file at the path of the change c. Such a file is not needed once
-// it is replaced.
+// judge reports whether the store itself wrote the open file f, which is at the path of the change c or was just
+// replaced there. Such a file is not needed once it is replaced.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
@@ -40,9 +40,9 @@ func contentHash(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// keeps reports whether the file at a path stays there, because the store did not write it, or because it already
-// has the bytes of the change. In the latter case keeps makes the file durable, since the log releases its entries
-// with these bytes.
+// keeps reports whether the file at a path must stay there: the store did not write it, or it already has the bytes of
+// the change. In the latter case keeps makes the file durable, because the log may then release its entries with these
+// bytes.
 func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -72,14 +72,14 @@ func (w *worker) keeps(c *Change, path string, data []byte) (bool, error) {
 	return info.Size == 0 && !c.Before.matches(info) && !w.oursEmpty(c, f, info) || !w.judge(c, f, info, data), nil
 }
 
-// oursEmpty reports whether an empty file can be a version of the document that the store has written.
+// oursEmpty reports whether an empty file can be a version of the document that the store wrote.
 func (w *worker) oursEmpty(c *Change, f vfs.File, info vfs.Info) bool {
 	return c.Ours != nil && c.Ours(info, func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) })
 }
 
-// setAside gives a file that the store did not write, still at its path, a second name in quarantine. It
-// returns the inodes that have such a name. Where hard links are not supported, inspect handles the file after
-// it was replaced.
+// setAside gives a file that the store did not write a second name in quarantine, while the file is still at its path.
+// It returns the inodes that have such a name. If the file system does not support hard links, inspect handles the file
+// after it was replaced.
 func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
 	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -104,8 +104,8 @@ func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, 
 	return []inode{inodeOf(k.info)}, nil
 }
 
-// inspect examines the file that was replaced and that is now at path. The file becomes the next temp file, or is
-// removed, parked, or moved to quarantine. If it is not a regular file, plain is false and nothing was done.
+// inspect examines the file that was just replaced and is now at path. The file becomes the next temp file, or is
+// removed, parked, or moved to quarantine. If it is not a regular file, plain is false and inspect does nothing.
 func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
 	f, writable, err := openDisplaced(w.f.o.FS, path)
 	if err != nil {
@@ -154,8 +154,8 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 	return true, w.keep(t)
 }
 
-// openDisplaced opens a file that was replaced for writing, because only a writable file can be reused, or for
-// reading if writing is not permitted.
+// openDisplaced opens a file that was replaced. It opens the file for writing, because only a writable file can be
+// reused, or for reading if writing is not permitted.
 func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err error) {
 	f, err = fsys.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -172,7 +172,7 @@ func leased(f vfs.File) bool {
 }
 
 // toQuarantine moves a replaced file that the store did not write to quarantine, and reports the edit. If the move
-// fails, it parks the file (postpone), so that a later round moves it.
+// fails, it parks the file (postpone), and a later round moves it.
 func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
 	k, err := w.f.quarantine.take(f, path, c.note(), granted)
 	if err != nil {
@@ -183,8 +183,8 @@ func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted
 }
 
 // postpone parks a replaced file that cannot be examined or moved now because of err, and returns err. A later round
-// examines the file. The name of the parked file says which file was expected: size -1, which no file has, if a hash
-// was expected too, or no file.
+// examines the file. The name of the parked file contains the size and time of the expected file. If no file was
+// expected, or if the expected file is known by its hash, the size is -1, which matches no file.
 func (w *worker) postpone(c *Change, path string, err error) error {
 	b := believed{folder: c.Folder.name, name: c.Name, size: -1}
 	if c.Before.Exists && c.Before.Hash == "" {
@@ -196,7 +196,7 @@ func (w *worker) postpone(c *Change, path string, err error) error {
 func (c *Change) note() Note {
 	n := Note{
 		Why: "the file is neither the one that the store wrote nor any known version: it was created or saved by " +
-			"hand, or it is damaged",
+			"hand, or is damaged",
 		From:    c.Folder.rel(c.Name),
 		ID:      c.ID,
 		Version: c.Version,

@@ -12,18 +12,19 @@ import (
 // tempDepth is the depth to which tmp/ is searched: tmp/<token>/<worker>/<file>.
 const tempDepth = 3
 
-// Surplus is a function that reports whether a file in tmp/ is not needed: its bytes are known versions of
-// documents, or it is worthless, such as a temp file of another package. It is called for files whose time
-// does not mark them as surplus. path is relative to the store.
+// Surplus is a function that reports whether a file in tmp/ is not needed: its bytes are known versions of documents,
+// or it is worthless, such as a temp file of another package. It is called only for files whose modification time is
+// not surplusTime. path is relative to the store.
 type Surplus = func(path string, info vfs.Info, data func() ([]byte, error)) bool
 
-// EmptyTemp removes the files that all processes, running or not, have in tmp/, and returns the edits by other
-// programs that it found there. The caller holds flush.lock, and has opened a store that was not closed, or found
-// that the last holder died. Processes that have the store open tolerate that their files in tmp/ are gone.
+// EmptyTemp removes the files that all processes, running or not, have in tmp/, and returns the edits by other programs
+// that it found there. The caller holds flush.lock, and has opened a store that was not closed, or found that the
+// previous holder died. Processes that have the store open tolerate the loss of their files in tmp/.
 //
-// surplus is called for each file that is not marked as surplus; nil: no file is surplus then. A file that is
-// neither marked nor surplus is moved to quarantine. A file that another process has open is parked. Replaced
-// documents are overwritten before they are removed, since a purge that was killed may have left them.
+// The function surplus is called for each file that is not marked as surplus. If surplus is nil, such files are treated
+// as needed. A file that is neither marked nor surplus is moved to quarantine. A file that another process has open is
+// parked. Replaced documents are overwritten before they are removed, because a purge that was killed may have left
+// them.
 func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
@@ -35,8 +36,8 @@ func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
 
-// SweepTemp does the same as EmptyTemp, for the files of some processes only: of reports whether a name in tmp/ belongs
-// to them.
+// SweepTemp does the same as EmptyTemp, but only for the files of some processes. The function of reports whether a
+// name in tmp/ belongs to one of these processes.
 func (f *Flusher) SweepTemp(of func(name string) bool, surplus Surplus) ([]Edit, error) {
 	e := emptying{f: f, surplus: surplus, of: of}
 	e.folder(f.o.path(tempFolder), 1)
@@ -154,8 +155,8 @@ func (e *emptying) wipe(dir string, list []*temp) {
 	}
 }
 
-// settled makes it durable that replaced files have left the paths of their documents, and reports whether that
-// succeeded. Without this, a power loss could restore a file that was overwritten since to its former path.
+// settled makes it durable that replaced files are no longer at the paths of their documents, and reports whether that
+// succeeded. Otherwise a power loss could bring a file that was overwritten since back to its former path.
 func (e *emptying) settled() bool {
 	if e.placed || e.f.o.Places == nil {
 		return true
@@ -177,7 +178,7 @@ func (e *emptying) settled() bool {
 	return true
 }
 
-// file examines one file in tmp/. If the caller has to overwrite and remove the file, it returns the file,
+// file examines one file in tmp/. If the caller has to overwrite and remove the file, it returns the file, and
 // otherwise nil.
 func (e *emptying) file(path string, depth int) (doomed *temp) {
 	f, writable, err := openDisplaced(e.f.o.FS, path)
@@ -233,8 +234,9 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	return nil
 }
 
-// closed handles a file in tmp/ of another user that this user may not open: a process was killed between
-// creating it and giving the group access, or it is a replaced file that a user saved by hand.
+// closed handles a file in tmp/ that belongs to another user and that this user may not open. Either a process was
+// killed after it created the file and before it gave the group access, or the file is a replaced file that a user
+// saved by hand.
 func (e *emptying) closed(path string) error {
 	info, err := e.f.o.FS.Stat(path)
 	if err != nil || info.Mode.IsRegular() && info.Size == 0 {

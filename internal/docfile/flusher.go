@@ -78,9 +78,9 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// Flusher writes documents into their files. Only the holder of flush.lock calls its methods, one at a time;
-// between two calls another process may hold that lock and empty tmp/. Close and Wipe may be called without
-// the lock: other processes may empty tmp/ meanwhile.
+// Flusher writes documents into their files. Only the holder of flush.lock calls its methods, one at a time. Between
+// two calls another process may hold that lock and empty tmp/. Close and Wipe may also be called without the lock:
+// other processes may empty tmp/ meanwhile.
 type Flusher struct {
 	o          Options
 	quarantine *Quarantine
@@ -109,25 +109,25 @@ func NewFlusher(o Options) (*Flusher, error) {
 	return f, nil
 }
 
-// Distrust keeps the next round from reusing replaced files. Call it before the first round after opening a store
-// that was not closed: the files at the documents' paths may not be those that were written last. A failed round
-// has the same effect.
+// Distrust prevents the next round from reusing replaced files. Call it before the first round after opening a store
+// that was not closed, because the files at the documents' paths may not be those that were written last. After a
+// failed round, the Flusher does the same by itself.
 func (f *Flusher) Distrust() { f.fresh = true }
 
-// Repeat prepares the next round to repeat part of a failed round: the next round uses new files and syncs each of them
-// by itself. The first round after a failed one does so without Repeat; if the repetition takes several rounds, call
-// Repeat before each.
+// Repeat prepares the next round to repeat part of a failed round: the next round uses new files and syncs each file
+// separately. The first round after a failed one does so without Repeat. If several rounds are needed, call Repeat
+// before each.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
-// Last tells the Flusher whether the following rounds are the last ones before Close. If is is true, these rounds at
-// once give the files that they replace the names under which Close overwrites them. On a file system with one journal,
-// the syncs of the round write these names as well, and Close has no names left to write.
-func (f *Flusher) Last(is bool) { f.last = is }
+// Last sets whether the following rounds are the last ones before Close. If they are, these rounds immediately rename
+// the files that they replace to the names under which Close overwrites files. On a file system with one journal, the
+// syncs of the round then make these names durable as well, and Close has no files left to rename.
+func (f *Flusher) Last(last bool) { f.last = last }
 
-// Spare sets a function that reports, while this process purges, for which changes the purge does not need the
-// replaced file. Such files are reused, as outside of a purge, if they are as the last durable round left
-// them. A file that is deleted may belong to an interrupted purge, and is kept. nil: the purge needs all
-// files.
+// Spare sets a function that is used while this process purges. The function reports whether the purge does not need
+// the file that a change replaces. Such a file is reused, as without a purge, if it is unchanged since the last durable
+// round. A file that is deleted is always kept, because it may belong to an interrupted purge. If of is nil, the purge
+// needs all files.
 func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
 
 // prepare creates this process's folders in tmp/, durably, so that a replaced file is not lost with its
@@ -147,7 +147,7 @@ func (f *Flusher) prepare() error {
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
 // Wipe overwrites the replaced files that this process keeps for reuse in tmp/, durably, and removes them. The
-// documents' own files are durable by then, since a round that fails leaves no such files.
+// documents' own files are durable by then, because a failed round keeps no files for reuse.
 func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {
@@ -164,8 +164,8 @@ func (f *Flusher) Wipe() error {
 	return errors.Join(all...)
 }
 
-// leave removes a folder of this process in tmp/ if it is empty, and reports whether it is gone. Before that,
-// files that were parked out of it are made durable in their new folder.
+// leave removes a folder of this process in tmp/ if the folder is empty, and reports whether the folder is gone. First
+// it makes the new names of files durable that were parked from this folder.
 func (f *Flusher) leave(dir string) bool {
 	f.parked.mu.Lock()
 	err := f.parked.sync()
@@ -178,8 +178,8 @@ func (f *Flusher) leave(dir string) bool {
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// Close overwrites and removes the replaced files that this process keeps for reuse in tmp/; during a purge
-// the purge does that. Parked files stay for the next flusher.
+// Close overwrites and removes the replaced files that this process keeps for reuse in tmp/. During a purge Close
+// leaves them to the purge. Parked files stay for the next flusher.
 func (f *Flusher) Close() error {
 	var all []error
 	if !f.keeps() {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// readTries is the maximum number of times that Read starts again because the file was replaced while it was being
-// opened. An attempt fails only if another replacement comes within microseconds.
+// readTries is the maximum number of times that Read opens a file because the file was replaced while it was being
+// opened. An attempt fails only if the next replacement comes within microseconds.
 const readTries = 100
 
 // Folder is one folder of documents, such as memories/. All methods may be
@@ -86,7 +86,8 @@ func (f *Folder) Path(name string) string {
 // rel returns the path of a document relative to the store.
 func (f *Folder) rel(name string) string { return f.name + "/" + name }
 
-// Stat describes the file, or anything else, that is at a document's path, without opening or following it.
+// Stat describes the file or other object at a document's path. It does not open the object, and does not follow a
+// link.
 func (f *Folder) Stat(name string) (vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return vfs.Info{}, err
@@ -172,17 +173,17 @@ func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, ag
 	return data, info, false, nil
 }
 
-// regular returns an error if info is not that of a regular file.
+// regular returns an error if info does not describe a regular file.
 func (f *Folder) regular(name string, info vfs.Info) error {
 	if info.Mode.IsRegular() {
 		return nil
 	}
-	return fmt.Errorf("%s is %s; it is neither followed nor replaced, move it away: %w", f.rel(name), kindOf(info.Mode),
+	return fmt.Errorf("%s is %s, and must be a regular file: move it away: %w", f.rel(name), kindOf(info.Mode),
 		errs.ErrInvalid)
 }
 
-// readAll reads size bytes from the start of r, unless they are zeros: see vfs.ReadText. A size above limit is an
-// error.
+// readAll reads size bytes from the start of r. It returns an error if size is above limit, or if the bytes are zeros:
+// see vfs.ReadText.
 func readAll(r io.ReaderAt, size, limit int64) ([]byte, error) {
 	if limit > 0 && size > limit {
 		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", errs.ErrTooLarge, size, limit)

@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Special moves to quarantine something that cannot have a second name there, or that is not hashed: a folder, a
-// symbolic link, a FIFO, a file that is too large. It renames the thing and never opens it, and does not touch the
-// target of a link. The note is made durable first, so a killed process leaves at most a note without its subject.
+// Special moves an object to quarantine that cannot be a hard link there, or that is not hashed: a folder, a symbolic
+// link, a FIFO, a file that is too large. It renames the object and never opens it, and does not touch the target of a
+// link. The note is made durable first, so a killed process leaves at most a note without its subject.
 func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -55,9 +55,9 @@ func (q *Quarantine) Special(name string, n Note) (where string, err error) {
 	return "", q.tooMany(path.Base(rel))
 }
 
-// noteOfAnother reports whether the name that the note of target will have is already used by a note that a killed
-// process left, about a file from another path than from. It also returns true if that note cannot be read. Names
-// without a hash may be used for several paths.
+// noteOfAnother reports whether a note with the name for target already exists, left by a killed process, and is about
+// a file from a path other than from. It also returns true if that note cannot be read. Names without a hash may be
+// used for files from several paths.
 func (q *Quarantine) noteOfAnother(target, from string) bool {
 	b, err := vfs.ReadText(q.l.FS, target+noteSuffix, noteMost)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,20 +67,19 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 	return err != nil || json.Unmarshal(b, &n) != nil || n.From != from
 }
 
-// Intruder moves something that is at the path of one of the store's folders, and is not a folder, to
-// quarantine; see Special.
+// Intruder moves anything except a folder from the path of one of the store's folders to quarantine; see
+// Quarantine.Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
 	return q.Special(name, Note{Why: "found at the path of a folder of the store"})
 }
 
-// Aside moves something that is at the path of a document, and is not a regular file, to quarantine; see
-// Quarantine.Special.
+// Aside moves anything except a regular file from the path of a document to quarantine; see Quarantine.Special.
 func (f *Flusher) Aside(name string, n Note) (where string, err error) {
 	return f.quarantine.Special(name, n)
 }
 
-// ClearTemp moves to quarantine anything at the path of a folder in tmp/ that is not a folder. Nothing in tmp/
-// justifies refusing to work, and what another program put there is kept.
+// ClearTemp moves to quarantine anything that is at the path of a folder in tmp/ and is not a folder. The store must
+// not refuse to work because of an object in tmp/, and must keep objects that other programs put there.
 func (f *Flusher) ClearTemp(elem ...string) ([]Edit, error) {
 	if err := f.o.checkFolder(f.o.path(tempFolder)); err != nil {
 		return nil, ignoreMissing(err)
@@ -102,8 +101,8 @@ func (f *Flusher) clear(name string) ([]Edit, error) {
 		Info: vfs.Info{Mode: info.Mode, Mtime: info.Mtime}}}, nil
 }
 
-// MoveBeside renames something that is not a folder, and is at the path of quarantine/ itself, to another name in the
-// same folder. It returns that name.
+// MoveBeside is for an object at the path of quarantine/ itself that is not a folder. It renames the object to another
+// name in the same folder, and returns that name.
 func MoveBeside(fsys vfs.FS, name string) (beside string, err error) {
 	for i := 1; i <= copies; i++ {
 		to := name + ".aside." + strconv.Itoa(i)

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Keep gives a file a second name in quarantine, durably, after writing its note, and returns that name as
-// a path in the store. The file stays in its place: replacing or removing it then loses nothing. Where hard
-// links are not supported, it is copied, up to HashMost bytes.
+// Keep gives a file a second name in quarantine, durably, after it has written a note, and returns the second name as a
+// path in the store. The file also stays at its own path, so that replacing or removing it there loses nothing. If the
+// file system does not support hard links, Keep copies the file, up to HashMost bytes.
 func (q *Quarantine) Keep(name string, n Note) (where string, err error) {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {

@@ -49,7 +49,7 @@ func (l Layout) path(elem ...string) string {
 	return filepath.Join(append([]string{l.Root}, elem...)...)
 }
 
-// rel returns a path as messages and notes name it: relative to the store, with slashes.
+// rel returns a path in the form for messages and notes: relative to the store, with slashes.
 func (l Layout) rel(path string) string {
 	r, err := filepath.Rel(l.Root, path)
 	if err != nil {
@@ -123,7 +123,7 @@ func checkElement(name, refused string) error {
 	return nil
 }
 
-// failure adds to err what was being done and to which file, and the sentinel error that callers test for.
+// failure returns err with the action and the file, and with the sentinel error that callers test for.
 func failure(doing, what string, err error) error {
 	var also error
 	switch {
@@ -142,8 +142,8 @@ func failure(doing, what string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, what, err)
 }
 
-// syncFailure does what failure does, for an error of a sync. If no file could be opened for the sync, nothing
-// was synced, so no page was marked clean: then the error is not ErrSyncFailed.
+// syncFailure does the same as failure, for an error of a sync. If opening the file for the sync failed, nothing was
+// synced, and the system has not marked pages as written; then the error does not match errs.ErrSyncFailed.
 func syncFailure(what string, err error) error {
 	if vfs.IsUnopened(err) {
 		return failure("open to sync", what, err)

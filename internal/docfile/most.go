@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// HashMost is the size in bytes of the largest file that is hashed when it is set aside. It is enough for all files
-// except the index and the vectors of millions of memories: these have no hash, and are distinguished by size and time.
-// Reading a sparse file of terabytes would take hours, under flush.lock.
+// HashMost is the maximum size in bytes of a file that is hashed when it is moved to quarantine. Larger are only the
+// index and the vectors of millions of memories, and they are distinguished by size and time. Reading a sparse file of
+// terabytes would take hours, under flush.lock.
 const HashMost = 1 << 30
 
-// documentMost is a number of bytes above any limit that config.json can set for a document.
+// documentMost is a size in bytes. No limit in config.json can allow a larger document.
 const documentMost = 256 << 20
 
-// hashMostOf returns the size of the largest file that is hashed when it is set aside; it depends on the
-// file's kind, as its path in the store shows.
+// hashMostOf returns the maximum size of a file that is hashed when it is moved to quarantine. The maximum depends on
+// the kind of the file, which its path in the store shows.
 func hashMostOf(rel string) int64 {
 	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	switch {
@@ -26,14 +26,14 @@ func hashMostOf(rel string) int64 {
 	return documentMost
 }
 
-// Unhashed returns why a file gets no hash when it is set aside: it is too large, or mostly holes. It returns
-// "" for a file that is hashed. rel is its path in the store.
+// Unhashed returns the reason for which a file gets no hash when it is moved to quarantine: it is too large, or mostly
+// holes. It returns "" for a file that is hashed. rel is the file's path in the store.
 func Unhashed(rel string, size int64, sparse bool) string {
 	if most := hashMostOf(rel); size > most {
-		return fmt.Sprintf("not hashed: %d bytes, over the limit of its kind, %d", size, most)
+		return fmt.Sprintf("not hashed: the file has %d bytes, the limit for its kind is %d", size, most)
 	}
 	if sparse {
-		return fmt.Sprintf("not hashed: %d bytes, most of them holes", size)
+		return fmt.Sprintf("not hashed: the file has %d bytes, most of them holes", size)
 	}
 	return ""
 }

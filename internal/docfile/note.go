@@ -26,7 +26,7 @@ type Note struct {
 	Known    json.RawMessage `json:"known,omitempty"`    // the document's line in the index: session, times, score, hash
 }
 
-// Expected describes the file that was expected at a path where a different file was found.
+// Expected describes the file that was expected at a path. A different file was found there.
 type Expected struct {
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`

@@ -14,17 +14,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// parkedFor is how long a parked file is kept before it is removed, where leases are not supported.
+// parkedFor is the time for which a parked file is kept before it is removed, if the system does not support leases.
 const parkedFor = time.Minute
 
-// believed describes a replaced file as it was known when it was parked. It is part of the parked file's name.
+// believed describes a replaced file as the store knew it when it parked the file. The description is part of the
+// parked file's name.
 type believed struct {
 	folder, name string
 	size         int64 // expected size; -1: the store did not write the file, whatever its size
 	mtime        time.Time
 }
 
-// parkedName returns the name of a parked file, and parseParked parses it: see the package comment.
+// parkedName returns the name of a parked file. parseParked parses such a name. The package comment describes the
+// format.
 func (b believed) parkedName(since time.Time, token string, n uint64) string {
 	mtime := int64(0)
 	if b.size >= 0 {
@@ -59,7 +61,7 @@ type parkedList struct {
 
 func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }
 
-// add parks the file at path: it moves it to the folder of parked files, under a name that contains b.
+// add parks the file at path: it moves the file to the folder of parked files, under a name that contains b.
 func (p *parkedList) add(path string, b believed) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +97,7 @@ func (f *Flusher) Parked() int {
 	return len(f.parked.names)
 }
 
-// clear moves away anything at the path of the folder of parked files that is not a folder.
+// clear moves away anything that is at the path of the folder of parked files and is not a folder.
 func (p *parkedList) clear() error {
 	moved, err := p.f.ClearTemp(parkedFolder)
 	p.moved = append(p.moved, moved...)
@@ -132,8 +134,8 @@ func (p *parkedList) sync() error {
 	return nil
 }
 
-// retry examines each parked file again, and reports edits by other programs. A file that cannot be handled
-// now, for whatever reason, waits for the next round: nothing depends on it.
+// retry examines each parked file again, and reports edits by other programs. If a file cannot be handled now, the next
+// round tries again; no other work depends on the file.
 func (p *parkedList) retry(report func(Edit)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -39,8 +39,8 @@ type Piece struct {
 	Lone bool  // the piece is a note whose file no longer exists
 }
 
-// Pieces returns the entries of quarantine/, the oldest first, without interrupted writes and without files that a
-// purge will overwrite next. Pieces that are removed meanwhile are omitted.
+// Pieces returns the entries of quarantine/, the oldest first. It omits files of interrupted writes, files that a purge
+// will overwrite, and entries that are removed meanwhile.
 func (q *Quarantine) Pieces() ([]Piece, error) {
 	names, err := q.names()
 	if err != nil {
@@ -66,8 +66,8 @@ func (q *Quarantine) Pieces() ([]Piece, error) {
 	return list, nil
 }
 
-// Count returns the number of entries in quarantine/, and how many of these have a note. Undo files are not
-// counted.
+// Count returns the number of entries in quarantine/, and the number of entries that have a note. It does not count
+// undo files.
 func (q *Quarantine) Count() (n, noted int, err error) {
 	names, err := q.names()
 	for _, name := range names {
@@ -158,10 +158,9 @@ func (q *Quarantine) Open(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// Drop removes pieces and their notes, durably, and returns the names of those that it removed. A folder is
-// removed with everything in it, and no link is followed. missing returns the error for a name that does not
-// exist. Only the holder of flush.lock may call Drop: a round of writing files may rely on bytes of an edit
-// that are already in quarantine.
+// Drop removes entries and their notes, durably, and returns the names of the removed entries. It removes a folder with
+// everything in it, and follows no links. The function missing returns the error for a name that does not exist. Only
+// the holder of flush.lock may call Drop: a round of writing files may rely on an edit that is already in quarantine.
 func (q *Quarantine) Drop(ctx context.Context, names []string, missing func(name string) error) ([]string, error) {
 	var dropped []string
 	var fails []error

@@ -24,12 +24,13 @@ const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
 	unreadable = "unreadable" // prefix of the name of a file that is not hashed, in place of its hash
-	// copies is the maximum number of files with the same bytes in quarantine. There can be several because other
-	// processes had the files open.
+	// copies is the maximum number of files with the same bytes in quarantine. There can be several if other processes
+	// had the files open.
 	copies = 100
 )
 
-// Quarantine is the folder of files that were set aside. Only Drop changes or removes anything in it.
+// Quarantine is the folder quarantine/ with the files that the store has moved out of the way. Only Drop changes or
+// removes files in it.
 type Quarantine struct {
 	l     Layout
 	clock func() time.Time
@@ -41,22 +42,23 @@ type Quarantine struct {
 	listed  map[string][]string
 }
 
-// list starts or stops remembering the names in the quarantine folder. It also forgets the names that were
-// remembered.
+// list makes the Quarantine remember the names in its folder, or, if on is false, stop doing so. It also forgets the
+// names that were remembered.
 func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing, q.listed = on, nil
 }
 
-// alone begins a period in which no other process adds to the quarantine folder, which is then listed once
-// instead of once per file.
+// alone begins a period in which no other process adds files to the quarantine folder. During this period the folder is
+// listed once instead of once for each file. The function end ends the period.
 func (q *Quarantine) alone() (end func()) {
 	q.list(true)
 	return func() { q.list(false) }
 }
 
-// like returns the sorted names of the files in quarantine that begin with prefix, the hash of their bytes.
+// like returns the sorted names of the files in quarantine that begin with prefix, the first digits of the hash of
+// their bytes.
 func (q *Quarantine) like(prefix string) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -113,8 +115,8 @@ func NewQuarantine(l Layout, clock func() time.Time) *Quarantine {
 	return &Quarantine{l: l, clock: clock}
 }
 
-// File moves a file into quarantine and returns its new path in the store. Both folders are durable when it
-// returns. If a file with the same bytes is already there, its path is returned.
+// File moves a file into quarantine and returns the file's new path in the store. When it returns, the changes in both
+// folders are durable. If a file with the same bytes is already in quarantine, File returns the path of that file.
 func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -140,8 +142,8 @@ func (q *Quarantine) File(name string, n Note) (where string, err error) {
 	return k.where, nil
 }
 
-// Bytes writes to quarantine bytes that are not a file of their own, such as the tail that was cut off the
-// log. name appears in the file's name only for human readers; the same bytes are kept once.
+// Bytes writes bytes to a new file in quarantine, such as the tail that was cut off the log. name becomes part of the
+// file's name, only for human readers. The same bytes are kept only once.
 func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return "", err
@@ -184,9 +186,9 @@ type kept struct {
 	state  keptState
 }
 
-// take moves the file name to quarantine. f is open on it, or nil if it may not be opened. granted means that
-// no other process has the file open, so that it can be removed if the same bytes are already in quarantine;
-// otherwise another process may still save into it.
+// take moves the file name to quarantine. f is the open file, or nil if the file may not be opened. If granted is true,
+// no other process has the file open, so that it can be removed if the same bytes are already in quarantine. Otherwise
+// another process may still save into the file.
 func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, error) {
 	k, err := q.keep(f, name, n, granted)
 	if err != nil {
@@ -206,9 +208,9 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	return k, q.sync()
 }
 
-// keep gives the file name a second name in quarantine, durably, after writing its note. A file that is in two
-// folders survives if a power loss keeps only half of a later rename. If equalWillDo is true, a file with the same
-// bytes that is already in quarantine is enough.
+// keep gives the file name a second name in quarantine, durably, after it has written a note. A file that has names in
+// two folders survives even if a power loss keeps only half of a later rename. If equalWillDo is true and a file with
+// the same bytes is already in quarantine, keep uses that file instead.
 func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (kept, error) {
 	if err := q.l.makeFolder(quarantineFolder); err != nil {
 		return kept{}, err
@@ -265,8 +267,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	return kept{}, q.tooMany(n.From)
 }
 
-// find looks in quarantine for the file that k describes, under any name. If equalWillDo is true, find accepts another
-// file with the same bytes: a file may be set aside from its path at one time and from tmp/ at another.
+// find searches quarantine for the file that k describes, under any name. If equalWillDo is true, it accepts another
+// file with the same bytes, because a file may be moved to quarantine once from its path and once from tmp/.
 func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
@@ -295,8 +297,8 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	return k, nil
 }
 
-// settle makes the bytes of a file durable and returns their hash. It returns nil if they cannot be read, exceed the
-// limit of this kind of file, or are mostly holes.
+// settle makes the bytes of a file durable and returns their hash. The hash is nil if the bytes cannot be read, exceed
+// the limit of this kind of file, or are mostly holes.
 func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte, err error) {
 	if f == nil {
 		return nil, nil
@@ -327,8 +329,8 @@ func sameFile(f vfs.File, info vfs.Info) bool {
 	return err == nil && inodeOf(st) == inodeOf(info)
 }
 
-// sameBytes reports whether a file in quarantine has the given size and hash. A file above the limit was never hashed:
-// its name only claims the hash.
+// sameBytes reports whether a file in quarantine has the given size and hash. It returns false for a file above the
+// size limit: such a file was never hashed, even if its name contains a hash.
 func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -349,14 +351,14 @@ func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 const doomedSuffix = ".purged"
 
 // isUnfinished reports whether a name in quarantine/ belongs to an interrupted write or to a file that a purge is going
-// to overwrite. Files that are set aside never get such a name: they would not be listed, and a purge would remove
-// them.
+// to overwrite. Files that are moved to quarantine never get such a name: otherwise they would not be listed, and a
+// purge would remove them.
 func isUnfinished(name string) bool {
 	return strings.HasSuffix(name, partSuffix) || strings.HasSuffix(name, doomedSuffix)
 }
 
-// target returns the i-th possible path in quarantine for a file from the path from whose bytes have this
-// hash.
+// target returns the i-th candidate for the path in quarantine of a file that comes from the path from and whose bytes
+// have the given hash.
 func (q *Quarantine) target(sum []byte, from string, i int) string {
 	prefix := unreadable
 	if sum != nil {
@@ -376,8 +378,8 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 	return q.l.path(quarantineFolder, prefix+"-"+name)
 }
 
-// note writes the note for the file at target in quarantine, unless there is one already: the first note was
-// written when most was known.
+// note writes the note for the file at target in quarantine. If the note exists already, it is kept, because the first
+// note was written when most was known about the file.
 func (q *Quarantine) note(target string, n Note) error {
 	name := target + noteSuffix
 	if _, err := q.l.FS.Stat(name); err == nil {
@@ -404,6 +406,6 @@ func (q *Quarantine) sync() error {
 }
 
 func (q *Quarantine) tooMany(name string) error {
-	return fmt.Errorf("quarantine has %d files like %s that other programs had open: inspect them and remove "+
-		"those that are not needed", copies, name)
+	return fmt.Errorf("quarantine/ has %d files with the same content as %s, which other programs had open: inspect "+
+		"them and remove those that are not needed", copies, name)
 }

@@ -30,9 +30,9 @@ type restoringLine struct {
 	Done   bool   `json:"done,omitempty"` // the restoring of the folder or document has ended
 }
 
-// Restoring returns the paths of the folders in f that vanished and whose files are still being restored, and the
-// paths of single documents of such folders; "" is f itself. A file that is missing in such a folder is not
-// restored yet: it was not deleted.
+// Restoring returns the paths of the folders in f that vanished and whose files are still being restored, and the paths
+// of single documents in such folders. The path "" means f itself. If a file in such a folder is missing, the file is
+// not restored yet; it was not deleted.
 func (f *Folder) Restoring() (names []string, err error) {
 	list, _, err := f.l.restoring()
 	for _, folder := range list {
@@ -45,8 +45,9 @@ func (f *Folder) Restoring() (names []string, err error) {
 	return names, err
 }
 
-// Restore records, durably, that the files of a folder in f are being restored; name is "" for f itself, or the path of
-// one document. It is called before the folder is created again. The caller holds flush.lock.
+// Restore records, durably, that the files of a folder in f are being restored. name is the path of the folder or of a
+// single document, or "" for f itself. Restore is called before the folder is created again. The caller holds
+// flush.lock.
 func (f *Folder) Restore(name string) error {
 	f.recording.Lock()
 	defer f.recording.Unlock()
@@ -65,7 +66,7 @@ func (f *Folder) Restore(name string) error {
 	return f.l.writeRestoring(lines, size, list)
 }
 
-// MakeAgain creates f if it is missing. If had is true, the store has documents of f, and MakeAgain first records that
+// MakeAgain creates f if it is missing. If had is true, the store has documents in f, and MakeAgain first records that
 // their files are to be restored. The caller holds flush.lock.
 func (f *Folder) MakeAgain(had bool) error {
 	if err := f.Check(); !errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +84,7 @@ func (f *Folder) MakeAgain(had bool) error {
 	return nil
 }
 
-// Restored records, durably, that all files of the folders names in f are restored. The caller holds flush.lock, and
+// Restored records, durably, that all files of the given folders in f are restored. The caller holds flush.lock, and
 // has made the files durable: see Durable.
 func (f *Folder) Restored(names []string) error {
 	f.recording.Lock()
@@ -116,8 +117,8 @@ func (f *Folder) Restored(names []string) error {
 	return nil
 }
 
-// Durable makes files of documents durable that a process may have put in place without syncing them, because it was
-// killed.
+// Durable makes the files of the given documents durable. A process may have put these files in place and may have been
+// killed before it synced them.
 func (f *Folder) Durable(names []string) error {
 	b, err := f.l.FS.OpenBarrier(f.l.Root)
 	if err == nil {
@@ -144,13 +145,14 @@ func (f *Folder) Durable(names []string) error {
 	return nil
 }
 
-// Restores reports whether there may be folders whose files are being restored.
+// Restores reports whether RestoringFile exists, so that there may be folders whose files are being restored.
 func (l Layout) Restores() bool {
 	_, err := l.FS.Stat(l.path(filepath.FromSlash(RestoringFile)))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Vanished reports whether, since the previous call, a folder that has to exist was missing and was created again.
+// Vanished reports whether a folder that must exist was missing, and was created again, since the previous call of
+// Vanished.
 func (f *Folder) Vanished() bool { return f.vanished.Swap(false) }
 
 // relFolder returns the path of a folder in f relative to the store; name is "" for f itself.
@@ -161,19 +163,19 @@ func (f *Folder) relFolder(name string) string {
 	return f.rel(name)
 }
 
-// restoring returns the folders that RestoringFile names, and the size of that file. A line that is not complete, or
-// not valid, is ignored.
+// restoring returns the folders in RestoringFile whose files are still being restored, and the size of RestoringFile.
+// It ignores incomplete and invalid lines.
 func (l Layout) restoring() (folders []string, size int64, err error) {
 	data, err := vfs.ReadFile(l.FS, l.path(filepath.FromSlash(RestoringFile)), mostRestoring)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
 	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, errs.ErrInvalid) {
-		return nil, 0, fmt.Errorf("reading which folders are being restored: %w: the store did not write this file; set "+
-			"adopt_deletions to false in config.json, so that what is missing is restored, and move the file away", err)
+		return nil, 0, fmt.Errorf("reading the list of folders that are being restored: %w: the store did not write this "+
+			"file; set adopt_deletions to false in config.json, so that missing files are restored, and move the file away", err)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading which folders are being restored: %w", err)
+		return nil, 0, fmt.Errorf("reading the list of folders that are being restored: %w", err)
 	}
 	for line := range bytes.Lines(data) {
 		var is restoringLine
@@ -193,9 +195,10 @@ func appendLine(lines []byte, is restoringLine) ([]byte, error) {
 	return append(append(lines, line...), '\n'), err
 }
 
-// writeRestoring appends lines to RestoringFile, whose present size is size, and makes the file durable, even if lines
-// is empty. If there are lines, and the file has longRestoring bytes or more, writeRestoring instead replaces it by a
-// new file with a line for each of folders, the folders that are still being restored.
+// writeRestoring appends lines to RestoringFile, whose present size is size, and makes the file durable. It also makes
+// the file durable if lines is empty. If lines is not empty and the file has longRestoring bytes or more,
+// writeRestoring instead replaces the file by a new one that lists only folders, the folders that are still being
+// restored.
 func (l Layout) writeRestoring(lines []byte, size int64, folders []string) error {
 	path := l.path(filepath.FromSlash(RestoringFile))
 	if size >= longRestoring && len(lines) > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Source yields the changes of a round. It returns each change when a worker is about to make it, so that the changes
-// need not all be in memory.
+// Source returns the changes of a round. It returns each change when a worker is about to make it, so that not all
+// changes need to be in memory at the same time.
 type Source interface {
 	Len() int
 	// Folders returns every folder that a change may be in.
@@ -64,7 +64,7 @@ func (l changeList) Folders() (folders []*Folder) {
 	return folders
 }
 
-// Placed is a round whose files are at their paths but not durable yet.
+// Placed is a round of writing files whose files are at their paths but not durable yet.
 type Placed struct {
 	r       *round
 	barrier vfs.Barrier
@@ -182,7 +182,7 @@ func (p *Placed) run() (err error) {
 }
 
 // check returns an error if a folder of documents that the round changes is missing or is not a folder. It checks each
-// folder once, and records its path for Sync.
+// folder only once, and records the folder's path for Sync.
 func (p *Placed) check() error {
 	if p.r.n == 0 {
 		return nil
@@ -200,9 +200,9 @@ func (p *Placed) check() error {
 	return nil
 }
 
-// barrier decides whether the round is made durable by one barrier for the whole file system, and opens it if
-// so. Its descriptor must be opened before the first write; otherwise the barrier does not report failures of
-// that write.
+// barrier decides whether the whole round is made durable by one barrier of the file system. If so, barrier opens it.
+// The descriptor of the barrier must be opened before the first write; otherwise the barrier does not report failures
+// of that write.
 func (r *round) barrier() (vfs.Barrier, error) {
 	r.each = true
 	if r.f.o.Direct < 0 || r.n <= r.f.o.Direct || r.f.distrust {
@@ -232,7 +232,7 @@ func (r *round) work() error {
 	return errors.Join(fails...)
 }
 
-// share is the number of adjacent changes that a worker takes at once; the Source reads them together.
+// share is the number of adjacent changes that a worker takes at once. The Source reads adjacent changes together.
 const share = 32
 
 // workOne makes changes, as the worker with the given number, until no change is left or a change of any worker fails.

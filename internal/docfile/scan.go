@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Entry is one name in a folder. Only a regular file can be a document: anything else is yielded so
-// that nothing is overlooked, and is never followed or opened.
+// Entry is one name in a folder. Only a regular file can be a document. Scan also yields other objects, so that none is
+// overlooked, but never follows or opens them.
 type Entry struct {
 	Name string
 	Info vfs.Info

@@ -12,11 +12,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// surplusTime is the mtime that marks a file in tmp/ that was examined and contains no user's work. It is a
-// whole, even second, which every file system can store; any save changes it.
+// surplusTime is the modification time that marks a file in tmp/ as examined and without work of a user. It is a whole,
+// even second, which every file system can store. Saving the file changes the time.
 var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 
-// temp is a file in a worker's folder in tmp/. It contains no user's work.
+// temp is a file in a worker's folder in tmp/. It contains no work of a user.
 type temp struct {
 	path string
 	file vfs.File // open and, if the file was used before, leased; nil once closed
@@ -53,12 +53,13 @@ func (w *worker) take() (*temp, error) {
 	return w.create()
 }
 
-// reopen takes a file out of the pool of files kept for reuse. It returns nil if the file is gone or was
-// changed. A changed file is left for EmptyTemp to judge.
+// reopen takes a file out of the pool of files kept for reuse. It returns nil if the file is gone or was changed. A
+// changed file stays where it is, for EmptyTemp.
 //
-// Close calls reopen without flush.lock. So another process may empty tmp/ between our open and our lease: it
-// finds the file open, parks it, and removes our folder. Then the inode is no longer ours to overwrite. Once
-// we have the lease the other process cannot open the file, so the name stays.
+// Close calls reopen without flush.lock. So another process may empty tmp/ after this process has opened the file and
+// before it has a lease: the other process finds that the file is open, parks it, and removes the folder. Then this
+// process must not overwrite the inode. Once this process has the lease, the other process cannot open the file, so the
+// name stays.
 func (w *worker) reopen(path string) (*temp, error) {
 	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +78,7 @@ func (w *worker) reopen(path string) (*temp, error) {
 	return nil, file.Close()
 }
 
-// leadsTo reports whether path is still a name of the file that info describes.
+// leadsTo reports whether path is still a name of the file whose description is info.
 func (w *worker) leadsTo(path string, info vfs.Info) bool {
 	at, err := w.f.o.FS.Stat(path)
 	return err == nil && inodeOf(at) == inodeOf(info)
@@ -104,10 +105,10 @@ func (w *worker) create() (*temp, error) {
 	}
 }
 
-// moveOn continues in another folder when many files were created in this one. ext4 searches for a free inode starting
-// at the block group of the folder. Where the next two hundred groups are full, it examines all of them for each file,
-// a third of the cost of creating a file. A new folder is placed where there is room. If none can be created, the
-// worker stays in this one.
+// moveOn switches the worker to a new folder when many files were created in the present one. ext4 searches for a free
+// inode beginning at the block group of the folder. If the next two hundred groups are full, ext4 examines all of them
+// for each file, which is a third of the cost of creating a file. The file system puts a new folder where there is
+// room. If no folder can be created, the worker stays in the present one.
 func (w *worker) moveOn() {
 	if w.made < w.f.o.TempFiles || w.cur != nil || len(w.spare)+len(w.doomed) > 0 { // the pool is in one folder
 		return
@@ -134,21 +135,21 @@ func (w *worker) leave() {
 	})
 }
 
-// reusable reports whether the file that info describes may be reused as a temp file: it has one name and
-// looks like one that this process would create, including its owner and its mode. A file of another user of
-// the group is never written into: only its owner may set its times and its mode, and the system grants a
-// lease on it to no other user. It is parked and removed after a while, as where leases are not supported, and
-// a new file is created.
+// reusable reports whether the file whose description is info may be reused as a temp file: it has only one name, and
+// has the owner, the group and the mode of a file that this process creates. A process never writes into a file of
+// another user of the group: only the owner may set the file's times and mode, and the system grants a lease on the
+// file to no other user. Instead the file is parked, and removed after a while, as on systems without leases, and a new
+// file is created.
 //
-// Measured in a store of two users, on two busy processors: a process replaces 1,000 to 11,000 files a second
-// of the other user, and 10,000 to 27,000 of its own.
+// Measured in a store of two users, on two busy processors: a process replaces 1,000 to 11,000 files of the other user
+// per second, and 10,000 to 27,000 of its own.
 func (w *worker) reusable(info vfs.Info) bool {
 	return info.Mode.IsRegular() && info.Nlink == 1 && w.like.Ino != 0 &&
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
 }
 
-// write writes data to the file, sets its mtime, and closes it. The file is never truncated to zero first: reusing its
-// blocks is what makes reuse cheap.
+// write writes data to the file, sets its modification time, and closes it. It never truncates the file to zero length
+// first, because reuse is cheap only if the file keeps its blocks.
 func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 	_, err := t.file.WriteAt(data, 0)
 	if err == nil && t.size > int64(len(data)) {
@@ -189,8 +190,8 @@ func (w *worker) keep(t *temp) error {
 	return err
 }
 
-// rest marks the current temp file as surplus and adds it to the pool of files kept for reuse. It removes the file if
-// the pool is full, or, during a purge, if the purge does not need the file (Spare).
+// rest marks the current temp file as surplus and adds it to the pool of files kept for reuse. It removes the file
+// instead if the pool is full, or, during a purge, if the purge does not need the file (Spare).
 func (w *worker) rest() error {
 	t := w.cur
 	if t == nil {
@@ -203,8 +204,8 @@ func (w *worker) rest() error {
 	return w.putAside(t)
 }
 
-// putAside marks a temp file as surplus and adds it to the pool of files kept for reuse; in the last rounds before
-// Close, to the files that Close overwrites (Last).
+// putAside marks a temp file as surplus and adds it to the pool of files kept for reuse. In the last rounds before
+// Close (Last), it adds the file to the list of files that Close overwrites.
 func (w *worker) putAside(t *temp) error {
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {
@@ -221,9 +222,9 @@ func (w *worker) putAside(t *temp) error {
 	return nil
 }
 
-// pool empties the worker's pool of files kept for reuse and returns their paths, in the order in which
-// EmptyTemp goes through a folder. Close takes lease after lease in this order without flush.lock: in
-// different orders, two processes would each wait for a file that the other has.
+// pool empties the worker's pool of files kept for reuse and returns their paths, in the order in which EmptyTemp goes
+// through a folder. Close takes leases on the files in this order without flush.lock. If two processes took the leases
+// in different orders, each could wait for a file that the other has.
 func (w *worker) pool() []string {
 	list := append(w.spare, w.doomed...)
 	w.spare, w.doomed = nil, nil
@@ -231,7 +232,7 @@ func (w *worker) pool() []string {
 	return list
 }
 
-// empty removes the files kept for reuse, except during a purge, which overwrites them itself.
+// empty removes the files kept for reuse. During a purge it keeps them, because the purge overwrites them.
 func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {

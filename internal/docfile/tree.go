@@ -26,9 +26,9 @@ const (
 	MostPath = 1280
 )
 
-// CheckPath returns nil if name is the path of a document in a tree, and an error otherwise. A path that is invalid on
-// some of the systems that this program runs on, such as one with a backslash, is refused on all of them; the names of
-// devices only where they are devices.
+// CheckPath returns nil if name is the path of a document in a tree, and an error otherwise. If a path is invalid on
+// one of the systems that this program runs on, such as a path with a backslash, it is refused on all systems. Only
+// names of devices are refused just on the systems that have such devices.
 func CheckPath(name string) error {
 	refuse := func(limit string, err error) error {
 		return &errs.FieldError{Field: "path", Value: human.Quote(name), Limit: limit, Err: err}
@@ -55,7 +55,8 @@ func CheckPath(name string) error {
 	return nil
 }
 
-// IgnoresCase reports whether the file system also finds the folder by its name in upper case, and so ignores case.
+// IgnoresCase reports whether the file system ignores case: whether the folder is also found under its name in upper
+// case.
 func (f *Folder) IgnoresCase() bool {
 	dir := f.l.path(f.name)
 	info, err := f.l.FS.Stat(dir)
@@ -74,7 +75,8 @@ func (f *Folder) checkName(name string) error {
 	return checkName(name)
 }
 
-// ancestors returns the paths of the folders that contain a document, the outermost first, without f itself.
+// ancestors returns the paths of the folders in f that contain a document, the outermost first. f itself is not
+// included.
 func (f *Folder) ancestors(name string) (dirs []string) {
 	if !f.o.Tree {
 		return nil
@@ -87,8 +89,8 @@ func (f *Folder) ancestors(name string) (dirs []string) {
 	return dirs
 }
 
-// enter checks the folders that contain a document: each must exist, and none may be a link, which would lead out of
-// the store. If there is a regular file at the path of a folder, the folder is missing.
+// enter checks the folders that contain a document: each must exist, and none may be a link, because a link could lead
+// out of the store. If a regular file is at the path of a folder, enter treats the folder as missing.
 func (f *Folder) enter(name string) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -104,8 +106,8 @@ func (f *Folder) enter(name string) error {
 	return nil
 }
 
-// missing returns the error for a path of a tree at which there is a folder: the document does not exist, although
-// documents may be in the folder. It returns nil if there is anything else.
+// missing returns an error that matches fs.ErrNotExist if a folder is at the path of a document in a tree: the document
+// does not exist, although other documents may be in the folder. It returns nil if anything else is at the path.
 func (f *Folder) missing(name string, info vfs.Info) error {
 	if !f.o.Tree || !info.Mode.IsDir() {
 		return nil
@@ -113,8 +115,9 @@ func (f *Folder) missing(name string, info vfs.Info) error {
 	return failure("examine", f.rel(name), &fs.PathError{Op: "stat", Path: f.Path(name), Err: fs.ErrNotExist})
 }
 
-// ExcludedBy returns the path in f of the folder or file that excludes a document in a tree: a folder at its path that
-// is not empty, or a file at the path of a folder that contains the document; "" if there is neither.
+// ExcludedBy returns the path in f of a folder or file because of which a document in a tree cannot exist: a folder
+// that is not empty at the document's path, or a file at the path of a folder that would contain the document. It
+// returns "" if there is no such folder or file.
 func (f *Folder) ExcludedBy(name string) string {
 	if !f.o.Tree || f.checkName(name) != nil {
 		return ""
@@ -143,7 +146,7 @@ func notFolder(rel string, mode fs.FileMode) error {
 	return &blockedError{rel: rel, mode: mode}
 }
 
-// blockedError reports something other than a folder at the path of a folder of documents.
+// blockedError reports that something other than a folder is at the path of a folder of documents.
 type blockedError struct {
 	rel  string
 	mode fs.FileMode
@@ -151,11 +154,11 @@ type blockedError struct {
 
 func (e *blockedError) Error() string {
 	return e.rel + " is " + kindOf(e.mode) +
-		" at the path of a folder; it is neither followed nor replaced: move it away"
+		" at the path of a folder, and the store neither follows nor replaces it: move it away"
 }
 func (e *blockedError) Unwrap() error { return errs.ErrInvalid }
 
-// MakeFor creates the folders in f that contain a document, each durable in its parent.
+// MakeFor creates the folders in f that contain a document. It makes each durable in its parent.
 func (f *Folder) MakeFor(name string) error {
 	if err := f.checkName(name); err != nil {
 		return err
@@ -163,8 +166,8 @@ func (f *Folder) MakeFor(name string) error {
 	return f.makeFolders(name, f.l.folderMode())
 }
 
-// makeFolders creates the folders that contain a document, each durable in its parent. If there is something else at
-// the path of one, the error is a *blockedError.
+// makeFolders creates the folders that contain a document, and makes each durable in its parent. If something other
+// than a folder is at the path of one, the error is a *blockedError.
 func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	for _, dir := range f.ancestors(name) {
 		info, err := f.l.FS.Stat(dir)
@@ -198,8 +201,9 @@ func (f *Folder) makeFolders(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// recordVanished records that a folder is about to be created again, if it has to exist: its files are to be restored,
-// and until they are, none of them was deleted. It reports whether the folder has to exist.
+// recordVanished is called before a folder is created again. If the folder must exist (FolderOptions.Kept),
+// recordVanished records that its files are to be restored, so that they do not count as deleted, and returns true.
+// Otherwise it returns false.
 func (f *Folder) recordVanished(dir string) (bool, error) {
 	kept, err := f.haveToExist()
 	if err != nil {
@@ -213,7 +217,7 @@ func (f *Folder) recordVanished(dir string) (bool, error) {
 	return false, nil
 }
 
-// haveToExist returns the folders that FolderOptions.Kept names.
+// haveToExist returns the folders that FolderOptions.Kept returns.
 func (f *Folder) haveToExist() ([]string, error) {
 	if f.o.Kept == nil {
 		return nil, nil
@@ -252,8 +256,8 @@ func (f *Folder) removeEmpty(name string) {
 	}
 }
 
-// Rename gives a file in a tree another path, and creates the folders for it. It fails with fs.ErrExist if
-// another file has that path. It is not durable: after a crash the file may have its old path.
+// Rename gives a file in a tree another path, and creates the folders for that path. It fails with fs.ErrExist if
+// another file has the path. The change is not durable: after a crash the file may have its old path.
 func (f *Folder) Rename(from, to string) error {
 	if err := f.checkName(to); err != nil {
 		return err
@@ -280,9 +284,9 @@ func (f *Folder) Rename(from, to string) error {
 	return nil
 }
 
-// InTheWay returns the path of a file or folder that makes it impossible to create a document: anything at the
+// InTheWay returns the path of a file or folder because of which a document cannot be created: anything at the
 // document's own path, or anything except a folder at the path of a folder that contains the document. It returns "" if
-// nothing is in the way. If f is not a tree, InTheWay returns name without looking.
+// there is no such obstacle. If f is not a tree, it returns name without examining the disk.
 func (f *Folder) InTheWay(name string) string {
 	if !f.o.Tree {
 		return name
@@ -317,8 +321,8 @@ func (f *Folder) Dirs() ([]string, error) {
 	return dirs, err
 }
 
-// list returns the paths of everything in the folder that is not a folder, and the paths of the folders. A folder
-// deeper than vfs.Deepest is listed as if it were not a folder. An entry deeper than MostDepth is not a document.
+// list returns the paths of everything in the folder that is not a folder, and the paths of the folders. It lists a
+// folder deeper than vfs.Deepest as if it were not a folder. An entry deeper than MostDepth is not a document.
 func (f *Folder) list() (names, folders []string, err error) {
 	var walk func(prefix string, depth int) error
 	walk = func(prefix string, depth int) error {
@@ -360,13 +364,14 @@ func (f *Folder) entries(prefix string) ([]vfs.Entry, error) {
 	return list, nil
 }
 
-// parkedMost is the maximum number of bytes of a document's name that a parked file's name contains unshortened.
+// parkedMost is the maximum length in bytes of a document's name that is part of a parked file's name without being
+// shortened.
 const parkedMost = 120
 
 var parkedEscapes = strings.NewReplacer("%", "%25", "/", "%2F", "@", "%40")
 
-// ParkedName returns the form in which a document's name is part of the name of a parked file: without separators, and
-// cut if it is long.
+// ParkedName returns the form of a document's name that is part of the name of a parked file: without separators, and,
+// if it is long, replaced by a hash and the end of the name.
 func ParkedName(name string) string {
 	if name = parkedEscapes.Replace(name); len(name) <= parkedMost {
 		return name
@@ -375,7 +380,7 @@ func ParkedName(name string) string {
 	return "%~" + hex.EncodeToString(sum[:8]) + "-" + human.Tail(name, parkedMost/2)
 }
 
-// unparked returns the document's name that the name of a parked file contains, possibly cut off.
+// unparked returns the document's name that the name of a parked file contains. The result may be shortened.
 func unparked(name string) string {
 	return strings.NewReplacer("%25", "%", "%2F", "/", "%40", "@").Replace(name)
 }

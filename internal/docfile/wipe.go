@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// DoomedSuffix is the end of the name of a file in tmp/ that is being overwritten. Without it, a half-overwritten
-// document would look like a user's work if the overwriting is interrupted. The mtime may be lost in a power
-// failure, but the name is durable before the first byte is overwritten.
+// DoomedSuffix is the end of the name of a file in tmp/ that is being overwritten. If the overwriting is interrupted, a
+// half-overwritten document without this suffix would look like the work of a user. The modification time could be lost
+// in a power failure, but the name is durable before the first byte is overwritten.
 const DoomedSuffix = ".doomed"
 
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
@@ -20,9 +20,9 @@ func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }
 // wipeAtOnce is the maximum number of files that are held open at once for overwriting.
 const wipeAtOnce = 64
 
-// wipe overwrites files of one folder in tmp/ that are not needed any more, and removes them. The caller has opened and
-// leased the files, and has made it durable that they have left the documents' paths. wipe parks a file that was given
-// another link since it was examined.
+// wipe overwrites and removes files of one folder in tmp/ that are no longer needed. The caller has opened and leased
+// the files, and has made it durable that they are no longer at the documents' paths. If a file has got another link
+// since it was examined, wipe parks it.
 func (f *Flusher) wipe(dir string, list []*temp) error {
 	var all []error
 	for len(list) > 0 {
@@ -121,8 +121,8 @@ func (f *Flusher) doom(t *temp) error {
 	}
 }
 
-// zero overwrites one file, or parks the file if it was given another link meanwhile. done reports whether the file was
-// overwritten.
+// zero overwrites one file. If the file has got another link meanwhile, zero parks it instead. done reports whether the
+// file was overwritten.
 func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()
 	if err != nil {

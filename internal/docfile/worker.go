@@ -14,8 +14,8 @@ import (
 // changing the file.
 const placeTries = 16
 
-// worker makes changes one after another, in its own temp folder, since file systems serialize operations
-// in one folder.
+// worker makes changes one after another. Each worker has its own temp folder, because file systems serialize the
+// operations in one folder.
 type worker struct {
 	f       *Flusher
 	r       *round // the round that is running
@@ -81,9 +81,9 @@ func (w *worker) put(i int, c *Change) error {
 	return err
 }
 
-// place puts the temp file t at the path of the change c. If placed is true, t has become the document's file, and
-// t's former name belongs to the file that was replaced, if there was one. That file has been handled unless err is
-// set.
+// place puts the temp file t at the path of the change c. If placed is true, t has become the document's file, and the
+// file that was replaced, if there was one, has got t's former name. place also handles the replaced file, unless err
+// is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
 	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
@@ -126,8 +126,8 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		c.Folder.rel(c.Name), placeTries)
 }
 
-// makeFolders creates the folders that contain a document of a tree. If something else is at the path of one,
-// it records that the change is blocked and returns true.
+// makeFolders creates the folders that contain a document of a tree. If something other than a folder is at the path of
+// one, makeFolders records that the change is blocked and returns true.
 func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	if !c.Folder.o.Tree {
 		return false, nil
@@ -140,8 +140,8 @@ func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	return false, err
 }
 
-// replace exchanges the temp file t with the file at the path of the change and examines the file that was
-// there. done is false if that file is gone, or a file was created where there was none.
+// replace exchanges the temp file t with the file at the path of the change, and examines the file that was there. done
+// is false if the caller must try again: the file at the path is gone, or a file was created where none was.
 func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	if w.noExchange {
 		return w.replaceInSteps(i, c, t, data, aside)
@@ -167,10 +167,10 @@ func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) 
 	return true, false, w.block(i, c)
 }
 
-// replaceInSteps does the same as replace on systems that cannot exchange two names: it renames the present
-// file away and then renames ours to the free path. Linking the present file and renaming over it would always
-// leave a file at the path, but would destroy a file that another program saves between the two calls; a
-// missing file is restored from the log, a lost edit never.
+// replaceInSteps does the same as replace on systems that cannot exchange two names: it renames the present file away
+// and then renames t to the free path. If it instead linked the present file and renamed t over it, a file would always
+// be at the path, but a file that another program saves between the two calls would be destroyed. A missing file can be
+// restored from the log, a lost edit cannot.
 func (w *worker) replaceInSteps(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	path, away := c.Folder.Path(c.Name), w.newName()
 	switch err := w.f.o.FS.RenameNew(path, away); {
@@ -235,8 +235,8 @@ func (w *worker) remove(i int, c *Change) error {
 	return err
 }
 
-// putBack renames something that was renamed away from a document's path back to that path, and records that the change
-// is blocked. If the thing is a regular file, putBack does nothing and returns false.
+// putBack renames an object that was renamed away from a document's path back to that path, and records that the change
+// is blocked. If the object is a regular file, putBack does nothing and returns false.
 func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	info, err := w.f.o.FS.Stat(away)
 	if err != nil {
@@ -251,8 +251,8 @@ func (w *worker) putBack(i int, c *Change, away string) (back bool, err error) {
 	return true, w.block(i, c)
 }
 
-// block records in the result that the change cannot be made because of something at its path that is not a
-// file.
+// block records in the result that the change cannot be made because something that is not a regular file is at its
+// path.
 func (w *worker) block(i int, c *Change) error {
 	info, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
 	if err != nil {
@@ -278,9 +278,9 @@ const (
 	keptPlace // a file that stays at its path: see Change.Keep
 )
 
-// before examines a document's path before the exchange. If the store did not write the file there, before gives it
-// a second name in quarantine while it still has its first. So the file is not lost even if a power loss keeps only
-// half of the exchange.
+// before examines a document's path before the exchange. If the store did not write the file there, before gives the
+// file a second name in quarantine while the file still has its first name. So the file is not lost even if a power
+// loss keeps only half of the exchange.
 func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)
