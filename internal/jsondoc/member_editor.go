@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// MemberEditor writes a changed document over the text that it was decoded from: every member is compared with its
-// text, and only members that differ are written again. A zero value leaves a null or absent member unchanged.
+// MemberEditor writes a changed document over the text from which the document was decoded. It compares every member
+// with the member's text, and writes only members that differ. If a member is null or absent, the zero value leaves it
+// unchanged.
 type MemberEditor struct {
 	source *Object
 	doc    *Object
@@ -17,14 +18,14 @@ type MemberEditor struct {
 	err    error
 }
 
-// NewMemberEditor returns an editor of the text of source, which is not modified. order returns the order of members,
-// which decides where new members go (see Object.Set); depth is the maximum nesting of the document.
+// NewMemberEditor returns an editor of the text of source. It does not modify source. order returns the order of
+// members, which determines the places of new members (see Object.Set). depth is the maximum nesting of the document.
 func NewMemberEditor(source *Object, order func() []string, depth int) MemberEditor {
 	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
 }
 
-// Document returns the new text, or the first error, which names its member. whole is the name of the whole document in
-// errors.
+// Document returns the new text, or the first error that an earlier call has met; the error names the member. whole is
+// the name of the whole document in errors.
 func (e *MemberEditor) Document(whole string) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err
@@ -136,7 +137,8 @@ func (e *MemberEditor) Count(name string, n int64) {
 	e.set(name, strconv.AppendInt(nil, n, 10), nil)
 }
 
-// Bool sets a member to true or false; absent is the value that a missing or null member has.
+// Bool sets a member to true or false. absent is the value that a missing or null member stands for; if b is equal to
+// absent, such a member stays unchanged.
 func (e *MemberEditor) Bool(name string, b, absent bool) {
 	if b == absent && e.blank(name) {
 		return

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MemberWriter writes a new document, member by member, in one pass. It keeps its first error, with the name of the
-// member, and Document returns it.
+// MemberWriter writes a new document, member by member, in one pass. If adding a member fails, Document returns the
+// first such error, which names the member.
 type MemberWriter struct {
 	dst    []byte
 	depth  int
@@ -99,8 +99,8 @@ func (w *MemberWriter) Strings(name string, list []string) {
 	w.done(AppendStrings(w.dst, list, 1))
 }
 
-// AppendStrings appends a list of strings to dst, indented for the given level; nil becomes an empty list. Its errors
-// name the element.
+// AppendStrings appends a list of strings to dst, indented for the given level. If list is nil, it appends an empty
+// list. Its errors name the element.
 func AppendStrings(dst []byte, list []string, level int) ([]byte, error) {
 	if len(list) == 0 {
 		return append(dst, '[', ']'), nil

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// Extension is the end of every document's file name.
+	// Extension is the file name extension of all JSON documents.
 	Extension = ".json"
-	// MaxID is the maximum length of an id in bytes, if the store's config sets no other.
+	// MaxID is the default maximum length of an id in bytes. config.json can set another maximum.
 	MaxID = 1024
 
 	maxPlain = 100 // maximum bytes of an id that is used as a name unchanged
@@ -50,9 +50,9 @@ func IsFileName(name string) bool {
 	return ok && PlainName(stem) || hashedName.MatchString(name)
 }
 
-// CheckID returns an error for an id that is empty, not UTF-8, or longer than limit bytes (0: MaxID). field is the name
-// of the id in the error. Everything else is valid, including control characters: file names do not depend on them, and
-// JSON can represent them.
+// CheckID returns an error for an id that is empty, not UTF-8, or longer than limit bytes. If limit is 0, the limit is
+// MaxID. field is the name of the id in the error. All other ids are valid, even with control characters, because file
+// names do not depend on them and JSON can represent them.
 func CheckID(field, id string, limit int) error {
 	if limit <= 0 {
 		limit = MaxID
@@ -70,8 +70,8 @@ func CheckID(field, id string, limit int) error {
 	return nil
 }
 
-// CheckDocumentID checks the id of a document: it must be valid, and equal to want unless want is "". An optional id
-// may be missing if want is "".
+// CheckDocumentID returns an error if the id of a document is not valid, or if want is not "" and the id is not equal
+// to want. If want is "", an optional id may be missing.
 func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	switch {
 	case id == "" && optional && want == "":
@@ -83,7 +83,7 @@ func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	return CheckID(field, id, limit)
 }
 
-// PlainName reports whether the file of this id has the id itself as its name, before Extension.
+// PlainName reports whether the file name of this id is the id itself and Extension.
 func PlainName(id string) bool {
 	if len(id) == 0 || len(id) > maxPlain || id[0] == '.' || id[len(id)-1] == '.' {
 		return false
@@ -98,8 +98,8 @@ func PlainName(id string) bool {
 
 func slugByte(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' }
 
-// deviceName reports whether Windows would open a device instead of a file. Only the part before the
-// first dot decides. com0 and lpt0 are reserved too (Microsoft, "Naming Files, Paths, and Namespaces").
+// deviceName reports whether Windows would open a device instead of a file with this name. Only the part before the
+// first dot counts. com0 and lpt0 are reserved too (Microsoft, "Naming Files, Paths, and Namespaces").
 func deviceName(name string) bool {
 	stem, _, _ := strings.Cut(name, ".")
 	switch stem {
@@ -109,12 +109,12 @@ func deviceName(name string) bool {
 	return len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") && '0' <= stem[3] && stem[3] <= '9'
 }
 
-// Slug returns a readable form of a text, of at most most bytes: ASCII letters in lower case, digits and "_"; every run
-// of other characters becomes one "-", and a text that has only other characters becomes "id". A slug has no dot:
-// "con.txt" would be the name of a device on Windows.
-func Slug(id string, most int) string {
-	b := make([]byte, 0, most)
-	for i := 0; i < len(id) && len(b) < most; i++ {
+// Slug returns a readable form of a text, not longer than limit bytes: ASCII letters in lower case, digits and "_".
+// Each run of other characters becomes one "-". A text that has only other characters becomes "id". A slug has no dot,
+// because "con.txt" would be the name of a device on Windows.
+func Slug(id string, limit int) string {
+	b := make([]byte, 0, limit)
+	for i := 0; i < len(id) && len(b) < limit; i++ {
 		c := id[i]
 		if 'A' <= c && c <= 'Z' {
 			c += 'a' - 'A'

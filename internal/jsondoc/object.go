@@ -11,7 +11,7 @@ import (
 // MaxDepth is the default maximum nesting of a document; the document itself is level 1.
 const MaxDepth = 100
 
-// Member is one member of an Object. Value is its text, exactly as it is in the document; it must not be
+// Member is one member of an Object. Value is the text of its value, exactly as in the document. The text must not be
 // modified.
 type Member struct {
 	Name  string
@@ -73,8 +73,8 @@ func parseMembers(dec *jsontext.Decoder, src []byte) (*Object, error) {
 	return o, err
 }
 
-// readRaw returns the next value as a slice of src: the result of ReadValue belongs to the decoder and
-// is valid only until the next call.
+// readRaw returns the next value as a slice of src. It does not return the result of ReadValue, because that belongs to
+// the decoder and is valid only until the next call.
 func readRaw(dec *jsontext.Decoder, src []byte) ([]byte, error) {
 	v, err := dec.ReadValue()
 	if err != nil {

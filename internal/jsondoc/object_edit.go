@@ -2,10 +2,10 @@ package jsondoc
 
 import "slices"
 
-// Set sets the value of a member; an existing member keeps its place. If order names a new member, Set inserts the
-// member directly after the nearest existing one of its predecessors in order, or else directly before the nearest
-// existing one of its successors, so that unknown members keep their places. Any other new member goes to the end.
-// value must be valid JSON at indent level 1; its text is kept.
+// Set sets the value of a member. An existing member keeps its place. If order contains the name of a new member, Set
+// inserts the member directly after the nearest existing member that precedes it in order, or, if none exists, directly
+// before the nearest existing member that follows it in order. So unknown members keep their places. Any other new
+// member goes to the end. value must be valid JSON at indent level 1; its text is kept.
 func (o *Object) Set(name string, value []byte, order []string) {
 	if i := o.index(name); i >= 0 {
 		o.members[i].Value = value
@@ -41,8 +41,8 @@ func (o *Object) Remove(name string) bool {
 	return i >= 0
 }
 
-// Rename gives a member another name in its place. It returns false and does nothing if there is no such
-// member or the new name is taken.
+// Rename gives a member another name in its place. It returns false and does nothing if no member has the old name, or
+// if another member has the new name.
 func (o *Object) Rename(old, name string) bool {
 	i := o.index(old)
 	if i < 0 || o.index(name) >= 0 {
@@ -52,8 +52,8 @@ func (o *Object) Rename(old, name string) bool {
 	return true
 }
 
-// Arrange brings the members that order names into that order, using only the places that they have together; all other
-// members keep their places.
+// Arrange sorts the members that order names into the order of order. It uses only the places that these members have
+// together; all other members keep their places.
 func (o *Object) Arrange(order []string) {
 	var places []int
 	var known []Member
@@ -70,8 +70,8 @@ func (o *Object) Arrange(order []string) {
 	}
 }
 
-// ReadAs returns the known name of a member of this name: the name itself, or the present name if it is an older one;
-// "" for an unknown member. order has the known names, older the pairs of older and present names.
+// ReadAs returns the present name of a member: name itself if order contains it, or the new name if name is an old one.
+// It returns "" for an unknown member. order has the present names; older has pairs of an old and a present name.
 func ReadAs(name string, order []string, older ...[2]string) string {
 	for _, o := range older {
 		if name == o[0] {

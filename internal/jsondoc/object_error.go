@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// SyntaxError reports that a text is not a document, with the offset of the first wrong byte. A reader of a file puts
-// it into an *errs.CorruptionError with Path and Offset. For a caller's input it matches errs.ErrInvalid.
+// SyntaxError reports that a text is not a valid document. Offset is the offset of the first wrong byte. If the text is
+// from a file, the reader of the file puts the error into an *errs.CorruptionError with Path and Offset. If the text is
+// from a caller, the error matches errs.ErrInvalid.
 type SyntaxError struct {
 	Offset    int64  // byte offset in the document
 	Truncated bool   // the text is valid as far as it goes, and ends too early
@@ -43,7 +44,7 @@ func (e *SyntaxError) Unwrap() []error {
 	return []error{errs.ErrInvalid, e.Err}
 }
 
-// ErrMergeConflict is the cause if git has left both sides of a merge in a document.
+// ErrMergeConflict is the cause of the error for a document in which git has left both sides of a merge.
 var ErrMergeConflict = errors.New("the file contains conflict markers of a merge; resolve the conflict")
 
 // Causes of a SyntaxError that a user can fix.
@@ -56,7 +57,8 @@ var (
 	errDuplicate     = errors.New("duplicate member")
 )
 
-// syntaxError converts an error of jsontext about src, which starts at byte base of the document, to a SyntaxError.
+// syntaxError converts an error of package jsontext to a SyntaxError. src is the text that was read; it begins at the
+// byte base of the document.
 func syntaxError(src []byte, base int64, err error) error {
 	e := &SyntaxError{Offset: base, Err: err}
 	var syn *jsontext.SyntacticError
@@ -83,7 +85,7 @@ func syntaxError(src []byte, base int64, err error) error {
 	return e
 }
 
-// conflictMarker reports whether the line at which reading stopped is a conflict marker.
+// conflictMarker reports whether the line at which reading stopped is a conflict marker of git.
 func conflictMarker(src []byte, at int64) bool {
 	if at < 0 || at > int64(len(src)) {
 		return false

@@ -54,8 +54,8 @@ func floatList(raw []byte, maxDims int) ([]float32, error) {
 	return list, nil
 }
 
-// dimsOf returns the number of dimensions of a vector's text by counting commas: in a list of numbers there are no
-// others.
+// dimsOf returns the number of dimensions of a vector's text. It counts commas, because a list of numbers has no other
+// commas.
 func dimsOf(raw []byte) int {
 	if len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0 {
 		return 0
@@ -68,8 +68,8 @@ func tooManyDims(maxDims int) error {
 		Err: fmt.Errorf("%w: too many dimensions", errs.ErrTooLarge)}
 }
 
-// appendParsed parses a number and appends it to list. It copies the text for an error message, so that the one passed
-// to ParseFloat stays on the stack.
+// appendParsed parses a number and appends it to list. It copies the text only for an error message, so that the text
+// passed to ParseFloat stays on the stack.
 func appendParsed[T ~string | ~[]byte](list []float32, text T) ([]float32, error) {
 	f, err := strconv.ParseFloat(string(text), 32)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -85,11 +85,12 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 	}
 	body := strings.TrimSpace(s)
 	if len(body) < 2 || body[0] != '[' || body[len(body)-1] != ']' {
-		return refuse("neither a list nor a printed list")
+		return refuse("neither a list of numbers nor a vector printed by numpy")
 	}
 	body = body[1 : len(body)-1]
 	if strings.Contains(body, "...") {
-		return refuse(`numpy shortened it with "...", so its numbers are lost: embed the content again, or set it to null`)
+		return refuse(`numpy shortened the vector with "...", so its numbers are lost: embed the content again, or ` +
+			`set the embedding to null`)
 	}
 	list := []float32{}
 	for field := range printedFields(body) {
@@ -107,8 +108,8 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 	return list, nil
 }
 
-// PrintedList converts the text of a vector that numpy's str() printed to a JSON list with the same digits, which may
-// be more than float32 holds.
+// PrintedList converts the text of a vector that numpy's str() printed to a JSON list with the same digits. A number
+// may have more digits than float32 can hold.
 func PrintedList(raw []byte) ([]byte, error) {
 	s := unquote(raw)
 	if _, err := printedFloats(s, math.MaxInt); err != nil {
@@ -133,7 +134,7 @@ func PrintedList(raw []byte) ([]byte, error) {
 	return append(AppendNewline(dst, 1), ']'), nil
 }
 
-// ListPrinted converts a member that numpy printed into a list; any other member stays unchanged.
+// ListPrinted converts a member whose value numpy printed into a list. It leaves any other member unchanged.
 func (o *Object) ListPrinted(name string) {
 	if raw, ok := o.Get(name); ok && raw[0] == '"' {
 		if list, err := PrintedList(raw); err == nil {
@@ -149,8 +150,8 @@ func printedFields(body string) iter.Seq[string] {
 	})
 }
 
-// AppendFloats appends a vector to dst as a list, indented for the given level; nil becomes null. Its errors name the
-// element.
+// AppendFloats appends a vector to dst as a list, indented for the given level. It appends null if the vector is nil.
+// Its errors name the element.
 func AppendFloats(dst []byte, list []float32, level int) ([]byte, error) {
 	if list == nil {
 		return append(dst, "null"...), nil

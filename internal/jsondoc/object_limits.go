@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// DeepestDepth is the maximum nesting that jsontext reads, whatever the configured limit is.
+// DeepestDepth is the maximum nesting that package jsontext can read. No configured limit can exceed it.
 const DeepestDepth = 10000
 
 // CheckSize returns an error if a document has more bytes than the limit. n is its size; whole is the name of the

@@ -10,8 +10,8 @@ import (
 )
 
 // MergeValue encodes v as the new value of a member whose text is raw. It keeps the text of every part of raw that v
-// does not change: the spelling of numbers, and the order of names, with new names sorted behind them. same reports
-// whether nothing changed; out is then raw. Errors are as for AppendValue.
+// does not change: the spelling of numbers, and the order of names. New names are sorted and follow the existing names.
+// same reports whether nothing changed; if so, out is raw. Errors are as for AppendValue.
 func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, err error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -48,8 +48,8 @@ func MergeValue(raw []byte, v any, level, maxDepth int) (out []byte, same bool, 
 	return text, false, nil
 }
 
-// isFloat reports whether v is the float64 that a JSON number represents. Their texts may differ: a large integer that
-// a float64 represents exactly has fewer digits when that is encoded.
+// isFloat reports whether v is the float64 that the JSON number raw represents exactly. The texts of the two may
+// differ: a large integer that a float64 represents exactly is encoded with fewer digits.
 func isFloat(raw []byte, v any) bool {
 	f, ok := v.(float64)
 	x, exact := exactFloat(raw)

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Number returns the Go value of a JSON number: a float64, or its text as a json.Number if float64 would
-// lose something: an integer or a number of digits that it cannot represent, or a magnitude out of its
-// range.
+// Number returns the Go value of a JSON number. It returns a float64, unless float64 cannot represent the number
+// exactly enough: an integer that is too large, too many digits, or a magnitude out of range. Then it returns the text
+// as a json.Number.
 func Number(raw []byte) any {
 	if f, exact := exactFloat(raw); exact {
 		return f
@@ -37,8 +37,8 @@ func exactInteger(digits []byte, f float64) bool {
 	return bytes.Equal(digits, strconv.AppendFloat(buf[:0], f, 'f', 0, 64))
 }
 
-// sameNumber reports whether two JSON numbers have exactly the same decimal value. The sign of zero
-// counts.
+// sameNumber reports whether two JSON numbers have exactly the same decimal value and the same sign; 0 and -0 are
+// different.
 func sameNumber(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -43,7 +43,8 @@ func DecodeFloat(raw []byte) (float64, error) {
 	return f, nil
 }
 
-// DecodeCount decodes a whole number. 3.0 is 3, as languages without integers write it.
+// DecodeCount decodes a whole number. It accepts 3.0 as 3, because languages without integers write numbers in this
+// form.
 func DecodeCount(raw []byte) (int64, error) {
 	if raw[0] == 'n' {
 		return 0, nil

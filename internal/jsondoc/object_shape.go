@@ -17,13 +17,14 @@ const (
 	MostValues  = 4 << 20 // maximum number of values in a text that is decoded to a map or a list of any
 )
 
-// CheckDepth returns an error for a text that, written at this level of a document, nests deeper than maxDepth (0:
-// MaxDepth). It makes one pass over the brackets, before any recursion, and checks nothing else.
+// CheckDepth returns an error if src, as a value at the given level of a document, would nest deeper than maxDepth. If
+// maxDepth is 0, the limit is MaxDepth. CheckDepth makes one pass over the brackets, before any recursion, and checks
+// nothing else.
 func CheckDepth(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, math.MaxInt)
 }
 
-// CheckShape does what CheckDepth does, and also returns an error for a text of more than MostNames names.
+// CheckShape does the same as CheckDepth, and also returns an error if src has more than MostNames names of members.
 func CheckShape(src []byte, level, maxDepth int) error {
 	return checkShape(src, level, maxDepth, MostNames)
 }
@@ -54,8 +55,8 @@ func checkShape(src []byte, level, maxDepth, mostNames int) error {
 	return nil
 }
 
-// checkValues returns an error for a text of more than MostValues values. A value takes at least two
-// bytes.
+// checkValues returns an error if src has more than MostValues values. It need not count the values of a short text,
+// because each value takes at least two bytes.
 func checkValues(src []byte) error {
 	if len(src) <= 2*MostValues {
 		return nil
@@ -76,8 +77,8 @@ func checkValues(src []byte) error {
 		Err: fmt.Errorf("%w: too many values in lists and objects", errs.ErrTooLarge)}
 }
 
-// CheckCounts returns an error for the encoded text of a value that could not be read again because it
-// has more than MostNames names or MostValues values. A short text has neither.
+// CheckCounts returns an error if the encoded text of a value has more than MostNames names or MostValues values,
+// because such a text could not be read again.
 func CheckCounts(written []byte) error { return checkCounts(written, MostNames) }
 
 func checkCounts(written []byte, mostNames int) error {

@@ -59,8 +59,8 @@ func CheckTime(t time.Time) error {
 
 func writable(t time.Time) bool { y := t.UTC().Year(); return 1 <= y && y <= 9999 }
 
-// AppendTime appends t as a JSON string: RFC 3339 in UTC with six digits, nine
-// where t has nanoseconds. Strings of six digits sort as their times do.
+// AppendTime appends t as a JSON string in the form of RFC 3339, in UTC, with six digits of a second, or nine if t has
+// nanoseconds. Strings with six digits sort in the order of their times.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -93,8 +93,8 @@ func AppendTime(dst []byte, t time.Time) []byte {
 // twoDigits writes a number below 100 with a leading zero.
 func twoDigits(b []byte, n int) { b[0], b[1] = byte('0'+n/10), byte('0'+n%10) }
 
-// NormalTime reports whether raw is a time in a form that an update does not rewrite: RFC 3339 in UTC, with a Z, at
-// most to the nanosecond.
+// NormalTime reports whether raw is a time in a form that an update does not rewrite: RFC 3339 in UTC, with a Z, and
+// with no more than nine digits of a second.
 func NormalTime(raw []byte) bool {
 	s, ok := DecodeString(raw)
 	if !ok || !strings.HasSuffix(s, "Z") || len(s) < 20 || len(s) > 30 || s[10] != 'T' || strings.Contains(s, ",") {

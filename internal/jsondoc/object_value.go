@@ -20,11 +20,12 @@ import (
 // The functions on a raw text, here and in the other files, take the Value of a Member: valid JSON
 // without white space around it, never empty.
 
-// DecodeValue returns the Go value of a text: nil, bool, string, float64, json.Number (see Number),
-// []any, map[string]any. It shares nothing with raw, which has at most MostValues values.
+// DecodeValue returns the Go value of a text: nil, bool, string, float64, json.Number (see Number), []any, or
+// map[string]any. The result shares no memory with raw. A text of more than MostValues values is an error.
 func DecodeValue(raw []byte) (any, error) { return decodeValue(raw, Number) }
 
-// DecodeWritten does what DecodeValue does, but returns each number as a json.Number of its text: 1.10 stays 1.10.
+// DecodeWritten does the same as DecodeValue, but returns each number as a json.Number with the text of the number:
+// 1.10 stays 1.10.
 func DecodeWritten(raw []byte) (any, error) {
 	return decodeValue(raw, func(raw []byte) any { return stdjson.Number(raw) })
 }
@@ -217,7 +218,8 @@ func appendList(dst []byte, list []any, level, maxDepth int) ([]byte, error) {
 	return append(AppendNewline(dst, level), ']'), nil
 }
 
-// tooDeep returns an error if a list or an object at this level is nested too deeply; the document is at level 0.
+// tooDeep returns an error if a list or an object at this level would be nested too deeply. The document itself is at
+// level 0.
 func tooDeep(level, maxDepth int) error {
 	if maxDepth <= 0 {
 		maxDepth = MaxDepth
@@ -226,11 +228,11 @@ func tooDeep(level, maxDepth int) error {
 		return nil
 	}
 	return &errs.FieldError{Limit: fmt.Sprintf("depth %d", maxDepth),
-		Err: fmt.Errorf("%w: nested too deeply, or contains itself", errs.ErrTooLarge)}
+		Err: fmt.Errorf("%w: nested too deeply, or a value contains itself", errs.ErrTooLarge)}
 }
 
-// marshal encodes a value of a type that AppendValue does not handle itself. json.Number inside it needs an option: for
-// go-json-experiment it is a string like any other.
+// marshal encodes a value of a type that AppendValue does not handle itself. It sets an option for any json.Number in
+// the value, because go-json-experiment would otherwise encode a json.Number as a string.
 func marshal(v any) ([]byte, error) {
 	raw, err := json.Marshal(v, json.Deterministic(true), json.WithMarshalers(json.MarshalFunc(
 		func(n stdjson.Number) ([]byte, error) { return appendNumber(nil, n) })))
@@ -260,7 +262,8 @@ func pointerPath(p jsontext.Pointer) string {
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// step returns the part of a path that leads into a member; a name that is not a word is quoted.
+// step returns the part of an error's path that leads to a member. It quotes a name that has other characters than
+// letters, digits, _ and -.
 func step(name string) string {
 	for i := range len(name) {
 		if c := name[i]; c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {

@@ -2,9 +2,9 @@ package jsondoc
 
 import "reflect"
 
-// CloneMap makes a deep copy of a map with the types that DecodeMap returns. Of lists and maps of other types, such
-// as []string, only the elements are copied, not what they contain. Nothing deeper than maxDepth is copied, so a map
-// that contains itself ends the copy; the encoder refuses it later.
+// CloneMap returns a deep copy of a map with the types that DecodeMap returns. For lists and maps of other types, such
+// as []string, it copies only the list or map itself. It copies nothing that is nested deeper than maxDepth, so that it
+// also ends for a map that contains itself; encoding such a map fails later.
 func CloneMap(m map[string]any, maxDepth int) map[string]any {
 	c := make(map[string]any, len(m))
 	for k, v := range m {
@@ -38,8 +38,7 @@ func cloneValue(v any, depth int) any {
 	return cloneOther(reflect.ValueOf(v)).Interface()
 }
 
-// cloneOther copies lists and maps of types that DecodeMap does not create, []string and map[string]int
-// for example.
+// cloneOther copies a list or a map of a type that DecodeMap does not create, for example []string or map[string]int.
 func cloneOther(v reflect.Value) reflect.Value {
 	switch {
 	case v.Kind() == reflect.Slice && !v.IsNil():

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Scan is a position in a JSON text.
+// Scan is a position in a JSON text from which the methods skip values.
 type Scan struct {
 	b []byte
 	i int
@@ -21,7 +21,7 @@ func (s *Scan) Space() {
 	}
 }
 
-// Take skips a byte, if it is the next one, and reports whether it was.
+// Take skips the next byte if it is equal to the given one, and reports whether it was.
 func (s *Scan) Take(c byte) bool {
 	if s.i < len(s.b) && s.b[s.i] == c {
 		s.i++
@@ -30,8 +30,8 @@ func (s *Scan) Take(c byte) bool {
 	return false
 }
 
-// Str skips a string and returns the bytes between its quotes, nil if there is no string. simple reports whether the
-// string has no escapes.
+// Str skips a string and returns the bytes between its quotes, or nil if the next value is not a string. simple reports
+// whether the string has no escapes.
 func (s *Scan) Str() (text []byte, simple bool) {
 	if !s.Take('"') {
 		return nil, false
@@ -58,7 +58,8 @@ func (s *Scan) Str() (text []byte, simple bool) {
 	}
 }
 
-// Skip skips any value, and reports whether it found the end of the value. It counts brackets and checks nothing else.
+// Skip skips any value, and reports whether it found the end of the value. It only counts brackets, and does not check
+// the value's syntax.
 func (s *Scan) Skip() bool {
 	depth := 0
 	for s.i < len(s.b) {
@@ -91,8 +92,8 @@ func (s *Scan) Skip() bool {
 	return false
 }
 
-// Unescape appends to dst the decoded content of a JSON string, given without its quotes. The bool result is false if
-// an escape in it is not valid.
+// Unescape appends to dst the decoded content of a JSON string, whose text is given without quotes. It returns false if
+// an escape in the text is not valid.
 func Unescape(dst, b []byte) ([]byte, bool) {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	for len(b) > 0 {
