@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// look is the part of *adopt.Files that a watch session calls.
+// look has the methods of *adopt.Files that a watch session calls.
 type look interface {
 	LookNow(ctx context.Context, folder string, names []string) (absent, emptied []string, err error)
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)
@@ -37,7 +37,7 @@ type session struct {
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
-// folder has the files of one folder that are waiting to be checked, and the deletions.
+// folder has the files of one folder that are waiting to be checked, and the files that were missing at the last check.
 type folder struct {
 	pending map[string]pending
 	absent  map[string]bool // names that were missing at the last check
@@ -50,7 +50,7 @@ type folder struct {
 // pending has the times of the first and the last event of a file that is waiting to be checked.
 type pending struct{ first, last time.Time }
 
-// found is a file that has to be checked, as a scan of all files has found.
+// found is a file that a scan of all files has found, and that has to be checked.
 type found struct{ folder, name string }
 
 // Limits of a watch session.
@@ -72,8 +72,8 @@ func newSession(o *Options, f files, src source, names []string) *session {
 	return s
 }
 
-// run begins with a scan over all files and continues until ctx or the source of events ends. Without
-// notifications it returns when the next scan is due, so that the caller can try again to get notifications.
+// run begins with a scan of all files and continues until ctx or the source of events ends. If the source sends no
+// notifications, run returns when the next scan is due, so that the caller can try again to get notifications.
 func (s *session) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer s.end(cancel)
@@ -118,7 +118,7 @@ func (s *session) end(cancel func()) {
 	}
 }
 
-// happened processes an event of a file. It returns true if the source of events has ended.
+// happened processes an event of a file or folder. It returns true if the source of events has ended.
 func (s *session) happened(ctx context.Context, e event) (ended bool) {
 	switch {
 	case e.ended:
@@ -161,7 +161,7 @@ func (s *session) note(folder, name string, at time.Time) {
 	}
 }
 
-// next returns the time at which the session has something to do; false if there is nothing.
+// next returns the time at which the session must act next. It returns false if nothing is due.
 func (s *session) next() (at time.Time, ok bool) {
 	sooner := func(t time.Time) {
 		if !ok || t.Before(at) {
@@ -182,8 +182,8 @@ func (s *session) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// step checks files that had no event for a while and files that are gone. It returns true if the session must
-// end.
+// step checks the files that had no event for a while and the files that are missing. It returns true if the session
+// must end.
 func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	pending, more := false, false
 	for _, name := range s.names {
@@ -213,7 +213,7 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	return true
 }
 
-// quiet checks the files of a folder that had no event for a while. more reports whether other such files remain.
+// quiet checks those files of a folder that had no event for a while. more reports whether more such files remain.
 func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
 	if len(fo.entered) > 0 { // a file that left them before they were watched has no event
 		missing, err := s.f.Missing(ctx, name, fo.entered)
@@ -262,7 +262,7 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	return more
 }
 
-// missing lets the store decide about deleted files of a folder, once no more files have gone since the last
+// missing lets the store decide about the missing files of a folder, if no more files have disappeared since the last
 // check.
 func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	absent := make([]string, 0, len(fo.absent))
@@ -293,7 +293,7 @@ func (s *session) missing(ctx context.Context, name string, fo *folder) {
 	fo.gone = nil
 }
 
-// restoreFolders lets the store decide about the files of a folder that is gone.
+// restoreFolders lets the store decide about the files of each folder that no longer exists.
 func (s *session) restoreFolders(ctx context.Context) {
 	for _, name := range s.names {
 		fo := s.folders[name]

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// event reports that something happened to a file.
+// event reports a change of a file or folder, or of the watch itself.
 type event struct {
 	folder, name string
 	// all: the event stands for more files than single events can report. ended: the folder is not watched anymore.
@@ -36,20 +36,20 @@ func (e event) time() time.Time {
 	return e.at
 }
 
-// source reports events of the files in some folders.
+// source sends the events of the files in some folders.
 type source interface {
 	// Events returns nil for a source without notifications.
 	Events() <-chan event
 	Close()
 }
 
-// none is the source for folders that cannot be watched: it reports no events.
+// none is the source for folders that cannot be watched: it sends no events.
 type none struct{}
 
 func (none) Events() <-chan event { return nil }
 func (none) Close()               {}
 
-// notified is the source that passes on the system's notifications.
+// notified is the source that sends the notifications of the system.
 type notified struct {
 	w *fsnotify.Watcher
 	// names of the watched folders by path; "" is the name of the store's folder, which is watched while the store
@@ -61,8 +61,8 @@ type notified struct {
 	stopped chan struct{}
 }
 
-// notify starts to watch folders for events. folders has the name of each by its path. The name "" is that of
-// the store's folder: the source ends when the folder of a kind appears in it.
+// notify starts to watch folders for events. folders maps the path of each folder to its name. The name "" is that of
+// the store's own folder: the source ends when the folder of a kind of document appears in it.
 func notify(folders map[string]string) (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -90,7 +90,7 @@ func notify(folders map[string]string) (source, error) {
 	return n, nil
 }
 
-// limited returns err, and if a limit of the system caused it, adds that limit.
+// limited returns err. If a limit of the system caused err, the returned error also names that limit.
 func limited(what string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -101,7 +101,8 @@ func limited(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// isFolder returns an error if path is a link, since the system would watch the link's target.
+// isFolder returns an error if path is not a folder. A link is not accepted, because the system would watch the link's
+// target.
 func isFolder(path string) error {
 	info, err := vfs.OS().Stat(path)
 	if err == nil && !info.Mode.IsDir() {
@@ -118,7 +119,8 @@ func (n *notified) Close() {
 	_ = n.w.Close()
 }
 
-// queueMost is the maximum number of files in the queue; if there are more, one event stands for all.
+// queueMost is the maximum number of files in the queue. If more files have events, a single event with all set
+// replaces them.
 const queueMost = 100_000
 
 // run receives events from the system as they come, so that the system's queue does not overflow while a file
@@ -173,8 +175,8 @@ func (n *notified) run() {
 	}
 }
 
-// enter watches the folders in a folder of a tree, and returns the files in them, which may have been
-// created before the watch. prefix is the path of the folder in the tree, with a trailing slash.
+// enter watches the subfolders of a folder in a tree, and returns events for the files in them, because a file may have
+// been created before its folder was watched. prefix is the path of the folder in the tree, with a trailing slash.
 func (n *notified) enter(path, folder, prefix string) (files []event, err error) {
 	list, err := vfs.ReadTypes(vfs.OS(), path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -201,8 +203,9 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 	return files, err
 }
 
-// told converts a notification of the system into an event for a file in a folder, or for a folder. more has events for
-// the files in a folder that was created. ok is false if the notification is not about such a file or folder.
+// told converts a notification of the system into an event for a file in a folder, or for a folder. If the notification
+// is about a folder that was created, more has events for the files in that folder. ok is false if the notification is
+// about something else.
 func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	if _, known := n.folders[ev.Name]; !known && n.folders[filepath.Dir(ev.Name)] == "" {
 		if _, root := n.folders[filepath.Dir(ev.Name)]; root {
@@ -246,7 +249,7 @@ func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
 	return n.created(ev.Name, e)
 }
 
-// created watches a folder that was created, and the folders in it. Its results are as for told.
+// created watches a folder that was created, and its subfolders. It has the same results as told.
 func (n *notified) created(path string, e event) (_ event, more []event, ok bool) {
 	err := n.w.Add(path)
 	if err == nil {

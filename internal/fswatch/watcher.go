@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Options are the waiting times of a Watcher. The zero value has the defaults.
+// Options are the waiting times of a Watcher. The zero value selects the defaults.
 type Options struct {
 	// Quiet is the time for which a file must have no event before it is checked; 0 means 300 ms.
 	Quiet time.Duration
@@ -56,11 +56,11 @@ type files interface {
 	Polls(why wal.PollCause)
 }
 
-// leadAgain is the pause after an error has kept this process from becoming the one that watches. It does not apply
-// while another process watches.
+// leadAgain is the pause before this process tries again to become the process that watches, after an error prevented
+// it. It does not apply if the reason is that another process watches.
 const leadAgain = 10 * time.Second
 
-// Watch watches the document files until ctx ends, or the store is closed.
+// Watch watches the document files until ctx ends or the store is closed.
 func (w *Watcher) Watch(ctx context.Context, f *adopt.Files) { w.run(ctx, f) }
 
 func (w *Watcher) run(ctx context.Context, f files) {
@@ -125,7 +125,8 @@ type limitError struct {
 func (e *limitError) Error() string { return e.what + ": " + e.cause.String() }
 func (e *limitError) Unwrap() error { return errs.ErrLimit }
 
-// causeOf returns the reason, for other processes, why no source of notifications could be opened.
+// causeOf returns the reason for which no source of notifications could be opened, in the form that other processes
+// read.
 func causeOf(err error) wal.PollCause {
 	if limit := (*limitError)(nil); errors.As(err, &limit) {
 		return limit.cause
