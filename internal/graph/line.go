@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Line is a line of the reference server's file: an entity or a relation.
+// Line is a line of the file of the reference server for MCP memory graphs: an entity or a relation.
 type Line struct {
 	Entity   *Entity
 	Relation *Relation
@@ -25,8 +25,8 @@ type Line struct {
 // ErrNoLine means that a line is JSON, but neither an entity nor a relation.
 var ErrNoLine = errors.New("neither an entity nor a relation")
 
-// ParseLine parses a line as JavaScript parses JSON: of a duplicate name the last is used, and half a
-// surrogate pair becomes U+FFFD.
+// ParseLine parses a line in the same way as JavaScript parses JSON: of members with the same name the last one is
+// used, and half a surrogate pair becomes U+FFFD.
 func ParseLine(line []byte) (Line, error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
@@ -75,7 +75,7 @@ func extra(members map[string]any, known ...string) map[string]any {
 	return members
 }
 
-// text returns a string as it is, "" for null, and the JSON of anything else.
+// text returns a string unchanged, "" for null, and the JSON text of any other value.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -90,7 +90,7 @@ func text(v any) string {
 	return string(b)
 }
 
-// ID returns the id of the memory for the line.
+// ID returns the id of the memory that represents the line.
 func (l *Line) ID() string {
 	if l.Entity != nil {
 		return l.Entity.ID()
@@ -98,7 +98,7 @@ func (l *Line) ID() string {
 	return l.Relation.ID()
 }
 
-// Memory returns the memory for the line.
+// Memory returns the memory that represents the line. at becomes the memory's timestamp.
 func (l *Line) Memory(at time.Time) memstore.Memory {
 	if l.Entity != nil {
 		return l.Entity.Memory(at, l.Extra)
@@ -106,8 +106,8 @@ func (l *Line) Memory(at time.Time) memstore.Memory {
 	return l.Relation.Memory(at, l.Extra)
 }
 
-// AppendLine appends a memory as a line, without a line feed; ok is false if it is neither an entity nor
-// a relation.
+// AppendLine appends the line that represents a memory, without a line feed. ok is false if the memory is neither an
+// entity nor a relation.
 func AppendLine(dst []byte, m *memstore.Memory) (_ []byte, ok bool, err error) {
 	var of []any
 	if e, ok := EntityOf(m); ok {
@@ -137,7 +137,7 @@ func AppendLine(dst []byte, m *memstore.Memory) (_ []byte, ok bool, err error) {
 	return append(dst, '}'), true, nil
 }
 
-// appendValue encodes a value as JSON.stringify does: nothing is escaped for HTML.
+// appendValue encodes a value in the same way as JSON.stringify: it does not escape characters for HTML.
 func appendValue(dst []byte, v any) (_ []byte, err error) {
 	switch v := v.(type) {
 	case string:

@@ -22,7 +22,7 @@ type Entity struct {
 	Observations []string
 }
 
-// Relation is a directed edge between two names, for which entities need not exist.
+// Relation is a directed edge between the names of two entities. The entities need not exist.
 type Relation struct {
 	From, To, Type string
 }
@@ -40,7 +40,8 @@ const (
 // ID returns the entity's id.
 func (e *Entity) ID() string { return EntityID(e.Name) }
 
-// Memory returns a new entity as a memory. The time decides its place in listings; extra may be nil.
+// Memory returns the memory that represents a new entity. at becomes the memory's timestamp, which determines its place
+// in listings. extra has further members of the line, and may be nil.
 func (e *Entity) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	m := memstore.Memory{ID: e.ID(), Timestamp: at, Metadata: map[string]any{
 		"category": EntityCategory, "key": e.Name, memberType: e.Type,
@@ -52,8 +53,7 @@ func (e *Entity) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	return m
 }
 
-// Set puts the observations into the memory from which the entity was read, and leaves everything else
-// in it unchanged.
+// Set sets the observations in m, the memory from which the entity was read. It leaves everything else in m unchanged.
 func (e *Entity) Set(m *memstore.Memory) {
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}
@@ -76,7 +76,7 @@ func (e *Entity) content() string {
 	return strings.Join(append(lines, e.Observations...), "\n")
 }
 
-// EntityOf returns the entity that a memory contains; false if it contains none.
+// EntityOf returns the entity that a memory represents. It returns false if the memory is not an entity.
 func EntityOf(m *memstore.Memory) (Entity, bool) {
 	if !isEntityID(m.ID) {
 		return Entity{}, false
@@ -104,7 +104,7 @@ func EntityOf(m *memstore.Memory) (Entity, bool) {
 	return e, true
 }
 
-// Memory returns a new relation as a memory; see Entity.Memory.
+// Memory returns the memory that represents a new relation; see Entity.Memory.
 func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	m := memstore.Memory{
 		ID: r.ID(), Timestamp: at, Content: strings.Join(slices.DeleteFunc([]string{r.From, r.Type, r.To},
@@ -117,7 +117,7 @@ func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 	return m
 }
 
-// RelationOf returns the relation that a memory contains; false if it contains none.
+// RelationOf returns the relation that a memory represents. It returns false if the memory is not a relation.
 func RelationOf(m *memstore.Memory) (Relation, bool) {
 	if !IsRelationID(m.ID) {
 		return Relation{}, false

@@ -15,10 +15,9 @@ type Node struct {
 	Expires  time.Time
 }
 
-// Read decodes a node from the document of a memory of the graph, as the store keeps it. It decodes only
-// what a node needs, which is several times as fast as decoding the memory. ok is false if the document
-// is not as simple as those of this package; then the memory must be decoded, and EntityOf and
-// RelationOf decide.
+// Read decodes a node from the stored document of a memory of the graph. It decodes only what a node needs, which is
+// several times as fast as decoding the memory. ok is false if the document is not as simple as the documents that this
+// package writes. Then the caller must decode the memory, and use EntityOf and RelationOf.
 func Read(id string, doc []byte) (n Node, ok bool) {
 	r := reader{Scan: jsonskip.New(doc)}
 	d := fields{ok: true}
@@ -86,7 +85,7 @@ func (r *reader) metadata(d *fields, name []byte) {
 	}
 }
 
-// object calls f with the names of an object's members; f must skip their values.
+// object calls f for each member of an object, with the member's name. f must skip the member's value.
 func (r *reader) object(d *fields, f func(name []byte)) {
 	r.Space()
 	if !r.Take('{') {
@@ -149,7 +148,7 @@ func (r *reader) texts(ok *bool) []string {
 	return list
 }
 
-// time reads a time as the store writes it.
+// time reads a time in the form in which the store writes it.
 func (r *reader) time(ok *bool) time.Time {
 	raw, simple := r.Str()
 	t, err := time.Parse(time.RFC3339Nano, string(raw))

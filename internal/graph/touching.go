@@ -1,7 +1,7 @@
 package graph
 
-// Touching returns a function that reports whether a memory is a relation with one of the names at an
-// end. If doc is nil because it is not available, the function returns true for every relation.
+// Touching returns a function that reports whether a memory is a relation that begins or ends at one of the names. If
+// doc is nil because the document is not available, the function returns true for every relation.
 func Touching(names ...string) func(id string, doc []byte) bool {
 	unwanted := make(map[string]bool, len(names))
 	for _, n := range names {
