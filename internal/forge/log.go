@@ -28,8 +28,8 @@ type Log struct {
 	tail []byte
 }
 
-// Frame is a frame to be written. Kind 0 means the kind of a put or of a deletion; without a Time the
-// frame is a microsecond later than the previous one.
+// Frame is a frame to be written. If Kind is 0, the frame has the kind of a put or of a deletion. If Time is 0, the
+// frame's time is a microsecond after the time of the previous frame.
 type Frame struct {
 	Key      string
 	Fields   []byte // bytes between key and value, see segment.Fields
@@ -47,7 +47,7 @@ const (
 	kindDelete = 17
 )
 
-// Open finds the end of a store's log from its newest checkpoint.
+// Open finds the end of a store's log, beginning at the position in the newest checkpoint.
 func Open(fsys vfs.FS, dir string) (*Log, error) {
 	s, err := Newest(fsys, dir)
 	if err != nil {
@@ -102,8 +102,8 @@ func (l *Log) name(number uint64) string {
 // End returns the position at which the next frame begins.
 func (l *Log) End() segment.LSN { return l.at }
 
-// Append appends a frame with valid checksums; its LSN is what End returned before. All appended frames
-// must fit into the newest segment.
+// Append appends a frame with valid checksums. The LSN of the frame is the position that End returned before. All
+// appended frames must fit into the newest segment.
 func (l *Log) Append(f Frame) segment.LSN {
 	if l.time++; f.Time == 0 {
 		f.Time = l.time
@@ -142,8 +142,8 @@ func seal(geo segment.Geometry, b []byte, number uint64) {
 	binary.LittleEndian.PutUint64(b[56:], xxhash.Sum64(s[:]))
 }
 
-// Save writes the appended frames to the segment, and removes the shared page, from which readers of
-// this boot would learn the previous end of the log.
+// Save writes the appended frames to the segment. It also removes the file wal/shared, because processes started since
+// the last boot would read the previous end of the log from it.
 func (l *Log) Save() error {
 	b := append(l.tail, make([]byte, segment.HeaderSize)...)
 	if end := l.Geometry.End(l.Geometry.Number(l.from)); l.from+uint64(len(l.tail)) > end {
@@ -168,9 +168,10 @@ func WriteAt(fsys vfs.FS, name string, b []byte, at int64) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// SealSegment recomputes the checksums of the frames in a segment, and links each frame to the previous one. It
-// goes from frame to frame by their lengths, until a length leads nowhere. It returns the position of the end
-// of the last frame, and the checksum of that frame. each, if not nil, is called with every frame.
+// SealSegment recomputes the checksums of the frames in a segment, and links each frame to the previous one. It finds
+// each next frame by the length of the previous one, and stops at the first length that does not lead to a frame. It
+// returns the position of the end of the last frame, and the checksum of that frame. If each is not nil, SealSegment
+// calls it for every frame.
 func SealSegment(geo segment.Geometry, number uint64, b []byte,
 	each func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
 	le := binary.LittleEndian
@@ -201,7 +202,7 @@ func SealSegment(geo segment.Geometry, number uint64, b []byte,
 	return geo.Start(number) + uint64(off), sum
 }
 
-// readUpTo reads at most the first n bytes of a file.
+// readUpTo reads the first n bytes of a file, or the whole file if it is shorter.
 func readUpTo(fsys vfs.FS, name string, n int) ([]byte, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// SealTable recomputes the checksums of a table (package index/table: memory_index.json, mapping.json,
-// their deltas) whose body and metadata may have been changed, also in length, but not in the number of
-// blocks.
+// SealTable recomputes the checksums of a table of package index/table (memory_index.json, mapping.json, and their
+// deltas). The body and the metadata of the table may have been changed, even in length, but the number of blocks must
+// be unchanged.
 func SealTable(b []byte) ([]byte, error) {
 	const block, open, end = 64 << 10, `,"metadata": {"version":"`, `,"end":"`
 	body, last := bytes.LastIndex(b, []byte(open)), bytes.LastIndex(b, []byte(end))

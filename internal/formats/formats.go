@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Format is one format. All versions from Oldest to Writes are read; a store has the lowest version that
-// supports its content, so Writes is the highest that this build writes.
+// Format is one file format. This build reads all versions from Oldest to Writes. A store is written in the lowest
+// version that supports its content, and Writes is the highest version that this build writes.
 type Format struct {
 	Name   string // name of the format, for messages and for JSON
 	Files  string // paths of the files that have the format, relative to the store
@@ -19,8 +19,8 @@ type Format struct {
 	Oldest int
 }
 
-// All returns the formats with their names. Files that are not in the list have no version of their own:
-// the documents in memories/, assemblies/ and working/ are JSON, and the vectors are files of FAISS.
+// All returns all formats of this build. Files that are not in the list have no format version of their own: the
+// documents in memories/, assemblies/ and working/ are JSON, and the vectors are files of FAISS.
 func All() []Format {
 	return []Format{
 		{"archive", "wal/archive/*.zst", past.ArchiveFormat, 1},

@@ -27,7 +27,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d GiB", n>>30)
 }
 
-// Count returns a number with its noun: one for the number 1, otherwise more.
+// Count returns a number with a noun. The noun is one if the number is 1, and otherwise more.
 func Count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -35,7 +35,7 @@ func Count(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// Head returns the longest beginning of s that has at most n bytes and ends between two characters.
+// Head returns the longest prefix of s that has at most n bytes and does not cut a character.
 func Head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -49,7 +49,7 @@ func Head(s string, n int) string {
 	return s[:n]
 }
 
-// Tail returns the longest end of s that has at most n bytes and begins between two characters.
+// Tail returns the longest suffix of s that has at most n bytes and does not cut a character.
 func Tail(s string, n int) string {
 	from := len(s) - n
 	if from <= 0 {
