@@ -36,10 +36,10 @@ func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
 
-// SweepTemp does the same as EmptyTemp, but only for the files of some processes. The function of reports whether a
-// name in tmp/ belongs to one of these processes.
-func (f *Flusher) SweepTemp(of func(name string) bool, surplus Surplus) ([]Edit, error) {
-	e := emptying{f: f, surplus: surplus, of: of}
+// SweepTemp does the same as EmptyTemp, but only for the files of some processes. The function included reports whether
+// a name in tmp/ belongs to one of these processes.
+func (f *Flusher) SweepTemp(included func(name string) bool, surplus Surplus) ([]Edit, error) {
+	e := emptying{f: f, surplus: surplus, of: included}
 	e.folder(f.o.path(tempFolder), 1)
 	return e.edits, errors.Join(append(e.fails, f.parked.sync())...)
 }

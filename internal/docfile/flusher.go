@@ -126,9 +126,9 @@ func (f *Flusher) Last(last bool) { f.last = last }
 
 // Spare sets a function that is used while this process purges. The function reports whether the purge does not need
 // the file that a change replaces. Such a file is reused, as without a purge, if it is unchanged since the last durable
-// round. A file that is deleted is always kept, because it may belong to an interrupted purge. If of is nil, the purge
-// needs all files.
-func (f *Flusher) Spare(of func(c *Change) bool) { f.spares = of }
+// round. A file that is deleted is always kept, because it may belong to an interrupted purge. If spare is nil, the
+// purge needs all files.
+func (f *Flusher) Spare(spare func(c *Change) bool) { f.spares = spare }
 
 // prepare creates this process's folders in tmp/, durably, so that a replaced file is not lost with its
 // folder. It runs before each round, since another process may have emptied tmp/.

@@ -138,8 +138,8 @@ func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 }
 
 // lockClosing waits for flush.lock. If the wait times out although another process wrote files meanwhile, lockClosing
-// waits again. It returns nil without an error if everything before until is in files while another process still has
-// the lock.
+// waits again. If everything before the position until is in files while another process still has the lock, it returns
+// nil without an error.
 func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()

@@ -26,10 +26,10 @@ type following struct {
 	then func() error // called after the work has ended, between two rounds; nil: nothing is called
 }
 
-// start begins work in the background, while further rounds run. After the work has ended, the function then is called
-// between two rounds.
-func (fl *Flusher) start(work func(), then func() error) {
-	f := &following{done: make(chan struct{}), then: then}
+// start begins work in the background, while further rounds run. After the work has ended, the flusher calls the
+// function next between two rounds.
+func (fl *Flusher) start(work func(), next func() error) {
+	f := &following{done: make(chan struct{}), then: next}
 	fl.following = f
 	go func() {
 		defer close(f.done)
@@ -37,7 +37,8 @@ func (fl *Flusher) start(work func(), then func() error) {
 	}()
 }
 
-// arrived calls the function then of background work that has ended. The function may start other background work.
+// arrived is called after background work has ended. It calls the function that was passed to start as next, which may
+// start other background work.
 func (fl *Flusher) arrived() error {
 	f := fl.following
 	fl.following = nil

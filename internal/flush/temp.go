@@ -111,10 +111,10 @@ func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	return fl.anyOpaque(context.Background(), stands)
 }
 
-// anyOpaque reports whether the function is returns true for any document of an opaque kind, whose content does not
+// anyOpaque reports whether the function match returns true for any document of an opaque kind, whose content does not
 // include its id, that changed since the index was written. A file without an id that a killed flusher left in tmp/ was
 // to be one of these documents.
-func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id string) bool) bool {
+func (fl *Flusher) anyOpaque(ctx context.Context, match func(k *engine.Kind, id string) bool) bool {
 	if !slices.ContainsFunc(fl.engine.Present(), func(k *engine.Kind) bool { return k.Opaque }) {
 		return false
 	}
@@ -123,7 +123,7 @@ func (fl *Flusher) anyOpaque(ctx context.Context, is func(k *engine.Kind, id str
 		if err != nil {
 			continue
 		}
-		if k := fl.engine.Kinds().Of(e.Key); k != nil && k.Opaque && is(k, strings.Clone(e.Key[1:])) {
+		if k := fl.engine.Kinds().Of(e.Key); k != nil && k.Opaque && match(k, strings.Clone(e.Key[1:])) {
 			return true
 		}
 	}

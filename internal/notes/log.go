@@ -276,16 +276,16 @@ func (b *batch) end(ctx context.Context) bool {
 	return !b.ended
 }
 
-// note records that a version at a path belongs to the note of. It records nothing if the store has no purges and no
+// note records that a version at a path belongs to the note owner. It records nothing if the store has no purges and no
 // redactions.
-func (b *batch) note(path string, version wal.LSN, of lineage) {
+func (b *batch) note(path string, version wal.LSN, owner lineage) {
 	if len(b.purged.All()) == 0 {
 		return
 	}
 	if b.of == nil {
 		b.of, b.paths = map[wal.LSN]lineage{}, map[string]bool{}
 	}
-	b.of[version], b.paths[path] = of, true
+	b.of[version], b.paths[path] = owner, true
 }
 
 // hidden removes the content from r if the version was redacted. It returns true if the version was purged.

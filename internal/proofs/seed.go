@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Seed returns the seed of a randomized test, and logs it with the command that repeats the test. The seed is given,
-// the value of a flag, if that is not 0; otherwise the value of the variable VARVE_SEED. If that is not set either, the
-// seed depends only on the test's name, so that two runs of go test or .ci/run are the same; but in the long proofs
-// each run has a different seed.
+// Seed returns the seed of a randomized test, and logs it with the command that repeats the test. The parameter given
+// is the value of a flag. If it is not 0, it is the seed. Otherwise the seed is the value of the variable VARVE_SEED.
+// If that is not set either, the seed depends only on the test's name, so that two runs of go test or .ci/run are the
+// same; but in the long proofs each run has a different seed.
 func Seed(t testing.TB, given uint64) uint64 {
 	t.Helper()
 	seed := given

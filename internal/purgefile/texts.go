@@ -55,9 +55,9 @@ func (t *Texts) Add(sum [16]byte) bool {
 	return true
 }
 
-// AddAll adds all hashes in of, and reports whether any of them is new.
-func (t *Texts) AddAll(of *Texts) (any bool) {
-	for sum := range of.sums {
+// AddAll adds all hashes in list, and reports whether any of them is new.
+func (t *Texts) AddAll(list *Texts) (any bool) {
+	for sum := range list.sums {
 		any = t.Add(sum) || any
 	}
 	return any

@@ -379,10 +379,10 @@ func (p *Purger) commitPurge(ctx context.Context, held *wal.Held, k *engine.Kind
 	return p.engine.CommitPurge(ctx, rows)
 }
 
-// takeOut removes the memory id from the assembly from.
-func (p *Purger) takeOut(ctx context.Context, from, id string) error {
+// takeOut removes the memory with the given id from an assembly.
+func (p *Purger) takeOut(ctx context.Context, group, id string) error {
 	return p.commits.Transact(ctx, nil, p.commits.Commit, func(tx *commit.Tx) error {
-		a, err := tx.Assembly(from)
+		a, err := tx.Assembly(group)
 		if err != nil {
 			return err
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Redacted returns a set of single versions of documents. The function is reports whether the log entry at a position,
-// with a key, is one of these versions. A purge of the set keeps all other versions and all other documents.
-func Redacted(is func(at segment.LSN, key string) bool) *Set {
+// Redacted returns a set of single versions of documents. The function includes reports whether the log entry at a
+// position, with a key, is one of these versions. A purge of the set keeps all other versions and all other documents.
+func Redacted(includes func(at segment.LSN, key string) bool) *Set {
 	return &Set{kind: kind.Memories, ids: map[string]bool{}, documents: map[[32]byte]bool{}, learns: pieces,
-		redacted: is}
+		redacted: includes}
 }
 
 // LearnVersion records the hash of a redacted version's document, and the name of the document's file. Files with the
