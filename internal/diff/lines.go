@@ -15,12 +15,12 @@ const maxEdits = 2000
 // Edit is a run of elements that differ: a[A0:A1] became b[B0:B1].
 type Edit struct{ A0, A1, B0, B1 int }
 
-// Edits returns a shortest list of edits that turn a into b, in their order; nil if a and b are equal. If they
-// differ in very many elements, it returns a single edit that replaces everything.
+// Edits returns a shortest list of edits that turn a into b, in the order of their positions. It returns nil if a and b
+// are equal. If a and b differ in very many elements, it returns a single edit that replaces everything.
 func Edits(a, b []string) []Edit { return lineEdits(a, b) }
 
-// Unified returns the difference between two texts in the unified format, without its two header
-// lines; nil if the texts are equal.
+// Unified returns the difference between two texts, given as lines, in the unified format without its two header lines.
+// It returns nil if the texts are equal.
 func Unified(a, b []string) (out []string) {
 	edits := lineEdits(a, b)
 	for len(edits) > 0 {
