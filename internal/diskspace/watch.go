@@ -8,8 +8,8 @@ import (
 )
 
 // every is the minimum interval between two checks of the space. The space is checked when the store is opened, after
-// every flush, and every few seconds. The event is sent once; it is sent again only after the free space has exceeded
-// the limit by a quarter in between.
+// every flush, and every few seconds. EventLowSpace is sent once; it is sent again only after the free space has
+// exceeded the limit by a quarter in between.
 const every = time.Second
 
 // Look measures the free space on the file system of a store.
