@@ -29,9 +29,9 @@ func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
 
-// WipeTemp does the same as EmptyTemp for a purge: it overwrites every file that it removes, including
-// half-written files of other packages, and the files of processes that have the store open, which hold older
-// versions of replaced documents. A file that it cannot overwrite is parked.
+// WipeTemp does the same as EmptyTemp for a purge: it overwrites every file that it removes. These include half-written
+// files of other packages, and the files of processes that have the store open, because those files contain older
+// versions of replaced documents. If WipeTemp cannot overwrite a file, it parks the file.
 func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }

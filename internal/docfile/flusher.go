@@ -143,7 +143,7 @@ func (f *Flusher) prepare() error {
 	return nil
 }
 
-// keeps reports whether replaced files are kept because a purge will overwrite them.
+// keeps reports whether replaced files must be kept because a purge will overwrite them.
 func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
 
 // Wipe overwrites the replaced files that this process keeps for reuse in tmp/, durably, and removes them. The

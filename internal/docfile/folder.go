@@ -102,13 +102,13 @@ func (f *Folder) Stat(name string) (vfs.Info, error) {
 	return info, f.missing(name, info)
 }
 
-// Read returns a document's bytes, and the Info of their file. A file of more than limit bytes is an error (0: no
-// limit). For an absent document, and only then, the error matches fs.ErrNotExist: an empty file is damage, unless
-// FolderOptions.Empty is set.
+// Read returns a document's bytes and the Info of the document's file. A file of more than limit bytes is an error; 0
+// means no limit. If the document does not exist, and only then, the error matches fs.ErrNotExist. An empty file is
+// damage, unless FolderOptions.Empty is set.
 //
-// All bytes are of one file that had this name while it was open, even if files are replaced and recycled meanwhile. If
-// another program saves in place at the same time, they may still be partly old and partly new, which the content hash
-// detects.
+// All bytes are of a single file that had this name while it was open, even if files are replaced and reused meanwhile.
+// If another program saves in place at the same time, the bytes may still be partly old and partly new. The caller can
+// detect that with the content hash.
 func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
 	if err := f.checkName(name); err != nil {
 		return nil, vfs.Info{}, err

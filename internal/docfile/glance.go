@@ -7,9 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Glance reads the file of a document once into buf, which is grown if it is too small, with as few system
-// calls as possible. Unlike Read it does not detect a concurrent replacement or save in place; a caller
-// that knows the expected hash can detect that, and then calls Read.
+// Glance reads the file of a document once into buf, with as few system calls as possible. If buf is too small, Glance
+// allocates a larger one. Unlike Read, Glance does not detect that the file is replaced or saved in place meanwhile. A
+// caller that knows the expected hash can detect that, and then calls Read.
 func (f *Folder) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
 	if err := f.enter(name); err != nil {
 		return buf[:0], vfs.Info{}, err

@@ -20,7 +20,7 @@ const (
 	quarantineFolder = QuarantineFolder
 )
 
-// QuarantineFolder is the name of the folder into which files are set aside.
+// QuarantineFolder is the name of the folder into which the store moves files that it must not lose and cannot use.
 const QuarantineFolder = "quarantine"
 
 // Layout has the path of the root of a store, and the modes with which its files are created.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Note explains why a file is in quarantine. It is written beside the file as JSON.
+// Note explains why a file is in quarantine. The note is written as a JSON file beside the file in quarantine.
 type Note struct {
 	Why  string    `json:"why"`
 	When time.Time `json:"when"`

@@ -19,8 +19,8 @@ import (
 const (
 	noteMost = 64 << 20 // maximum size of a note in bytes: it may contain a line of the index
 
-	// Parts of the names of the undo files in quarantine/ of stores that an older version repaired. No program
-	// reads these files anymore.
+	// Parts of the names of undo files in quarantine/. An older version of this program wrote these files when it
+	// repaired a store. No program reads them anymore.
 	undoHead = "repair-"
 	undoTail = ".undo.jsonl"
 )
@@ -85,8 +85,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 // program has put into quarantine/ may have a name that the store would not give.
 func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
-// names returns the sorted names in the folder, without those of unfinished writes and of files that a purge will
-// overwrite (isUnfinished); none if the folder is missing.
+// names returns the sorted names in the folder. It omits files of unfinished writes and files that a purge will
+// overwrite (isUnfinished). It returns no names if the folder is missing.
 func (q *Quarantine) names() ([]string, error) {
 	dir := q.l.path(quarantineFolder)
 	switch err := q.l.checkFolder(dir); {
@@ -230,8 +230,8 @@ func (q *Quarantine) removeAll(path string) error {
 	return q.l.FS.Remove(path)
 }
 
-// When returns the time at which a piece was set aside: the time in its note, or, without a note, its modification
-// time.
+// When returns the time at which an entry was moved to quarantine: the time in its note, or, if it has no note, its
+// modification time.
 func (p *Piece) When() time.Time {
 	if p.Note != nil && !p.Note.When.IsZero() {
 		return p.Note.When

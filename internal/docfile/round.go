@@ -27,9 +27,9 @@ type Source interface {
 	Change(worker, i int, c *Change) (bool, error)
 }
 
-// Round makes the changes to the documents' files and makes them durable. If it returns nil, all changes
-// except those in Result.Blocked are durable; after an error none may be treated as durable, and the caller
-// repeats the round with at least these changes.
+// Round makes the changes to the documents' files and makes them durable. If it returns nil, all changes except those
+// in Result.Blocked are durable. If it returns an error, the caller must not treat any change as durable, and repeats
+// the round with at least these changes.
 func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	for i := range changes {
 		if err := changes[i].Folder.checkName(changes[i].Name); err != nil {
@@ -71,9 +71,9 @@ type Placed struct {
 	folders []string
 }
 
-// Put makes the changes of a round without making them durable. Unless it returns an error, the caller must
-// call Sync, and then End with the result of Sync. Put may be called for other rounds meanwhile; if Sync
-// fails, they must be repeated as well.
+// Put makes the changes of a round without making them durable. Unless Put returns an error, the caller must call Sync,
+// and then End with the result of Sync. Put may be called for other rounds meanwhile; if Sync fails, those rounds must
+// be repeated as well.
 func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) {
 	p := &Placed{r: &round{f: f, ctx: ctx, src: src}}
 	err := p.run()
@@ -107,7 +107,7 @@ func (p *Placed) Sync() error {
 	return p.r.syncInner()
 }
 
-// End finishes the round. err is what Sync returned, and End returns it.
+// End finishes the round. err is the result of Sync, and End returns it.
 func (p *Placed) End(err error) error {
 	if p.barrier != nil {
 		_ = p.barrier.Close()

@@ -17,9 +17,9 @@ type Entry struct {
 	Info vfs.Info
 }
 
-// Scan yields the entries of the folder, in the order of their names. Entries that vanish meanwhile are omitted; an
-// entry that cannot be examined yields its error, and the scan continues. A missing or unreadable folder is an error,
-// never an empty folder.
+// Scan yields the entries of the folder, in the order of their names. It omits entries that vanish meanwhile. If an
+// entry cannot be examined, Scan yields the error and continues. If the folder is missing or unreadable, Scan yields an
+// error; it never treats such a folder as empty.
 func (f *Folder) Scan() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		names, err := f.Names()

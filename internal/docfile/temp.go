@@ -128,7 +128,7 @@ func (w *worker) enter(name string) {
 	w.name, w.dir = name, w.f.o.path(tempFolder, w.f.o.Token, name)+string(filepath.Separator)
 }
 
-// leave removes those of the worker's earlier folders in tmp/ that are empty.
+// leave removes the worker's earlier folders in tmp/ if they are empty.
 func (w *worker) leave() {
 	w.past = slices.DeleteFunc(w.past, func(name string) bool {
 		return w.f.leave(w.f.o.path(tempFolder, w.f.o.Token, name))

@@ -238,8 +238,8 @@ func (f *Folder) haveToExist() ([]string, error) {
 	return kept, err
 }
 
-// removeEmpty removes the folders above a document that was removed or renamed, the innermost first, until one of them
-// is not empty or is among those that FolderOptions.Kept returns. If Kept fails, removeEmpty removes nothing.
+// removeEmpty removes the folders that contained a document that was removed or renamed, the innermost first. It stops
+// at the first folder that is not empty or that FolderOptions.Kept returns. If Kept fails, removeEmpty removes nothing.
 func (f *Folder) removeEmpty(name string) {
 	dirs := f.ancestors(name)
 	if len(dirs) == 0 {

@@ -61,7 +61,7 @@ func (f *Flusher) wipeSome(dir string, list []*temp) error {
 // barrier.
 const wipeDirect = 8
 
-// overwrite overwrites files that already have doomed names, durably, and removes them.
+// overwrite overwrites files whose names already end in DoomedSuffix, durably, and removes them.
 func (f *Flusher) overwrite(doomed []*temp) error {
 	var barrier vfs.Barrier
 	if len(doomed) > wipeDirect && f.o.Direct >= 0 {
