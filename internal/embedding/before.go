@@ -22,8 +22,8 @@ type Before func(ctx context.Context, of []words.Place, except map[string]bool) 
 // and not from the memory before it in the session. As long as own is unchanged, the memory's vector stays valid.
 type said struct{ own, text string }
 
-// texts returns the text to embed for each of the memories. A text can include the content of the memory
-// before it in its session, among the stored memories and those that ops write.
+// texts returns the text to embed for each of the memories. Such a text can include the content of the previous memory
+// in the same session. The previous memory may be stored, or may be written by ops.
 func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string

@@ -184,8 +184,8 @@ func (b *Breaker) save() {
 	}
 }
 
-// rest returns how long background work must wait before it calls an embedder that is down; 0 if the embedder is
-// not down.
+// rest returns the time for which background work must wait before it calls an embedder that is down. It returns 0 if
+// the embedder is not down.
 func (b *Breaker) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

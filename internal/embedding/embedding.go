@@ -52,7 +52,7 @@ type Embedding struct {
 	held      bool  // this process computes the vectors of another model, and requests none for memories that are put
 }
 
-// Config has the options of New, which tests may change.
+// Config has the options of New. Tests may change them later.
 type Config struct {
 	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: there is none
 	Batch int                                                            // maximum number of texts in one call
@@ -220,8 +220,8 @@ func (em *Embedding) fit(ctx context.Context, vecs [][]float32) error {
 }
 
 // callEmbedder calls the embedder. It returns when the embedder answers, ctx ends, limit passes, or the store closes,
-// even if the embedder ignores its ctx. A panic of the embedder is returned as an error: it is foreign code, and the
-// memory must be stored nevertheless.
+// even if the embedder ignores its ctx. If the embedder panics, callEmbedder returns an error, because the embedder is
+// foreign code and the memory must be stored nevertheless.
 func (em *Embedding) callEmbedder(ctx context.Context, texts []string,
 	limit time.Duration) (list [][]float32, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -319,7 +319,7 @@ func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err e
 	return true
 }
 
-// embeddingDimension returns the dimension of the embedder's vectors; 0 while it is unknown.
+// embeddingDimension returns the dimension of the embedder's vectors, or 0 while the dimension is unknown.
 func (em *Embedding) embeddingDimension() int {
 	em.mu.Lock()
 	defer em.mu.Unlock()

@@ -54,8 +54,8 @@ func (em *Embedding) kickEmbedding() {
 	}
 }
 
-// Run gives vectors to the memories that have none: because an earlier process has left them without, or because the
-// embedder failed when they were put. Run returns when ctx ends.
+// Run embeds the memories that have no vector: an earlier process did not embed them, or the embedder failed when they
+// were put. Run returns when ctx ends.
 func (em *Embedding) Run(ctx context.Context) {
 	e := em
 	e.mu.Lock()
@@ -190,7 +190,8 @@ func (em *Embedding) NextQueued(ctx context.Context, limit int) ([]string, error
 	return append([]string(nil), e.queue[:min(limit, len(e.queue))]...), nil
 }
 
-// Dequeue removes memories from the queue for embedding, or, if back is true, moves them to its end.
+// Dequeue removes memories from the queue for embedding. If back is true, it moves them to the end of the queue
+// instead.
 func (em *Embedding) Dequeue(ids []string, back bool) {
 	e := em
 	e.mu.Lock()
@@ -315,9 +316,9 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	return n, err
 }
 
-// inParts calls write with all ids, or, if they do not fit into one commit, with parts of them one after another. It
-// returns the sum of the results. inParts divides the batch itself because no caller has chosen its size and so no
-// caller could reduce it.
+// inParts calls write with all ids, or, if these do not fit into one commit, with parts of ids one after another. It
+// returns the sum of the results. inParts divides the batch itself, because the caller has not chosen its size and
+// could not reduce it.
 func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {

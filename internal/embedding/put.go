@@ -14,11 +14,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// embedded maps texts to their vectors. It is kept as long as the operation may need them again.
+// embedded maps texts to their vectors. It is kept as long as the operation may need these vectors again.
 type embedded map[string][]float32
 
-// Commit commits operations after requesting the vectors that their memories lack. Memories whose vectors are not
-// available are queued.
+// Commit requests the vectors that the memories of operations lack, and then commits the operations. If a vector is not
+// available, Commit queues the memory for embedding in the background.
 func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN,
 	known embedded) error {
 	if model := em.vectors.Model(); model.Since != 0 {

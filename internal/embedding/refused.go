@@ -38,7 +38,8 @@ const mostRefusals = 1000
 // has accepted no other text in this run.
 const ProbeText = "a text"
 
-// embed returns the vectors of texts. Texts that the embedder refuses have none and are recorded.
+// embed returns the vectors of texts. If the embedder refuses a text, embed records that, and the result has no vector
+// for the text.
 func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (embedded, error) {
 	known := embedded{}
 	if len(texts) == 0 {

@@ -118,8 +118,8 @@ func (r *reembed) hold(held bool) {
 	}
 }
 
-// announce records in the log the model of the vectors that are being computed, so that no process stores such
-// vectors among those of the present model.
+// announce records in the log the model of the vectors that are being computed. From then on, no process stores vectors
+// of this model among those of the present model.
 func (r *reembed) announce(ctx context.Context) error {
 	em, name := r.em, r.maker.name
 	for range engine.FindTries {

@@ -28,8 +28,9 @@ const sectionsPause = 3 * time.Second
 // mostPassed is the maximum number of skipped texts that RunSections remembers.
 const mostPassed = 10_000
 
-// passedFor is how long RunSections skips a text whose note could not be read, whose vector was not stored, or that
-// the embedder refuses. If the error states that it is a refusal, the text is skipped until the process ends.
+// passedFor is the time for which RunSections skips a text whose note could not be read, whose vector was not stored,
+// or that the embedder refuses. If the embedder's error says that it is a refusal, RunSections skips the text until the
+// process ends.
 const passedFor = 30 * time.Minute
 
 // RunSections computes the vectors of the sections of notes, no matter which process has written the notes. It
@@ -59,10 +60,10 @@ func (em *Embedding) RunSections(ctx context.Context) {
 	}
 }
 
-// PendingSections computes the vectors of sections of notes that have none, and returns the number of sections that
-// got one. It stops at the first failure of the embedder, unless the embedder accepts another text. In that case it
-// continues with fewer texts per call, skips each text that is refused alone, and at the end returns an error with
-// the number of refused texts.
+// PendingSections computes the vectors of the sections of notes that have no vector, and returns the number of sections
+// that got one. It stops at the first failure of the embedder, unless the embedder accepts another text. In that case
+// it continues with fewer texts per call, skips each text that the embedder refuses even alone, and at the end returns
+// an error with the number of refused texts.
 func (em *Embedding) PendingSections(ctx context.Context) (done int64, err error) {
 	if em.config.Call == nil {
 		return 0, errNone
@@ -111,9 +112,9 @@ func (s *sectioner) pass(h meanings.Hash) {
 	}
 }
 
-// some computes the vectors of some sections, and returns how many sections got one. more reports whether other
-// sections may remain, so that the caller should call some again at once. more may also be true after an error that
-// only some of the texts have caused.
+// some computes the vectors of some sections, and returns the number of sections that got one. more reports whether
+// other sections may remain, so that the caller should call some again at once. more may also be true together with an
+// error, if only some of the texts caused the error.
 func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	em := s.em
 	if em.sections == nil || em.config.Model == "" || !em.engine.HasHad(em.engine.Kinds().Notes) {
@@ -169,8 +170,8 @@ func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 
 // failed decides how to continue after the embedder has failed for some texts. A refused text must not delay the
 // others: the next call has fewer texts, and a text that is refused alone is skipped. A text counts as refused only if
-// the embedder accepts another text; otherwise the embedder's key is wrong, or the embedder is down. more reports
-// whether the caller should continue at once; err is nil if the text was skipped.
+// the embedder accepts another text. Otherwise the embedder's key is wrong, or the embedder is down. more reports
+// whether the caller should continue at once. err is nil if the text was skipped.
 func (s *sectioner) failed(ctx context.Context, list []meanings.Text, how *maker,
 	why error) (n int, more bool, err error) {
 	if cerr := ctx.Err(); cerr != nil {

@@ -25,7 +25,7 @@ import (
 // have no vector until they are processed later.
 const switchTries = 16
 
-// change makes the computed vectors the store's vectors, with one log entry. The entry is valid only if the
+// change makes the computed vectors the store's vectors, with one log entry. The entry takes effect only if the
 // memories are unchanged since their vectors were computed.
 func (r *reembed) change(ctx context.Context) error {
 	em := r.em
@@ -189,7 +189,8 @@ func (r *reembed) have() (map[string][32]byte, error) {
 	return have, nil
 }
 
-// catchUp computes the vectors of the memories that were changed since a log position; 0 means all memories.
+// catchUp computes the vectors of the memories that were changed since a log position. The position 0 selects all
+// memories.
 func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since wal.LSN) error {
 	ids, err := r.changedSince(ctx, since)
 	if err != nil {

@@ -40,7 +40,8 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 	return false, r.rewrite(ctx, &model)
 }
 
-// finish rewrites the documents that still have vectors of the previous model, and records that none are left.
+// finish rewrites the documents that still have vectors of the previous model, and records in the log that no such
+// documents are left.
 func (r *reembed) finish(ctx context.Context) error {
 	em := r.em
 	model := em.vectors.Model()
