@@ -46,7 +46,7 @@ type cached struct {
 // session.
 const cachedBytes = 384
 
-// NewCache returns a cache of at most the given number of bytes; nil if bytes is not positive.
+// NewCache returns a cache of at most the given number of bytes. It returns nil if bytes is not positive.
 func NewCache(bytes int64) (*Cache, error) {
 	if bytes <= 0 {
 		return nil, nil

@@ -184,10 +184,10 @@ func (eng *Engine) Codec() *record.Codec { return &eng.codec }
 // Token returns the prefix that all names of this process's files in tmp/ have.
 func (eng *Engine) Token() string { return eng.token }
 
-// Opened returns the record of what was found and done when the store was opened, and of problems found since.
+// Opened returns the record of the findings and actions of opening the store, and of problems found since.
 func (eng *Engine) Opened() *opened { return &eng.opened }
 
-// Health returns the record of what went wrong in the background since the store was opened.
+// Health returns the record of failures of background work since the store was opened.
 func (eng *Engine) Health() *health { return &eng.health }
 
 // Cache returns the cache of documents, nil for a store without a cache.

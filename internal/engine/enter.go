@@ -34,7 +34,7 @@ func folders() (names []string) {
 	return append(names, "tmp", "backups", "quarantine")
 }
 
-// enter determines what the folder contains, and creates a store in a folder without one, unless mustExist is true or
+// enter determines what the folder contains. If the folder has no store, enter creates one, unless mustExist is true or
 // this handle is read-only.
 func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 	if err := ctx.Err(); err != nil {
@@ -126,9 +126,9 @@ func (eng *Engine) looksLikeStore() bool {
 	return err == nil && kind.Memories.HasDocuments(names)
 }
 
-// emptied reports whether a folder without a config.json contains only those files of a store that the store's
-// .gitignore names. git leaves a folder so when it checks out a branch that does not contain the store. If this process
-// created a config.json, git could not switch back, and the restored documents would be in the wrong branch.
+// emptied reports whether a folder without a config.json contains only files that the .gitignore of a store names. git
+// leaves the folder in this state when it checks out a branch that does not contain the store. If this process created
+// a config.json, git could not switch back, and the restored documents would be in the wrong branch.
 func (eng *Engine) emptied() bool {
 	if _, err := eng.env.FS.Stat(filepath.Join(eng.env.Dir, "checkpoint")); err != nil || !eng.hasLog() {
 		return false
@@ -238,8 +238,7 @@ func (eng *Engine) makeStore() error {
 	return eng.settings.Make()
 }
 
-// Ignore is the content of a store's .gitignore: it lists everything that is not a document and can be
-// rebuilt.
+// Ignore is the content of a store's .gitignore. It lists everything that can be rebuilt and is not a document.
 const Ignore = `wal/
 tmp/
 backups/
@@ -273,8 +272,9 @@ func (eng *Engine) endOf(name string) (string, error) {
 	return string(end[:n]), err
 }
 
-// makeFolders creates the missing folders of the store, except those of documents if the store has a log: see
-// makeVanished. It returns an error if there is a link in place of a folder, because the link could lead anywhere.
+// makeFolders creates the missing folders of the store. If the store has a log, it does not create the folders of
+// documents: see makeVanished. It returns an error if a link is in place of a folder, because the link could lead
+// anywhere.
 func (eng *Engine) makeFolders() error {
 	made := false
 	for _, name := range folders() {

@@ -13,10 +13,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// newerVectors returns an error if the vector files of the store were written by a newer program. Although vectors
-// are derived data, this program must not write to the store: it could not update those files, so the log could never
-// release the entries that this program adds. An index by a newer program is refused in the same way. newerVectors is
-// called before anything in the store is changed.
+// newerVectors returns an error if the vector files of the store were written by a newer program. Vectors are derived
+// data, but this program must not write to such a store: it could not update the vector files, so the log could never
+// release the entries that this program adds. An index of a newer program is refused for the same reason. newerVectors
+// is called before anything in the store is changed.
 func (eng *Engine) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(eng.env.FS, eng.env.Dir, name, vector.Schema())

@@ -141,6 +141,6 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 	return nil
 }
 
-// ClockGrace is how long after its expiry a memory is kept, in case the clock is wrong: if a clock jumps and
+// ClockGrace is the time for which a memory is kept after its expiry, in case the clock is wrong. If a clock jumps and
 // is corrected within this time, nothing is lost.
 const ClockGrace = time.Hour

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Filters select documents, some by their index line alone and some by their content.
+// Filters select documents, some by the index line alone and some by the content.
 type Filters struct {
 	Session  *string
 	Happened Span // bounds of the memory's timestamp
@@ -46,7 +46,7 @@ func (s Span) has(t time.Time) bool {
 	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
 }
 
-// Line reports whether a document passes those filters that its index line can answer.
+// Line reports whether a document passes the filters that concern only its index line.
 func (f *Filters) Line(id string, e *index.Entry, now time.Time) bool {
 	switch {
 	case !f.Expired && !e.ExpiresAt.IsZero() && !now.Before(e.ExpiresAt):
@@ -72,7 +72,7 @@ func (f *Filters) Reads() bool {
 	return f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.Happened != (Span{})
 }
 
-// Memory reports whether a memory passes those filters that only its content can answer.
+// Memory reports whether a memory passes the filters that concern its content.
 func (f *Filters) Memory(m *memstore.Memory) bool {
 	for _, c := range f.Where {
 		if !c.Holds(m.Metadata) {

@@ -84,8 +84,8 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 
 // DamageOf returns the error to report for err, an error of reading the index. If err means damage, DamageOf schedules
 // an index rebuild at the next flush. But if the store's folder was replaced while the store was open, DamageOf returns
-// an error that says so, and schedules nothing: a program that copies over mapped files truncates them, so what looks
-// like damage is not damage of the store.
+// an error that says so, and schedules nothing: a program that copies files over mapped files truncates the mapped
+// files, which looks like damage of the store.
 func (eng *Engine) DamageOf(err error) error {
 	err = eng.orReplaced(err)
 	if errors.Is(err, errs.ErrCorrupt) && eng.damaged.CompareAndSwap(false, true) {
@@ -159,7 +159,8 @@ var (
 	ErrMoved    = errors.New("the log has an entry of another document at this position")
 )
 
-// glanceMost is the maximum size in bytes of a document that Read reads by Glance, which needs the fewest system calls.
+// glanceMost is the maximum size in bytes of a document that the method Read reads with docfile's Glance, which needs
+// the fewest system calls.
 const glanceMost = 1 << 20
 
 // Read reads the version of a document at a place in the log or in the document's file. It reads the content only if

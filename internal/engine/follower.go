@@ -14,16 +14,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Follower keeps a fold, a view computed from log entries, up to date with the mapped index and the overlay
-// over it. It reads each change once.
+// Follower keeps a fold, a view computed from log entries, up to date with the mapped index and the overlay. It reads
+// each change once.
 //
 // The overlay drops the entries that a newer index covers. So the follower reads the changes together with the position
-// up to which the index covers the log. If these show that the fold is based on an older index, the follower starts
-// again with the newer one, at most FindTries times; each time another process has made progress.
+// up to which the index covers the log. If this position shows that the fold is based on an older index, the follower
+// starts again with the newer index, at most FindTries times. Each new attempt means that another process has made
+// progress.
 //
-// A rebuilt index may differ from the content of the fold, so after a rebuild the fold starts over with Reset. The
-// engine maps a rebuilt index before it updates the number of rebuilds. So With reads that number before the index: the
-// index that it then gets is never older than the number.
+// A rebuilt index may differ from the content of the fold, so after a rebuild the fold starts again with Reset. The
+// engine maps a rebuilt index before it updates the number of rebuilds. So With reads that number before it gets the
+// index: then the index is never older than the number.
 type Follower struct {
 	Fold view.Fold
 	// Passes reports whether an entry without a time to live leaves the fold unchanged; nil: no such entry does.
@@ -39,12 +40,12 @@ type Follower struct {
 	valid bool
 }
 
-// With updates the fold and calls use once. set is the index on which the fold is based; live is the number of memories
+// With updates the fold and calls use once. set is the index on which the fold is based. live is the number of memories
 // at the log position of the fold. The fold does not change while use runs.
 //
-// The fold has all entries that this process has applied. To include everything that any process has made
-// durable, call Engine.CatchUp before. Pass an error through Engine.DamageOf, which schedules the rebuild of a
-// damaged index.
+// The fold includes all entries that this process has applied. If the caller needs everything that any process has made
+// durable, it calls Engine.CatchUp first. The caller passes an error of With to Engine.DamageOf, which schedules the
+// rebuild of a damaged index.
 func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

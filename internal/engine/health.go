@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// health records what went wrong in the background, and how the flusher's last round ended.
+// health records the failures of background work, and the result of the flusher's last round.
 type health struct {
 	Mu      sync.Mutex
 	At      time.Time
@@ -32,7 +32,7 @@ func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
 
-// Adoptions returns the number of edits by hand that this process has adopted or set aside.
+// Adoptions returns the number of edits by hand that this process has adopted or moved to quarantine.
 func (h *health) Adoptions() int {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -55,7 +55,8 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
-// VectorsFailed records the reason why the flusher's last round could not write the vectors; err is nil if it could.
+// VectorsFailed records the error because of which the flusher's last round could not write the vectors. err is nil if
+// the round wrote them.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -69,14 +70,14 @@ func (h *health) Flushed(at time.Time, err error) {
 	h.At, h.Err = at, err
 }
 
-// Edit counts an edit by hand that was adopted or set aside.
+// Edit counts an edit by hand that was adopted or moved to quarantine.
 func (h *health) Edit() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Edits++
 }
 
-// opened records what was found when the store was opened and since: see OpenReport of the root package.
+// opened records the findings of opening the store, and problems found since: see OpenReport of the root package.
 type opened struct {
 	Mu       sync.Mutex
 	Remade   *remadeIndex // how the index was rebuilt; nil: it was not rebuilt

@@ -59,7 +59,8 @@ func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) ite
 	}
 }
 
-// Each yields the memories, with their content, that pass the filters. If ctx ends meanwhile, see Whole.
+// Each yields the memories that pass the filters, with their content. If ctx ends meanwhile, the last value is an
+// error: see Whole.
 func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
 	Whole(ctx, func(yield func(memstore.Memory, error) bool) {
 		for id, err := range eng.chosen(ctx, &f) {
@@ -201,7 +202,8 @@ func (eng *Engine) countSession(ctx context.Context, f *Filters) (n int64, ok bo
 	return n, true
 }
 
-// IDs yields the ids of the documents of a kind that pass those filters that the index can answer.
+// IDs yields the ids of the documents of a kind that pass the filters. It applies only the filters that the index can
+// answer.
 func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for l, err := range eng.Lines(ctx, k, f) {
@@ -219,8 +221,8 @@ type Listing struct {
 	InLog bool // the line is from the overlay: the version is its position in the log, and the line has no mtime
 }
 
-// Lines yields the index lines of the documents that pass those filters that the index can answer. It merges
-// the lines of the index files with those of the overlay.
+// Lines yields the index lines of the documents of a kind that pass the filters. It applies only the filters that the
+// index can answer. It merges the lines of the index files with the lines of the overlay.
 func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
 	if f.Sort != nil {
 		return eng.sortedLines(ctx, k, f)

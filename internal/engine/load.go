@@ -46,8 +46,9 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	return *m, nil
 }
 
-// times sets created and updated, which were decoded from the document, to the times in the version's index line. The
-// two differ for an edit by hand: its file is adopted unchanged, so only the index line has the times of the adoption.
+// times sets created and updated to the times in the version's index line. Before the call they have the times in the
+// document. The two differ for an edit by hand: the edited file is adopted unchanged, so only the index line has the
+// times of the adoption.
 func (v *Version) times(created, updated *time.Time) {
 	if v.Line.UpdatedAt.IsZero() || v.Line.UpdatedAt.Equal(*updated) && v.Line.CreatedAt.Equal(*created) {
 		return
@@ -55,8 +56,8 @@ func (v *Version) times(created, updated *time.Time) {
 	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
-// undecoded returns the error to report for err, an error of decoding a version whose stored bytes are those that were
-// written. It reports damage, not invalid input, unless err is errs.ErrNewerFormat.
+// undecoded returns the error to report for err, an error of decoding a version. The stored bytes of the version are
+// the bytes that were written. So undecoded reports damage, not invalid input, unless err is errs.ErrNewerFormat.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)

@@ -154,8 +154,8 @@ func (eng *Engine) inPlace() error {
 	return eng.log.Folder().InPlace()
 }
 
-// Target returns where and how to write an index that covers the log up to at. The written file is renamed
-// into place only while the store's folder is the one that was opened.
+// Target returns the parameters for writing an index that covers the log up to at. The written file is renamed into
+// place only if the store's folder is still the one that was opened.
 func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,

@@ -2,7 +2,7 @@ package engine
 
 import "context"
 
-// CtxMutex is a mutex whose waiters honour their context.
+// CtxMutex is a mutex whose Lock returns early if its context ends.
 type CtxMutex struct{ held chan struct{} }
 
 // NewMutex returns an unlocked mutex.

@@ -52,7 +52,7 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
 }
 
-// catchUp adds the changes since its last call to the lists. If it fails, it adds none of them.
+// catchUp adds the changes since its last call to the lists. If it fails, it adds no change.
 func (o *overlayOrder) catchUp(ctx context.Context, eng *Engine) error {
 	breaks := eng.state.Breaks()
 	if o.lists == nil || breaks != o.breaks {

@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lasting tracks the operations that no caller can end through its ctx: those that PutAsync began, and writes
-// to the log for several callers at once. Close waits for them as for all others, but not forever: they do not
-// end if the log cannot be made durable.
+// lasting tracks the operations that no caller can end through its ctx: operations that PutAsync began, and writes to
+// the log for several callers at once. Close waits for these operations as for all others, but not forever, because
+// they do not end if the log cannot be made durable.
 type lasting struct {
 	Context context.Context
 	giveUp  context.CancelFunc
@@ -32,8 +32,8 @@ func (l *lasting) Init() {
 	l.left = map[string]int{}
 }
 
-// Ended records that an operation has ended: it counts those that have succeeded and, by name, those that were
-// abandoned.
+// Ended records that an operation has ended. It counts the operations that have succeeded, and, by name, the operations
+// that were abandoned.
 func (l *lasting) Ended(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,8 +45,7 @@ func (l *lasting) Ended(what string, err error) {
 	}
 }
 
-// headway is a measure of whether the log still works: it changes whenever the log accepts entries or is
-// flushed.
+// headway shows whether the log still works: its value changes whenever the log accepts entries or is flushed.
 type headway struct {
 	written          int
 	durable, flushed wal.LSN

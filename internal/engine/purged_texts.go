@@ -93,8 +93,8 @@ func (eng *Engine) neverPurged(key string) bool {
 	return err == nil && rows.UpTo(key) == 0 && len(rows.Redactions(key)) == 0
 }
 
-// NewTexts returns an empty list for the texts that a purge is about to remove, with the store's key for
-// hashing them.
+// NewTexts returns an empty list for the texts that a purge is about to remove. The list has the store's key for
+// hashing texts.
 func (eng *Engine) NewTexts() (*purgefile.Texts, error) {
 	t, _, _, err := eng.textsFile().Read()
 	if err != nil {

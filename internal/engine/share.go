@@ -15,8 +15,8 @@ type lineReader interface {
 // shareBatch is the number of documents that a reading goroutine takes at once.
 const shareBatch = 128
 
-// Share distributes the listings that list yields to the readers, which read the documents at the same time. A single
-// reader runs in the caller's goroutine. Share returns the error of list, or the reason why a reader stopped.
+// Share distributes the listings that list yields to the readers. The readers read the documents concurrently; a single
+// reader runs in the caller's goroutine. Share returns the error of list, or the reason for which a reader stopped.
 func Share[R lineReader](ctx context.Context, readers []R, list func(yield func(Listing) bool) error) error {
 	if len(readers) == 1 {
 		r := readers[0]

@@ -30,11 +30,12 @@ type Orders interface {
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 
-// fewMemories is the number of memories in a store below which reading all of them is as fast as finding some of them.
+// fewMemories is a number of memories. In a store with fewer memories, reading all of them is as fast as finding some
+// of them.
 const fewMemories = 1024
 
-// SortKey returns the value by which an index line is sorted in the order by; 0 for an order for which an index line
-// has no value.
+// SortKey returns the value by which an index line is sorted in the order by. It returns 0 for an order for which an
+// index line has no value.
 func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
 	switch by {
 	case memstore.OrderCreated:

@@ -279,9 +279,10 @@ func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
 	return most, err
 }
 
-// SaveWriters writes to wal/writers, durably, the numbers of writers that entries below a log position, the parameter
-// to, explain. The caller calls SaveWriters before it writes an index up to that position: once an index covers these
-// entries, the log may release them. The caller holds flush.lock, or no other process has the store open.
+// SaveWriters writes to wal/writers, durably, the writers whose numbers the log explains below a position (the
+// parameter to). The caller calls SaveWriters before it writes an index up to that position: once an index covers the
+// entries with the explanations, the log may release them. The caller holds flush.lock, or no other process has the
+// store open.
 func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
