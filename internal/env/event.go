@@ -29,7 +29,8 @@ type EventKind string
 
 // The kinds of events.
 const (
-	// unacknowledged bytes after the last commit were cut off; Path is the file in quarantine/ that has them
+	// bytes after the last commit, which no caller was told are stored, were cut off; Path is the file in quarantine/
+	// that contains them
 	EventTornTail EventKind = "torn tail cut"
 	// stored data is damaged; Path is the file or folder, Err the reason, LSN the position if the log is damaged
 	EventCorruption EventKind = "corruption found"
@@ -64,8 +65,8 @@ const (
 	EventFlushError EventKind = "flush failed" // a flush failed and will be retried; Err is the reason
 	// the index was written; LSN is the position up to which it covers the log
 	EventIndex EventKind = "index written"
-	// segments of the index of words were merged, or rewritten without deleted documents; Count is their number, Path
-	// their folder, LSN the position up to which they cover the log, Took the duration
+	// segments of the index of words were merged, or rewritten without deleted documents; Count is the number of
+	// segments, Path their folder, LSN the position up to which they cover the log, Took the duration
 	EventMerged EventKind = "words merged"
 	// the index was rebuilt from a backup or from the files; Note names the source, Err is the reason, if there is one
 	EventRebuilt EventKind = "index rebuilt"
@@ -89,8 +90,8 @@ const (
 	EventConfig EventKind = "config.json is not valid"
 	// the previous index could not be kept as a backup; Err is the reason
 	EventBackupFail EventKind = "index backup could not be made"
-	// texts could not be embedded; Count is their number, Err the reason. The memories are stored and get their vectors
-	// later
+	// texts could not be embedded; Count is the number of texts, Err the reason. The memories are stored and get their
+	// vectors later
 	EventEmbedFailed EventKind = "embedding failed"
 	EventEmbedWorks  EventKind = "embedding works again" //
 	// the embedder failed several times in a row; Count is the number of failures, Err the last one. Writes do not wait
@@ -105,9 +106,10 @@ const (
 	EventViewError EventKind = "view not written"
 	// the index was written without the vectors; they are completed later
 	EventVectorsSkipped EventKind = "vectors not written"
-	// memories were deleted because they had expired or were older than max_age; Count is their number, Note the reason
+	// memories were deleted because they had expired or were older than max_age; Count is the number of memories, Note
+	// the reason
 	EventSwept EventKind = "old memories deleted"
-	// memories were deleted to make room for a write; Count is their number, ID the first of them
+	// memories were deleted to make room for a write; Count is the number of memories, ID the first of them
 	EventEvicted EventKind = "memories evicted"
 	// an embedding was padded or cut to the store's dimension; ID is the memory, and Note has the old and the new
 	// dimension
