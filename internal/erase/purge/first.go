@@ -66,8 +66,8 @@ func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces
 	return first, ctx.Err()
 }
 
-// mayHave returns a function that reports whether a log entry with a key may have data of the documents whose keys are
-// in own: an entry of one of these documents, of an assembly, or of working memory.
+// mayHave returns a function that reports whether a log entry with a key may have data of the documents with the keys
+// in own. Such an entry is one of these documents, of an assembly, or of working memory.
 func (p *Purger) mayHave(own map[string]bool) func(key []byte) bool {
 	assemblies := p.engine.Kinds().Assemblies.Letter
 	return func(key []byte) bool {

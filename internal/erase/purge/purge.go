@@ -27,7 +27,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Report describes what Purge has found and removed.
+// Report describes what Purge found and what it removed.
 type Report struct {
 	Deleted  []string // ids of documents that existed and were deleted
 	TakenOut []string // assemblies that named a missing memory and from which that memory was removed

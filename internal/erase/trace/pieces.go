@@ -59,11 +59,11 @@ type fate struct {
 	unknown string // reason why the user must decide about the piece; "" if the user need not
 }
 
-// look decides what to do with a piece of the log that is in quarantine, and erases the purged data in its bytes. A
-// valid frame belongs to the document in its header, whatever other documents its text mentions. Bytes without a
-// valid header (the end of a torn write, or what a recycled file had before) belong to no known document. They are
-// treated as purged if the piece also has entries of a purged document, or if they contain the name of a purged
-// document and the piece has valid entries of other documents.
+// look decides what to do with a part of the log in quarantine, and erases the purged data in its bytes. A valid frame
+// belongs to the document in its header, whatever other documents its text mentions. Bytes without a valid header (the
+// end of a torn write, or old bytes of a recycled file) belong to no known document. They are treated as purged if the
+// part of the log also has entries of a purged document, or if they contain the name of a purged document and the part
+// has valid entries of other documents.
 func (t *Set) look(p *piece) (f fate) {
 	named := false
 	found := p.g.EraseIn(p.b, p.at, t.Entry, func(b []byte) { named = named || t.proof(b) })

@@ -328,8 +328,8 @@ type undoKept struct {
 	Kept string `json:"kept"`
 }
 
-// inUndo reports whether the undo file of an older version names one of the documents of the set, or one of
-// their files.
+// inUndo reports whether an undo file that an older version wrote names one of the documents of the set, or the file of
+// one of them.
 func (t *Set) inUndo(path string, away map[string]bool, o Options) (bool, error) {
 	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
 	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, vfs.ErrNotRegular) {

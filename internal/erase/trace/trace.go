@@ -152,7 +152,7 @@ func (t *Set) Named(name string) (is bool) {
 	return false
 }
 
-// outline has those JSON members of a document that identify it.
+// outline has the JSON members that identify a document.
 type outline struct {
 	ID       *string         `json:"id"`
 	Assembly *string         `json:"assembly_id"`
@@ -225,8 +225,8 @@ func (t *Set) In(b []byte) bool {
 	return t.members.in(b) || t.plain.in(b)
 }
 
-// among reports whether a document is an assembly that has one of the memories of the set: the composite of
-// the assembly is made of the memory's embedding, and older formats contain whole copies of members.
+// among reports whether a document is an assembly that has a memory of the set as a member. The composite of such an
+// assembly is made of the memory's embedding, and older formats contain whole copies of members.
 func (t *Set) among(doc *outline, b []byte) bool {
 	if t.kind != kind.Memories || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
 		return false
