@@ -144,8 +144,8 @@ func (fl *Flusher) beat(ctx context.Context) {
 }
 
 // FlushBackground runs a round if there is anything to do, no other process is flushing, and the round need not wait
-// for a purge. It returns how long to rest afterwards, and announces this rest to all processes if it ran a round. did
-// is false, and no rest is needed, if there was nothing to do or the log is damaged.
+// for a purge. It returns the time for which to rest afterwards. If it ran a round, it announces this rest to all
+// processes. did is false, and no rest is needed, if there was nothing to do or the log is damaged.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	return fl.flushBackground(ctx, ctx)
 }

@@ -40,7 +40,7 @@ const closingPause = 10 * time.Millisecond
 
 func closing(m Merge) bool { return m == mergeClosing || m == mergeEnding }
 
-// FlushClosing runs the rounds of a store that closes. A deadline of ctx ends them.
+// FlushClosing runs the rounds of a store that closes. If ctx has a deadline, the rounds end at that time.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	if err := fl.engine.CatchUp(ctx); err != nil {
 		return err

@@ -74,9 +74,9 @@ func (fl *Flusher) roundOf(list []index.At, limit int) int {
 	return n
 }
 
-// put writes the newest versions of documents to their files, in rounds. All rounds except the last are
-// durable when it returns. If held is not nil, the list has all changes that are not in files, and put reports
-// its progress to other processes.
+// put writes the newest versions of documents to their files, in rounds. When put returns, all rounds except the last
+// are durable. If held is not nil, the list has all changes that are not in files yet, and put reports its progress to
+// other processes.
 func (f *filing) put(ctx context.Context, held *wal.Held, list []index.At) error {
 	tells := held != nil && slices.IsSortedFunc(list, func(a, b index.At) int { return cmp.Compare(a.Pos, b.Pos) })
 	for first := true; len(list) > 0; first = false {
@@ -169,7 +169,8 @@ func (f *filing) end(err error) error {
 	return err
 }
 
-// frames is the docfile.Source of a round: it reads each document from its frame in the log when it is needed.
+// frames is the docfile.Source of a round. It reads each document from the document's frame in the log when a worker
+// needs it.
 type frames struct {
 	f    *filing
 	ctx  context.Context

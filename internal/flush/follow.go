@@ -110,7 +110,7 @@ func (fl *Flusher) indexed(ctx context.Context, err error) error {
 	return nil
 }
 
-// indexStands records that writing an index succeeded: it resets the count of failures.
+// indexStands records that writing an index succeeded: it resets the number of failures.
 func (fl *Flusher) indexStands() {
 	fl.indexErr, fl.indexFails = nil, 0
 	fl.indexAfter.Store(0)

@@ -96,8 +96,8 @@ func (fl *Flusher) turns() (files, index float64) {
 	return min(slowMost, of(unfiled)) * over, of(fl.unspilled())
 }
 
-// unpaced is the context key that marks commits which are never slowed down because a flusher makes them: such a
-// commit would wait for itself.
+// unpaced is the context key that marks commits that are never slowed down. A flusher makes these commits, and would
+// otherwise wait for itself.
 type unpaced struct{}
 
 // Unpaced returns a context whose commits are never slowed down. It is for commits that are made as part of a flush, or

@@ -32,8 +32,8 @@ type refusal struct {
 	kept bool // the entry is in quarantine
 }
 
-// refusedMost is the maximum number of invalid log entries that are reported and copied to quarantine; verify
-// names all of them.
+// refusedMost is the maximum number of invalid log entries that are reported and copied to quarantine. The command
+// verify names all of them.
 const refusedMost = 1000
 
 // NoteRefused records that a log entry is invalid because of err. It is called by state.State.

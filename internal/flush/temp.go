@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// EmptyTemp removes what killed processes left in tmp/. A file that is neither a temporary file of this program nor a
-// known version of a document is a user's work, and is moved to quarantine.
+// EmptyTemp removes the files that killed processes left in tmp/. If a file is neither a temporary file of this program
+// nor a known version of a document, it is the work of a user, and EmptyTemp moves it to quarantine.
 func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	edits, err := fl.files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
