@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Commit describes what one commit changed.
+// Commit describes the changes of one commit.
 type Commit struct {
 	LSN  uint64 // position of the first change
 	Next uint64 // position after the commit
@@ -40,7 +40,7 @@ type Changed struct {
 	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
 }
 
-// LogFilter selects commits, and the changes in them.
+// LogFilter selects commits, and the changes in these commits.
 type LogFilter struct {
 	Since, Until time.Time // bounds of the time of a commit; the zero time sets no bound
 	By           func(number uint32, version uint64) bool
