@@ -80,7 +80,7 @@ func (e *MemberEditor) Text(name, s string) {
 	e.set(name, value, err)
 }
 
-// Floats sets a member to a vector; nil removes it.
+// Floats sets a member to a vector. If the vector is nil, Floats removes the member.
 func (e *MemberEditor) Floats(name string, list []float32) {
 	if list == nil {
 		if !e.blank(name) {

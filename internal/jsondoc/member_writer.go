@@ -93,7 +93,7 @@ func (w *MemberWriter) Map(name string, m map[string]any) {
 	w.done(dst, err)
 }
 
-// Strings adds a member with a list of strings; nil becomes an empty list.
+// Strings adds a member with a list of strings. If the list is nil, the member is an empty list.
 func (w *MemberWriter) Strings(name string, list []string) {
 	w.name(name)
 	w.done(AppendStrings(w.dst, list, 1))

@@ -27,9 +27,9 @@ type Object struct {
 	members []Member
 }
 
-// Parse reads a document: one JSON object in UTF-8, with nothing behind it but white space. Duplicate
-// members at any level, lone surrogates, NaN, nesting beyond maxDepth (0: MaxDepth) and more than
-// MostMembers names are refused. The Object keeps src, which must not be modified afterwards.
+// Parse reads a document: one JSON object in UTF-8, followed by nothing except white space. It refuses duplicate
+// members at any level, lone surrogates, NaN, nesting beyond maxDepth (0: MaxDepth) and more than MostMembers names.
+// The Object keeps src, so the caller must not modify src afterwards.
 func Parse(src []byte, maxDepth int) (*Object, error) {
 	if err := checkShape(src, 0, maxDepth, MostMembers); err != nil {
 		return nil, InField("document", err)
@@ -103,7 +103,7 @@ func (o *Object) Len() int { return len(o.members) }
 // Members returns the members in their order. The slice belongs to the Object.
 func (o *Object) Members() []Member { return o.members }
 
-// Get returns the text of a member's value; false if there is no such member.
+// Get returns the text of a member's value. It returns false if no member has this name.
 func (o *Object) Get(name string) ([]byte, bool) {
 	if i := o.index(name); i >= 0 {
 		return o.members[i].Value, true

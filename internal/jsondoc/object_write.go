@@ -52,8 +52,8 @@ func AppendNewline(dst []byte, level int) []byte {
 	return append(dst, blanks[:n]...)
 }
 
-// AppendString appends s as RFC 8785 writes a string: only what JSON requires is escaped. If s is not
-// UTF-8, the error is a *errs.FieldError without a field (see InField).
+// AppendString appends s in the form of RFC 8785: it escapes only the characters that JSON requires to be escaped. If s
+// is not UTF-8, the error is a *errs.FieldError without a field (see InField).
 func AppendString(dst []byte, s string) ([]byte, error) {
 	n := plainPrefix(s)
 	if n == len(s) {
@@ -110,7 +110,8 @@ func AppendEscaped(dst []byte, s string) []byte {
 func plain(c byte) bool { return c >= ' ' && c != '"' && c != '\\' }
 
 // plainPrefix returns the number of bytes at the beginning of s that are ASCII and need no escape. It compares eight
-// bytes at once, which is three times as fast as one by one: every put checks all of its text.
+// bytes at once, which is three times as fast as comparing single bytes. The speed matters because every put checks all
+// of its text.
 func plainPrefix(s string) int {
 	const (
 		ones = 0x0101010101010101
@@ -144,11 +145,11 @@ func invalidAt(s string) int {
 	return len(s)
 }
 
-// AppendFloat appends f as RFC 8785 writes a number: the shortest digits that read back as f, with bits
-// (32 or 64) of precision; exponents below 1e-6 and from 1e21. There are two differences: the sign of
-// zero is kept, and digits that look like an exact integer but are not (beyond 2^53) get an exponent, so
-// that Number does not read them as an exact integer. NaN and the infinities are refused: JSON has no
-// such numbers.
+// AppendFloat appends f in the form of RFC 8785: the shortest digits that read back as f with the given number of bits
+// (32 or 64), and with an exponent below 1e-6 and from 1e21 on. It differs from RFC 8785 in two points: it keeps the
+// sign of zero, and if the digits look like an exact integer but are not exact (beyond 2^53), it writes them with an
+// exponent, so that Number does not read them as an exact integer. NaN and the infinities are errors, because JSON has
+// no such numbers.
 func AppendFloat(dst []byte, f float64, bits int) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return dst, &errs.FieldError{Value: strconv.FormatFloat(f, 'g', -1, bits),
