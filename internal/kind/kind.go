@@ -151,8 +151,9 @@ func FoldersOf(f wal.Features) []string {
 	})
 }
 
-// Document returns the id of the document to which an id belongs: the id itself, or for a companion the id of its
-// document. companion reports whether the id is that of a companion.
+// Document returns the id of the document to which an id belongs. For the id of a companion, such as the sidecar of a
+// note, this is the id of the companion's document; otherwise it is the id itself. companion reports whether the id is
+// that of a companion.
 func (k *Kind) Document(id string) (of string, companion bool) {
 	if k.Owner != nil {
 		if of, companion = k.Owner(id); companion {
@@ -165,7 +166,8 @@ func (k *Kind) Document(id string) (of string, companion bool) {
 // Key returns the key of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
-// VectorKind returns the kind under which the vectors of these documents are stored, if they have any.
+// VectorKind returns the kind under which the vectors of documents of this kind are stored, if such documents have
+// vectors.
 func (k *Kind) VectorKind() vector.Kind { return vector.Kind(k.At) }
 
 // Lettered returns the kind whose log keys begin with a letter, or nil.
