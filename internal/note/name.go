@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Names converts between the paths of notes and the paths of their files below the folder notes/, by the rules
-// of one operating system. The package comment has the rules. Names implements kind.Paths.
+// Names converts between the paths of notes and the paths of their files below the folder notes/, by the rules of one
+// operating system. The package comment describes the rules. Names implements kind.Paths.
 type Names struct {
 	windows bool
 }
@@ -50,8 +50,8 @@ func (n Names) Path(id string) string {
 	}
 }
 
-// ID returns the id of the note or of the sidecar whose file has the given path. If the path is not that of the file of
-// a note or sidecar, ok is false, and id is the path itself.
+// ID returns the id of the note or of the sidecar whose file has the given path. If the path is not the path of such a
+// file, ok is false, and id is the path itself.
 func (n Names) ID(path string) (id string, ok bool) {
 	id, ok = n.read(path)
 	if ok = ok && n.Path(id) == path && checkID(id) == nil; !ok {

@@ -23,12 +23,12 @@ const mark = "\ufeff"
 const (
 	MostCharacters = 2000 // maximum number of characters in a section, unless it is a single line
 	mostHeading    = 1000 // maximum number of bytes of a heading that are kept
-	// mostHeaded is the maximum number of sections that begin at headings. The text after them is cut by size
-	// only, so that no note has more than 4096 + 16 MiB/1000 sections.
+	// mostHeaded is the maximum number of sections that begin at headings. The text after these sections is cut only by
+	// size, so that no note has more than 4096 + 16 MiB/1000 sections.
 	mostHeaded = 4096
 )
 
-// CutVersion must change whenever Sections divides a note differently, since sections are identified by their
+// CutVersion must be changed whenever Sections divides a note differently, because sections are identified by their
 // numbers, and whenever their texts for search by words change. Version 2 includes the tags of front matter.
 const CutVersion = 2
 
@@ -56,8 +56,8 @@ func Sections(data []byte) []Section {
 	return c.list
 }
 
-// SectionID returns the id, in views of sections, of the section with index i in Sections of the note at a
-// path. It contains a NUL, which no path has.
+// SectionID returns the id that identifies a section in the views of sections: the section with index i in the result
+// of Sections for the note at a path. The id contains a NUL, which no path contains.
 func SectionID(path string, i int) string {
 	n := strconv.Itoa(i)
 	return path + "\x00" + strings.Repeat("0", max(0, sectionDigits-len(n))) + n
@@ -221,7 +221,7 @@ func lineEnd(data []byte, at int) int {
 	return len(data)
 }
 
-// FrontMatter returns the offset at which the front matter of a note ends, 0 if the note has none.
+// FrontMatter returns the offset at which the front matter of a note ends, or 0 if the note has none.
 func FrontMatter(data []byte) int {
 	is := func(line []byte, text string) bool { return string(bytes.TrimRight(line, " \t\r\n")) == text }
 	at := lineEnd(data, 0)
@@ -245,7 +245,8 @@ func indented(line []byte) ([]byte, bool) {
 	return text, len(line)-len(text) < 4
 }
 
-// fenceOf returns the mark with which a line begins or ends fenced code; nil for any other line.
+// fenceOf returns the characters (the fence) with which a line begins or ends fenced code. It returns nil for any other
+// line.
 func fenceOf(line []byte) []byte {
 	text, ok := indented(line)
 	if !ok || len(text) < 3 || text[0] != '`' && text[0] != '~' {
@@ -258,7 +259,7 @@ func fenceOf(line []byte) []byte {
 	return text[:n]
 }
 
-// headingOf returns the level and the text of a heading with # signs; level 0 for any other line.
+// headingOf returns the level and the text of a heading with # signs. It returns level 0 for any other line.
 func headingOf(line []byte) (level int, title string) {
 	text, ok := indented(line)
 	rest := bytes.TrimLeft(text, "#")
@@ -273,7 +274,7 @@ func headingOf(line []byte) (level int, title string) {
 	return level, string(rest)
 }
 
-// underline returns the level of the heading that a line underlines; 0 for any other line.
+// underline returns the level of the heading that a line underlines. It returns 0 for any other line.
 func underline(line []byte) int {
 	text, ok := indented(line)
 	text = bytes.TrimRight(text, " \t\r\n")

@@ -26,11 +26,11 @@ func SidecarOf(path string) string { return sidecarHead + path }
 // IsSidecar reports whether an id in the log is the id of a sidecar.
 func IsSidecar(id string) bool { return strings.HasPrefix(id, sidecarHead) }
 
-// Owner returns the path of the note to which the sidecar with this id belongs; false if id is the path of a
+// Owner returns the path of the note to which the sidecar with this id belongs. It returns false if id is the path of a
 // note.
 func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead) }
 
-// Companion returns the id of the sidecar of the note at a path; false if id is the id of a sidecar.
+// Companion returns the id of the sidecar of the note at a path. It returns false if id is the id of a sidecar.
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 
 // Moved returns the encoded sidecar of a note after the note was moved away from the path from. last is the last
