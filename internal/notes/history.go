@@ -12,9 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// History yields the versions that are kept of the note at a path, ordered by version: the versions at the paths that
-// the note had before, and all versions at this path, including those of other notes that were there earlier.
-// Version.ID is the path of each version. any reports whether there is any version.
+// History yields the kept versions of the note at a path, ordered by version: the versions at the earlier paths of the
+// note, and all versions at this path, including versions of other notes that were at this path earlier. Version.ID is
+// the path of each version. any reports whether History yielded any version.
 func (ns *Notes) History(ctx context.Context, path string,
 	yield func(history.Version, error) bool) (any bool, err error) {
 	s, err := ns.ofPath(ctx, path)
@@ -117,7 +117,7 @@ func (ns *Notes) began(ctx context.Context, m note.Move) (from uint64) {
 	return from
 }
 
-// At returns one version of the note at a path; it may be a version at a path that the note had before.
+// At returns one version of the note at a path. The version may be at an earlier path of the note.
 func (ns *Notes) At(ctx context.Context, path string, version uint64) (history.Version, error) {
 	if err := note.CheckPath(path); err != nil {
 		return history.Version{}, err

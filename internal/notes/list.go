@@ -46,8 +46,8 @@ type ListOptions struct {
 	After string // only entries after this path; with a slash at its end, after all in that folder
 }
 
-// List yields the notes and folders of notes that o selects, in the order of their paths. The entry of a folder
-// has the sum of the sizes of its notes.
+// List yields the notes and folders of notes that o selects, in the order of their paths. The size in the entry of a
+// folder is the sum of the sizes of its notes.
 func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error] {
 	return ns.reading(ctx, func(yield func(Entry, error) bool) {
 		if err := checkFolder(o.Folder); err != nil || o.Depth < 0 {
@@ -138,12 +138,14 @@ func (ns *Notes) reading(ctx context.Context, f func(yield func(Entry, error) bo
 // lastRune sorts after every character that a path may have.
 const lastRune = "\U0010FFFF"
 
-// infos yields the notes whose paths begin with a prefix, in the order of their paths, as the index has them.
+// infos yields the notes whose paths begin with a prefix, in the order of their paths. The notes are described as in
+// the index.
 func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return ns.infosAfter(ctx, prefix, "")
 }
 
-// infosAfter is like infos, for the paths after another path; "": all.
+// infosAfter does the same as infos, but only for paths after the path after. If after is "", it does not skip any
+// path.
 func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		asOf, err := ns.engine.DurableNow(ctx)

@@ -21,7 +21,7 @@ const (
 	Deleted = "deleted"
 )
 
-// Revision is one version of a note. A rename, which deletes a note and creates it elsewhere, is one Revision.
+// Revision is one version of a note. A rename deletes a note and creates it at another path, but is one Revision.
 type Revision struct {
 	LSN         uint64
 	Time        time.Time // the clock's time at the commit; that of a later version may be earlier

@@ -250,7 +250,7 @@ func (ns *Notes) using(writes bool, paths ...string) (end func(), err error) {
 	return ns.engine.EndUse, nil
 }
 
-// Read returns the note at a path. If there is none, the error is errs.ErrNotFound.
+// Read returns the note at a path. If the note does not exist, the error is errs.ErrNotFound.
 func (ns *Notes) Read(ctx context.Context, path string) (Note, error) {
 	end, err := ns.using(false, path)
 	if err != nil {
@@ -369,7 +369,7 @@ func (ns *Notes) retry(ctx context.Context, f func() (Info, error)) (i Info, err
 	return i, err
 }
 
-// Write sets the content of the note at a path, and creates the note if there is none.
+// Write sets the content of the note at a path. It creates the note if it does not exist.
 func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
@@ -380,7 +380,7 @@ func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.
 	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// Append adds data at the end of a note, and creates the note if there is none.
+// Append adds data at the end of a note. It creates the note if it does not exist.
 func (ns *Notes) Append(ctx context.Context, path string, data []byte, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, func(old []byte, _ bool) ([]byte, error) {
 		return append(append(make([]byte, 0, len(old)+len(data)), old...), data...), nil
@@ -462,7 +462,7 @@ func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.Do
 	return []commit.DocumentChange{c}, nil
 }
 
-// Files adopts all edited files in a folder; it is implemented by adopt.Files.
+// Files adopts all edited files in a folder. It is implemented by adopt.Files.
 type Files interface {
 	LookBelow(ctx context.Context, folder, prefix string) (adopted int, err error)
 }
@@ -485,7 +485,7 @@ func (ns *Notes) AdoptFiles(ctx context.Context, folder string, files Files) (in
 	return files.LookBelow(ctx, ns.kind.Name(), prefix)
 }
 
-// Delete deletes the note at a path. If there is none, the error is errs.ErrNotFound.
+// Delete deletes the note at a path. If the note does not exist, the error is errs.ErrNotFound.
 func (ns *Notes) Delete(ctx context.Context, path string, c commit.Conditions) error {
 	end, err := ns.using(true, path)
 	if err != nil {
@@ -518,7 +518,7 @@ func deletions(path string, s *state) []commit.DocumentChange {
 	return list
 }
 
-// DeleteFolder deletes all notes in a folder, in one commit if possible, and returns their number.
+// DeleteFolder deletes all notes in a folder, in one commit if possible, and returns the number of deleted notes.
 func (ns *Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	end, err := ns.using(true, folder)
 	if err != nil {

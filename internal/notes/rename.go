@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// Rename moves a note, or all notes of a folder, to another path, in one commit, and returns their number. It
-// returns an error if a note or a folder is at the new path, or if the new path is inside the old one.
+// Rename moves a note, or all notes of a folder, to another path, in one commit, and returns the number of moved notes.
+// It returns an error if a note or a folder is at the new path, or if the new path is inside the old one.
 func (ns *Notes) Rename(ctx context.Context, from, to string) (n int, err error) {
 	end, err := ns.using(true, from, to)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 )
 
-// Update replaces the content of a note (nil keeps it) and moves it to another path ("" keeps the path), in one
-// commit. The conditions are evaluated against the note at the old path. If there is none, the error is
-// errs.ErrNotFound.
+// Update replaces the content of a note and moves the note to another path, in one commit. If the content is nil, it is
+// not changed; if the path is "", the note is not moved. The conditions are evaluated against the note at the old path.
+// If that note does not exist, the error is errs.ErrNotFound.
 func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c commit.Conditions) (Info, error) {
 	if to == "" {
 		to = path
