@@ -104,8 +104,7 @@ type Parts struct {
 	Committer *commit.Committer
 }
 
-// New builds the parts of a store in a folder, and creates the store if there is none. Nothing runs in the
-// background.
+// New builds the parts of a store in a folder, and creates the store if it does not exist. No background work runs.
 func New(t testing.TB, dir string) *Parts {
 	t.Helper()
 	e := environment(dir)
