@@ -62,8 +62,8 @@ type place struct {
 	use  use
 }
 
-// list has each place once. The files come first, then the folders, parents before their children:
-// findings are reported in this order.
+// list has each place once. The files come first, then the folders, with parents before their children. verify and
+// repair report their findings in this order.
 var list = slices.Concat([]place{
 	{".gitignore", top},
 	{"config.json", top | named},
@@ -175,7 +175,7 @@ func vectorFiles() (list []place) {
 	return list
 }
 
-// is reports whether a path is that of a place with this use.
+// is reports whether a path is that of a place with all flags in u.
 func is(rel string, u use) bool {
 	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
 }
@@ -221,8 +221,7 @@ func Sole(rel string) bool { return is(rel, folder|sole) }
 // Named returns the files that a store opens under fixed names.
 func Named() []string { return paths(named, 0) }
 
-// OfTheMachine reports whether a path is that of a file that records which processes use a store on this
-// machine.
+// OfTheMachine reports whether a path is that of a file that records the processes that use a store on this machine.
 func OfTheMachine(rel string) bool {
 	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
 }

@@ -78,8 +78,9 @@ func IsName(rel string, isFolder bool) bool {
 	return false
 }
 
-// IsIndexTemp reports whether a name in tmp/ is that of an index that a process is writing, or of the
-// note of a process: "index.", a token, and a suffix for vectors and temp files of them.
+// IsIndexTemp reports whether a name in tmp/ is that of an incomplete file: an index, or one of the files expiry, aged,
+// writers, purges and purged-texts, followed by a dot and the token of the process that writes it, "new" or "repair".
+// The token may be followed by a dot and any suffix.
 func IsIndexTemp(name string) bool {
 	what, rest, _ := strings.Cut(name, ".")
 	switch what {
