@@ -14,8 +14,8 @@ import (
 // mergedAtOnce is the number of memories that Merge changes in one commit.
 const mergedAtOnce = 200
 
-// Count returns the number of memories of each project in a store, by the id of the project; "" is the part
-// that all projects share. It reads all memories.
+// Count returns the number of memories of each project in a store. The keys of the map are the ids of the projects; ""
+// is the part that all projects share. Count reads all memories.
 func Count(ctx context.Context, st *varve.Store) (map[string]int, error) {
 	all, unread := map[string]int{}, []error(nil)
 	for m, err := range st.Memories(ctx) {

@@ -33,8 +33,8 @@ func (v *View) seesNote(path string) bool {
 	return v.project != "" && of == v.project
 }
 
-// mergeNotes moves the notes of one project to another, or to the shared part if into is "", and returns their
-// number. It moves none if a note exists at one of the new paths.
+// mergeNotes moves the notes of one project to another, or to the shared part if into is "", and returns the number of
+// moved notes. It moves no note if a note exists at one of the new paths.
 func mergeNotes(ctx context.Context, st *varve.Store, from, into string) (n int, err error) {
 	source, target := NotesOf(from)+"/", ""
 	if into != "" {

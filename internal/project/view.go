@@ -195,7 +195,7 @@ func (tx *Tx) Put(m varve.Memory) (varve.Memory, error) {
 	return tx.tx.Put(m)
 }
 
-// Delete deletes a memory. If the view has none with this id, the error is varve.ErrNotFound.
+// Delete deletes a memory. If the view has no memory with this id, the error is varve.ErrNotFound.
 func (tx *Tx) Delete(id string) error {
 	if _, err := tx.Get(id); err != nil {
 		return err
