@@ -13,7 +13,7 @@ func Long() bool { return os.Getenv("VARVE_LONG") == "1" }
 // code.
 func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 
-// Everyday reports whether this is a run of go test without settings, which must take only seconds.
+// Everyday reports whether this is a run of go test without settings. Such a run must take only seconds.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
 // Share returns the number of random cases to run: all in the long proofs, otherwise few.
