@@ -37,7 +37,7 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// Content is what was read from wal/purges.
+// Content is the parsed content of wal/purges.
 type Content struct {
 	Rows    *Table
 	There   bool     // there is a file

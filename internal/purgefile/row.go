@@ -30,7 +30,7 @@ func (d *digest) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Key is a digest of the log key of a document, which identifies the document without naming it.
+// Key is a digest of the log key of a document. It identifies the document without containing the document's name.
 type Key = digest
 
 // KeyOf returns the digest of the log key of a document in the store with the given UUID.

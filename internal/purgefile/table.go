@@ -107,7 +107,7 @@ func (t *Table) HidesAt(key string, position uint64) bool {
 	return slices.ContainsFunc(t.Redactions(key), func(r Row) bool { return r.Version < position && position <= r.Next })
 }
 
-// Pending returns those redactions of a store whose versions are not overwritten yet.
+// Pending returns the redactions of a store whose versions are not overwritten yet.
 func (t *Table) Pending(store [16]byte) (rows []Row) {
 	for _, r := range t.list {
 		if r.Redacted && !r.Done && r.Store == store && r.Version > t.upTo[r.Key] {
