@@ -41,7 +41,7 @@ type Space struct {
 	Inodes    int64 // files that may still be created
 	AllInodes int64 // files that the volume may hold, 0 if unknown or not limited
 
-	Unfiled int64 // files that are still to be made for changes in the log
+	Unfiled int64 // number of files that must still be created for changes in the log
 	Fits    int64 // number of memories, of the mean size in the store, for which there is space; see Fit
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // MakeRoom removes the oldest backup of the index, to free space on a full disk. It returns false if it removed no
-// backup: there is none, or a purge is going to overwrite the backups.
+// backup: none exists, or a purge is going to overwrite the backups.
 func MakeRoom(eng *engine.Engine) bool {
 	if eng.Log() == nil || eng.Log().Purges().Overwrites() {
 		return false // a purge deals with them
