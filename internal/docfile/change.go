@@ -37,7 +37,7 @@ type Change struct {
 	// gone by now, another program removed it, and it is not restored, except after a crash.
 	Found bool
 
-	// ID and the fields below go into the note that is written if an edit is set aside.
+	// ID and the fields below are written to the note if an edit is moved to quarantine.
 	ID      string
 	Version uint64
 	Known   json.RawMessage // index line of the file that the caller expects at the document's path

@@ -34,11 +34,11 @@ type Options struct {
 	// TempFiles is the number of files that a worker creates in one folder before it continues in another; 0 means
 	// 65,536.
 	TempFiles int
-	// Keeps reports whether a purge is running in any process. While one is, no replaced file is reused or removed,
-	// since the purge overwrites it. nil means that there are no purges.
+	// Keeps reports whether a purge is running in any process. During a purge no replaced file is reused or removed,
+	// because the purge overwrites it. If Keeps is nil, no purge is ever running.
 	Keeps func() bool
-	// Leaves reports whether a name in tmp/ must not be touched now, because a purge works there. nil means that there
-	// are no such names.
+	// Leaves reports whether a file or folder in tmp/ must not be touched now, because a purge is working on it. If
+	// Leaves is nil, all names may be touched.
 	Leaves func(name string) bool
 	// Places returns the folders of documents. A replaced file from one of them is overwritten only once its removal
 	// from that folder is durable.

@@ -41,12 +41,12 @@ type FolderOptions struct {
 	Tree bool
 	// Empty means that an empty file is a valid document; otherwise it is damage.
 	Empty bool
-	// Most is the maximum number of bytes of a document; a larger file is not read. 0: the limit that the reader
-	// passes.
+	// Most is the maximum number of bytes of a document. A larger file is not read. If Most is 0, the limit is the one
+	// that the caller of Read passes.
 	Most int64
-	// Kept returns the paths of those folders in a tree that must exist. They stay when the last document in them is
-	// removed. If one is missing, that is recorded before the folder is created again (Folder.Restore). nil: there are
-	// none.
+	// Kept returns the paths of the folders in a tree that must exist. They are not removed with the last document in
+	// them. If such a folder is missing, this is recorded before the folder is created again (Folder.Restore). If Kept
+	// is nil, no folder must exist.
 	Kept func(fsys vfs.FS, root string) ([]string, error)
 	// KeptBy is the path, in the store, of the file that Kept reads: as long as that is unchanged, Kept is not called
 	// again.

@@ -11,10 +11,10 @@ type Note struct {
 	When time.Time `json:"when"`
 	From string    `json:"from"` // former path of the file in the store
 	ID   string    `json:"id,omitempty"`
-	// newest version of the document that was known when the file was set aside
+	// newest version of the document that was known when the file was moved to quarantine
 	Version uint64 `json:"version,omitempty"`
 
-	// Size and the fields below describe the file that was set aside; Quarantine fills them in.
+	// Size and the fields below describe the file in quarantine. The methods of Quarantine set them.
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
 	// hash of the file's bytes; absent if the file was not read, or could not be read
