@@ -45,7 +45,7 @@ type Embedding struct {
 	up        bool            // the embedder works again after it was down, and this is not reported yet
 	queue     []string        // ids of memories without a vector, in the order of processing
 	queued    map[string]bool // ids that are in queue
-	Scan      bool            // the index may have more memories without a vector, with ids after After
+	Scan      bool            // the index may have more memories without a vector; their ids are after After
 	After     string
 	unseen    int64 // approximate number of memories without a vector that are not in queue
 	Again     bool  // the queue was full when a memory was added, whose id may be before After
@@ -54,10 +54,10 @@ type Embedding struct {
 
 // Config has the options of New. Tests may change them later.
 type Config struct {
-	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: there is none
+	Call  func(ctx context.Context, texts []string) ([][]float32, error) // the embedder; nil: the store has no embedder
 	Batch int                                                            // maximum number of texts in one call
-	Model string                                                         // name of the model of its vectors
-	// Fit cuts or pads the embedder's vectors if they have another dimension than the store's.
+	Model string                                                         // name of the embedder's model
+	// Fit means that the embedder's vectors are cut or padded if their dimension is not the store's.
 	Fit     bool
 	Timeout time.Duration // maximum duration of a call that a write or a query waits for
 	Service string        // name of the service; "": failures are not shared with other processes of the user

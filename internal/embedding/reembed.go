@@ -26,7 +26,7 @@ type Report struct {
 	Written  int64     // memories that got a new embedding
 	Changed  int64     // embeddings computed again because the content changed
 	Refused  int64     // memories whose content the embedder refuses
-	Refusals []Refusal // the first of the refusals that Refused counts
+	Refusals []Refusal // the first refusals, at most mostRefusals
 }
 
 var errNone = &errs.FieldError{Field: "Embed",

@@ -12,9 +12,9 @@ import (
 
 // Sections gives access to the sections of notes whose texts are embedded; package views stores their vectors.
 type Sections interface {
-	// Lacking returns texts that have no vector: at most most texts, and none for which skip returns true. If the
-	// files of the view do not exist yet, Lacking knows no texts until Add was called.
-	Lacking(ctx context.Context, most int, skip func(meanings.Hash) bool) (meanings.Lacks, error)
+	// Lacking returns texts that have no vector, but no more than limit texts, and no text for which skip returns true.
+	// If the files of the view do not exist yet, Lacking returns no texts until Add was called.
+	Lacking(ctx context.Context, limit int, skip func(meanings.Hash) bool) (meanings.Lacks, error)
 	// Add stores vectors of a model, under the name that the store has for the model. It skips the vectors of texts
 	// that no section has any more, and returns the number of stored vectors.
 	Add(ctx context.Context, model string, list []meanings.Vector) (int, error)
