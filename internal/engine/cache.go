@@ -15,7 +15,7 @@ import (
 // Cache holds the documents that were read or written recently, up to a total size in bytes.
 type Cache struct {
 	*otter.Cache[string, *cached]
-	most int64 // size in bytes from which on a document is not cached
+	most int64 // a document of this size in bytes or more is not cached
 }
 
 // cached is a document in the cache. If the overlay has an entry of the document, the cached version is the newest one

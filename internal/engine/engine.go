@@ -33,7 +33,7 @@ type Host interface {
 	JudgeEdit(ctx context.Context, k *Kind, id string) (Version, error)
 	// FlushDue asks the flusher to start a round.
 	FlushDue()
-	// NoteRefused records that a log entry could not be applied, and why.
+	// NoteRefused records that a log entry could not be applied because of err.
 	NoteRefused(e *wal.Entry, err error)
 	// NoteWorked records that a log entry of working memory was applied.
 	NoteWorked(scope string, at uint64)

@@ -21,9 +21,9 @@ type Filters struct {
 	Key      *string
 	Where    []*filter.Cond
 	Expired  bool     // expired memories pass too
-	Writers  []string // writers, one of whom must have written the version; Resolve sets By from this list
-	// By reports whether a version was written by a wanted writer, given the number of the writer in its
-	// entry, 0 for none. If By is nil, all versions pass.
+	Writers  []string // names of the version's writer, all of which must match; Resolve sets By from this list
+	// By reports whether a version passes the filter on its writer. number is the number of the writer in the version's
+	// entry; 0 means that the entry has no writer. If By is nil, all versions pass.
 	By   func(number uint32, version uint64) bool
 	Sort *memstore.Order // order of a listing; nil: by id
 }

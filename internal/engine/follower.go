@@ -27,9 +27,11 @@ import (
 // index: then the index is never older than the number.
 type Follower struct {
 	Fold view.Fold
-	// Passes reports whether an entry without a time to live leaves the fold unchanged; nil: no such entry does.
+	// Passes reports whether a log entry leaves the fold unchanged if its memory has no time to live. If Passes is nil,
+	// every entry may change the fold.
 	Passes func(set *index.Set) bool
-	// Stale reports whether the source of the fold has changed although no index was written; nil: never.
+	// Stale reports whether the source of the fold has changed although no index was written. If Stale is nil, this
+	// never happens.
 	Stale func() bool
 
 	mu    sync.Mutex

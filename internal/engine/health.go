@@ -80,7 +80,7 @@ func (h *health) Edit() {
 // opened records the findings of opening the store, and problems found since: see OpenReport of the root package.
 type opened struct {
 	Mu       sync.Mutex
-	Remade   *remadeIndex // how the index was rebuilt; nil: it was not rebuilt
+	Remade   *remadeIndex // description of the rebuild of the index; nil: the index was not rebuilt
 	Problems []error      // the first problems that were found
 	Count    int
 }

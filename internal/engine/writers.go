@@ -33,7 +33,7 @@ type writing struct {
 	self    atomic.Pointer[writer.Writer] // writer of this handle; nil: entries have no writer
 	opened  time.Time
 	refused atomic.Int64 // time at which the features could not be raised, in Unix microseconds; 0: never
-	torn    atomic.Bool  // a line of wal/writers does not verify: the next SaveWriters rewrites the file
+	torn    atomic.Bool  // the checksum of a line of wal/writers does not match: the next SaveWriters rewrites the file
 
 	mu    sync.Mutex
 	table *writer.Table // the contents of wal/writers
