@@ -31,7 +31,7 @@ const (
 	closingWords = 5000 // maximum number of entries whose words a close always indexes itself: see leavesWords
 	// maximum number of files in a round of a process that must end soon, if each file is synced individually
 	endingRepeats = 64
-	endingJudge   = time.Second // maximum time for judging the files that rounds have set aside
+	endingJudge   = time.Second // maximum time for judging the files that rounds have moved to quarantine
 )
 
 // closingPause is the time for which flush.lock is released between two rounds, so that a waiting process can wake up

@@ -64,7 +64,7 @@ type Flusher struct {
 	// Guarded by flush.lock.
 	backupAt  time.Time      // time of the newest index backup
 	leftovers bool           // tmp/ may have files of killed processes
-	aside     []docfile.Edit // files that this round, and earlier ones that failed, have set aside
+	aside     []docfile.Edit // files that this round, and earlier failed rounds, have moved to quarantine
 	// a round may write the index and update the views in the background, while further rounds run
 	beside     bool
 	following  *following   // the background work that is running; nil: none
@@ -86,7 +86,7 @@ type Flusher struct {
 
 	// modification times of the folders whose names were compared with the index, by kind: see Compared
 	compared [wal.Folders]atomic.Int64
-	// For document folders that were changed from outside: their times in the checkpoint; 0 for other folders.
+	// For document folders that other programs have changed: their times in the checkpoint. 0 for other folders.
 	uncompared [wal.Folders]int64
 }
 
