@@ -33,7 +33,7 @@ type session struct {
 	sweeping chan found  // receives the files that the running scan finds; nil while no scan runs
 	again    bool        // events were missed during the scan, so another scan is needed
 	due      time.Time   // time at which a session without notifications ends
-	stepAt   time.Time   // time at which pending files are checked; zero if there are none
+	stepAt   time.Time   // time at which pending files are checked; zero: no file is pending
 	replaced atomic.Bool // the store's folder was replaced: its files are no longer this store's
 }
 
