@@ -30,13 +30,13 @@ func New(eng *engine.Engine) *History { return &History{engine: eng} }
 // Version describes one version of a document, such as a memory or an assembly.
 type Version struct {
 	Kind        string    // "memory" or "assembly"
-	LSN         uint64    // the Version of the memory or assembly in this version
-	Time        time.Time // reading of the clock at the commit; it may be earlier than that of an earlier version
+	LSN         uint64    // the version number: Memory.Version or Assembly.Version
+	Time        time.Time // the clock's time at the commit; a later version may have an earlier time
 	ID          string
 	Deleted     bool     // the version is a deletion; there is no document
 	Size        int64    // size of the document in bytes
 	ContentHash [32]byte // sha256 of the document's exact bytes
-	Previous    uint64   // the previous version, which may be a deletion; 0 if there was none
+	Previous    uint64   // the previous version, which may be a deletion; 0: this is the first version
 	// The version is in the file and no longer in the log: whether there were earlier versions is unknown.
 	FromFile    bool
 	HistoryGone bool // the log that had the earlier versions is gone: see errs.HistoryGoneError
@@ -48,7 +48,7 @@ type Version struct {
 	Cause      string        // reason why the store wrote the version, see Changed; "": a caller requested it
 	Redacted   bool          // the content was removed on purpose: Document, Size and ContentHash are zero
 	RedactedAt time.Time     // when the content was redacted
-	RedactedBy writer.Writer // writer who redacted the content; Number 0: unknown
+	RedactedBy writer.Writer // writer that redacted the content; Number 0: unknown
 }
 
 // Decode returns the version's document as a Memory. For a deletion, the error is errs.ErrNotFound.

@@ -37,7 +37,7 @@ type Changed struct {
 	// Reason why the store made the change: "expired", "evicted", "edited", "upkeep" or "undo"; "": a caller
 	// requested it.
 	Cause    string
-	Previous uint64 // the previous version, which may be a deletion; 0 if there was none
+	Previous uint64 // the previous version, which may be a deletion; 0: this is the first version
 }
 
 // LogFilter selects commits, and the changes in these commits.

@@ -135,8 +135,8 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 // watchBytes is the number of bytes of log that are read at once. If a single commit is larger, it is read as a whole.
 const watchBytes = 1 << 20
 
-// read fills the watcher's list with the changes of the next commits. If there are none yet, it waits for the next
-// commit. If it returns an error, the list has the changes before the error.
+// read fills the watcher's list with the changes of the next commits. If no further commit exists yet, it waits for
+// one. If it returns an error, the list has the changes before the error.
 func (w *watcher) read(ctx context.Context) error {
 	for w.list = w.list[:0]; len(w.list) == 0; {
 		at := w.at
