@@ -137,8 +137,8 @@ func (e *MemberEditor) Count(name string, n int64) {
 	e.set(name, strconv.AppendInt(nil, n, 10), nil)
 }
 
-// Bool sets a member to true or false. absent is the value that a missing or null member stands for; if b is equal to
-// absent, such a member stays unchanged.
+// Bool sets a member to true or false. A missing or null member means the value absent; if b is equal to absent, such a
+// member stays unchanged.
 func (e *MemberEditor) Bool(name string, b, absent bool) {
 	if b == absent && e.blank(name) {
 		return
