@@ -92,7 +92,7 @@ func (s *Scan) Skip() bool {
 	return false
 }
 
-// Unescape appends to dst the decoded content of a JSON string, whose text is given without quotes. It returns false if
+// Unescape decodes a JSON string, from its text without the quotes, and appends the content to dst. It returns false if
 // an escape in the text is not valid.
 func Unescape(dst, b []byte) ([]byte, bool) {
 	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
