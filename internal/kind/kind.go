@@ -32,19 +32,19 @@ type Kind struct {
 	IDName  string // name of the member of a document that has its id
 	Vectors bool   // its documents may have vectors; see VectorKind
 	Paths   Paths  // maps ids to paths of files; nil: the names of package jsondoc, in one folder
-	// Opaque means that its documents are bytes that contain neither their id, which follows from their path, nor their
-	// times. They may be empty. IDName is empty, and Decode needs an id. An edit of a file never conflicts with the
-	// newest version: it replaces that.
+	// Opaque means that the documents of this kind are any bytes, even none. They contain neither their id, which
+	// follows from their path, nor their times. IDName is empty, and Decode needs an id. An edit of a file never
+	// conflicts with the newest version, but replaces it.
 	Opaque bool
-	// Feature is the feature that a store gets with its first document of this kind. Before that it has
-	// no folder for the kind, and nothing in its log, index, backups or checkpoint mentions the kind. 0:
-	// every store has the folder from the beginning.
+	// Feature is the feature that a store gets with its first document of this kind. Before that, the store has no
+	// folder for the kind, and its log, index, backups and checkpoint do not mention the kind. If Feature is 0, every
+	// store has the folder from the beginning.
 	Feature wal.Features
 	// FileWins means that the last write to the disk wins. When a newer version should replace a file that is not one
 	// of the known versions, the file stays and is adopted; its version has the time of the file. A folder of which
 	// most files are gone was deleted on purpose, unless the folder itself is gone. The kind is Opaque.
 	FileWins bool
-	// MostBytes is the maximum size in bytes of a document of a kind whose files win. A larger file is not read.
+	// MostBytes is the maximum size in bytes of a document of a kind with FileWins. A larger file is not read.
 	MostBytes int64
 	// FoldsAsDisk means that the Paths are compared by Fold only if the file system of the store does not distinguish
 	// case.
@@ -55,26 +55,28 @@ type Kind struct {
 	// Companion returns false if the id already belongs to a companion. nil: there are no companions, and a
 	// renamed file is another document.
 	Companion func(id string) (string, bool)
-	// Owner is the inverse of Companion: it returns the id of the document to which a companion belongs; false if the
-	// id belongs to a document. A kind with Companion has it.
+	// Owner is the inverse of Companion: it returns the id of the document to which a companion belongs. It returns
+	// false if the id belongs to a document. Owner is set if Companion is set.
 	Owner func(id string) (string, bool)
-	// Moved returns the content of the companion of a document that has moved from another path. from is the id at that
-	// path, last its last version there. had is the present content of the companion, empty if there is none.
+	// Moved returns the new content of the companion of a document that was moved from another path. from is the
+	// document's id at that path, and last is its last version there. had is the present content of the companion,
+	// empty if the document has no companion.
 	Moved func(from string, last uint64, had []byte) ([]byte, error)
 
-	// Roots returns the folders of a kind with a tree and companions that have to exist in a store, each as the id that a
-	// document at the path of the folder would have. The loss of such a folder is an accident, and not the deletion of the
-	// documents in it. nil: there are no such folders.
+	// Roots returns the folders that must exist in a store, for a kind with a tree and companions. Each folder is given
+	// by the id that a document at its path would have. If such a folder is missing, this is an accident, and not a
+	// deletion of the documents in the folder. If Roots is nil, the kind has no such folders.
 	Roots func(fsys vfs.FS, store string) ([]string, error)
 	// RootsFile is the path, in the store, of the file that Roots reads.
 	RootsFile string
 
 	// Decode decodes a document of this kind. The result may share bytes with data.
 	Decode func(data []byte, o DecodeOptions) (Content, error)
-	// CheckLine checks the members of an index line that only lines of this kind have. nil: there are none.
+	// CheckLine checks the members of an index line that only lines of this kind have. It is nil if lines of this kind
+	// have no such members.
 	CheckLine func(line []byte, e *index.Entry) error
-	// QuickLine reports, without parsing the line, that it is valid; false means unknown. nil: every
-	// line is parsed.
+	// QuickLine returns true if it can determine without parsing the line that the line is valid. If it returns false,
+	// or is nil, the line is parsed.
 	QuickLine func(line []byte, id string, size, dims int, vectors uint64) bool
 }
 

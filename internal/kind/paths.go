@@ -54,8 +54,8 @@ type Portable interface {
 // document.
 type Normalizing interface {
 	Paths
-	// Normal returns the path that a file should have instead of the given one; false if that is its path already, or
-	// if it is not a document in either form.
+	// Normal returns the path that a file should have instead of the given path. It returns false if the file has that
+	// path already, or if neither path is that of a document.
 	Normal(path string) (string, bool)
 }
 
