@@ -22,7 +22,7 @@ const mark = "\ufeff"
 // The limits of sections.
 const (
 	MostCharacters = 2000 // maximum number of characters in a section, unless it is a single line
-	mostHeading    = 1000 // maximum number of bytes of a heading that are kept
+	mostHeading    = 1000 // maximum number of bytes of a heading; the rest is cut off
 	// mostHeaded is the maximum number of sections that begin at headings. The text after these sections is cut only by
 	// size, so that no note has more than 4096 + 16 MiB/1000 sections.
 	mostHeaded = 4096
