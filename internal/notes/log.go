@@ -24,7 +24,7 @@ const (
 // Revision is one version of a note. A rename deletes a note and creates it at another path, but is one Revision.
 type Revision struct {
 	LSN         uint64
-	Time        time.Time // the clock's time at the commit; that of a later version may be earlier
+	Time        time.Time // the clock's time at the commit; a later version may have an earlier time
 	Path        string    // path of the note at that version
 	From        string    // if the version is a rename, the path before it; "" otherwise
 	NoteID      string
