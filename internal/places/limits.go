@@ -10,8 +10,8 @@ const (
 	StoredMost   = 256 << 20 // a document that a store reads, whatever its limit for new ones is
 	BackupMost   = 64 << 20  // backup.json
 	ListMost     = 1 << 30   // moved.json.files
-	ManifestMost = 1 << 30   // the undo file of an older version, or the note of a file that was set aside
-	CopyMost     = 2 << 30   // a file that was set aside, or the copy of a segment
+	ManifestMost = 1 << 30   // an undo file of an older version, or the note about a file in quarantine
+	CopyMost     = 2 << 30   // a file in quarantine, or the copy of a segment
 	MentionMost  = 64 << 20  // another program's file in the store's folder
 )
 

@@ -20,7 +20,7 @@ var (
 	viewFolder = regexp.MustCompile(`^[a-z]+$`)
 	viewFile   = regexp.MustCompile(`^[0-9a-f]{16}\.(seg|[0-9a-f]{16}\.st)$|^manifest\.json$|^\.gitignore$`)
 	vectorName = regexp.MustCompile(`^(memory_vectors|mapping|reembed)[a-z._]*$`)
-	// the ending of a name until the file is complete
+	// the ending of the name of a file that is not complete yet
 	makingName = regexp.MustCompile(`\.(([0-9a-f]{12}|[0-9]+-[0-9]+)\.)?new$`)
 )
 
