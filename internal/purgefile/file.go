@@ -40,10 +40,10 @@ func notThere(err error) bool {
 // Content is the parsed content of wal/purges.
 type Content struct {
 	Rows    *Table
-	There   bool     // there is a file
+	There   bool     // the file exists
 	Size    int64    // in bytes
-	Damaged [][]byte // lines that do not verify
-	First   int      // number of the first of these, from 1 on
+	Damaged [][]byte // lines whose checksum does not match
+	First   int      // line number of the first damaged line; the first line has number 1
 }
 
 // Whole reports whether the file exists and the checksums of all its lines match.
