@@ -14,7 +14,7 @@
 // # Notes
 //
 // The texts of sections of notes get vectors in the background only (sections.go): RunSections looks for texts without
-// one every two seconds, in whatever process has the embedder. Their vectors are in a view of their own, package
+// one every three seconds, in whatever process has the embedder. Their vectors are in a view of their own, package
 // internal/view/meanings.
 //
 // # The model
