@@ -45,7 +45,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 		if info, serr := eng.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or its path leads through a file", errs.ErrNoStore, eng.env.Dir)
+		return fmt.Errorf("%w: %s is a file, or one of its parent folders is a file", errs.ErrNoStore, eng.env.Dir)
 	} else if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (eng *Engine) enter(ctx context.Context, mustExist bool) error {
 // unknownSettings handles an invalid config.json: it uses the settings in it that are valid, and defaults for
 // the others.
 func (eng *Engine) unknownSettings(c *settings.Config, err error) {
-	const note = "invalid settings have their defaults, and nothing is removed until the file is valid"
+	const note = "invalid settings have their default values, and the store removes nothing until the file is valid"
 	eng.env.Logger.Warn("config.json is not valid; "+note, "err", err)
 	eng.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: note, Err: err})
 	eng.settings.Use(c, err)

@@ -155,7 +155,7 @@ func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
 
 // Errors of a read that finds something other than the expected version of a document.
 var (
-	ErrMismatch = errors.New("the file does not have the version that the index names")
+	ErrMismatch = errors.New("the file does not contain the version that the index names")
 	ErrMoved    = errors.New("the log has an entry of another document at this position")
 )
 

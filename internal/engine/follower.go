@@ -78,7 +78,7 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 		last = err
 		_ = eng.Refresh()
 	}
-	return fmt.Errorf("the log is released faster than it can be read: %w", last)
+	return fmt.Errorf("other processes release the log faster than this process can read it: %w", last)
 }
 
 // Forget makes the next call of With start again with an empty fold. The function free releases the resources of the

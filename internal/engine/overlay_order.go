@@ -49,7 +49,7 @@ func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) ([]*cha
 		}
 		_ = eng.Refresh()
 	}
-	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
+	return nil, fmt.Errorf("listing: other processes release the log faster than this process can read it: %w", last)
 }
 
 // catchUp adds the changes since its last call to the lists. If it fails, it adds no change.

@@ -238,7 +238,7 @@ func (eng *Engine) mayExplain(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	eng.writing.refused.Store(now)
-	eng.env.Logger.Warn("the store cannot record the writer: the history will show it as unknown", "err", err)
+	eng.env.Logger.Warn("the store cannot record the writer: the history will show the writer as unknown", "err", err)
 	return false, nil
 }
 

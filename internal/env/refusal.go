@@ -185,17 +185,18 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 		case outside:
 			return "does not let you enter", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
-			return "is closed to the group that the store belongs to",
-				fmt.Sprintf("its owner runs: chmod g+%s %s", bits, quotePath(at))
+			return "denies access to the group to which the store belongs",
+				fmt.Sprintf("ask the owner to run: chmod g+%s %s", bits, quotePath(at))
 		case at != dir && vfs.InfoIsShared(root):
-			return "is closed to the group that the store belongs to",
-				fmt.Sprintf("its owner runs: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits, quotePath(at))
+			return "denies access to the group to which the store belongs",
+				fmt.Sprintf("ask the owner to run: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits,
+					quotePath(at))
 		case at != dir && int(root.UID) == you:
 			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(at))
 		}
 		return "belongs to another user", asOwner
 	case int(info.UID) != you && perm&need != need && !inGroup(info.GID):
-		return fmt.Sprintf("belongs to group %d, which you are not in", info.GID),
+		return fmt.Sprintf("belongs to group %d, of which you are not a member", info.GID),
 			"have the administrator add you to the group, or " + asOwner
 	}
 	return "", ""

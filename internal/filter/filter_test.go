@@ -83,8 +83,8 @@ func TestParseSuggests(t *testing.T) {
 func TestTally(t *testing.T) {
 	all := []map[string]any{{"n": 3, "source": "desk", "address": map[string]any{"floor": 1}, "nothing": map[string]any{}}, {"n": 4.5, "source": "phone", "Tags": []any{"a"}}, {"n": json.Number("5")}}
 	for s, want := range map[string]string{
-		"sourc=desk":       `no metadata has a member "sourc"; existing members: n, source, Tags, address, nothing`,
-		"tags=a":           `no metadata has a member "tags", but "Tags" exists`,
+		"sourc=desk":       `no memory has a member "sourc" in its metadata; existing members: n, source, Tags, address, nothing`,
+		"tags=a":           `no memory has a member "tags" in its metadata, but some have "Tags"`,
 		"n>x":              `"n" is a number, and a number cannot be ordered relative to the text "x"`,
 		"n=three":          `"n" is a number, and "three" is not`,
 		"n^=3":             `"n" is a number, and ^= compares only texts`,

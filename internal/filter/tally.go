@@ -111,7 +111,7 @@ func (t *Tally) missing(name string) string {
 		return strings.EqualFold(s, t.c.path[0]) &&
 			s != t.c.path[0]
 	}); like >= 0 {
-		return fmt.Sprintf("no metadata has a member %s, but %s exists", name, human.Quote(all[like]))
+		return fmt.Sprintf("no memory has a member %s in its metadata, but some have %s", name, human.Quote(all[like]))
 	}
 	if len(all) == 0 {
 		return "no memory has metadata"
@@ -122,7 +122,8 @@ func (t *Tally) missing(name string) string {
 			shown[i] = human.Quote(s)
 		}
 	}
-	return fmt.Sprintf("no metadata has a member %s; existing members: %s", name, strings.Join(shown, ", "))
+	return fmt.Sprintf("no memory has a member %s in its metadata; existing members: %s", name,
+		strings.Join(shown, ", "))
 }
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
