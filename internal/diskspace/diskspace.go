@@ -95,6 +95,6 @@ func (s Space) Say(dir string) string {
 		return fmt.Sprintf("%s left on the file system of %s, every file needs one (df -i shows them)%s: remove files, or "+
 			"delete memories", human.Count(int(s.Inodes), "inode is", "inodes are"), dir, still)
 	}
-	return fmt.Sprintf("%s left for %s, but the store needs %s: make room, or delete memories", human.Bytes(s.Free), dir,
-		human.Bytes(s.Low))
+	return fmt.Sprintf("only %s of disk space is left for %s, but the store needs %s: make room, or delete memories",
+		human.Bytes(s.Free), dir, human.Bytes(s.Low))
 }

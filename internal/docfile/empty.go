@@ -208,8 +208,8 @@ func (e *emptying) file(path string, depth int) (doomed *temp) {
 	marked := info.Size == 0 || info.Mtime.Equal(surplusTime) || isDoomed(path)
 	switch {
 	case !marked && (e.surplus == nil || !e.surplus(rel, info, read)):
-		n := Note{Why: "left in tmp/ by a process that was killed: an edit that had just been displaced, or an incomplete " +
-			"temp file", From: rel}
+		n := Note{Why: "left in tmp/ by a killed process: a user's edit that was just being replaced, or an " +
+			"incomplete temp file", From: rel}
 		k, err := e.f.quarantine.take(f, path, n, granted)
 		if err != nil {
 			e.fail("set aside", path, err)
@@ -242,7 +242,8 @@ func (e *emptying) closed(path string) error {
 	if err != nil || info.Mode.IsRegular() && info.Size == 0 {
 		return ignoreMissing(errors.Join(err, e.f.o.FS.Remove(path)))
 	}
-	n := Note{Why: "left in tmp/ by a process that was killed, and this user may not read it", From: e.f.o.rel(path)}
+	n := Note{Why: "left in tmp/ by a killed process; this user has no permission to read the file",
+		From: e.f.o.rel(path)}
 	k, err := e.f.quarantine.take(nil, path, n, false)
 	if err == nil {
 		e.edits = append(e.edits, Edit{Change: -1, Where: k.where, Info: k.info})

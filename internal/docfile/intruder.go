@@ -70,7 +70,7 @@ func (q *Quarantine) noteOfAnother(target, from string) bool {
 // Intruder moves anything except a folder from the path of one of the store's folders to quarantine; see
 // Quarantine.Special.
 func (q *Quarantine) Intruder(name string) (where string, err error) {
-	return q.Special(name, Note{Why: "found at the path of a folder of the store"})
+	return q.Special(name, Note{Why: "was at the path of one of the store's folders"})
 }
 
 // Aside moves anything except a regular file from the path of a document to quarantine; see Quarantine.Special.

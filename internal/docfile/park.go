@@ -196,7 +196,8 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 }
 
 func (b believed) note() Note {
-	n := Note{Why: "the file was saved after a newer version had replaced it, or was never examined", From: b.name}
+	n := Note{From: b.name,
+		Why: "another program saved the file after the store had replaced it, or the store never examined the file"}
 	if b.folder != "" {
 		n.From = b.folder + "/" + b.name
 	}

@@ -262,7 +262,7 @@ func (w *worker) block(i int, c *Change) error {
 		w.r.blocked(i, err)
 		return nil
 	}
-	return fmt.Errorf("%s changed while it was being replaced", c.Folder.rel(c.Name))
+	return fmt.Errorf("another program changed %s while the store was replacing the file", c.Folder.rel(c.Name))
 }
 
 type inode struct{ dev, ino uint64 }

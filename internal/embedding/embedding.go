@@ -284,7 +284,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 		case stored != 0 && len(v) != stored:
 			return em.vectors.OtherDimension("a vector of the embedder", len(v), stored)
 		case len(v) != want:
-			return fmt.Errorf("the embedder returned a vector of %d dimensions, but others have %d", len(v), want)
+			return fmt.Errorf("the embedder returned a vector of %d dimensions, but other vectors have %d", len(v),
+				want)
 		case len(v) > most:
 			return fmt.Errorf("the embedder returned a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v),
 				most)
@@ -296,8 +297,8 @@ func (em *Embedding) checkVectors(ctx context.Context, list [][]float32, texts i
 			}
 		}
 		if !em.vectors.Meaningful(v) {
-			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d, which cannot be compared", i+1,
-				texts)
+			return fmt.Errorf("the embedder returned a vector of zeros for text %d of %d; such a vector cannot be "+
+				"compared", i+1, texts)
 		}
 	}
 	return nil

@@ -77,7 +77,8 @@ func (em *Embedding) PendingSections(ctx context.Context) (done int64, err error
 		case err != nil:
 			return done, err
 		case s.refused > 0:
-			return done, fmt.Errorf("the embedder refused %d texts of sections of notes, the first with: %w", s.refused, s.why)
+			return done, fmt.Errorf("the embedder refused %d texts of sections of notes; the first error is: %w",
+				s.refused, s.why)
 		default:
 			return done, nil
 		}

@@ -102,7 +102,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 var (
 	ErrAsked = errors.New("a rebuild was requested")
 	ErrFound = errors.New("repair found the index damaged")
-	ErrWrong = fmt.Errorf("repair found the index wrong: %w", ErrAsked)
+	ErrWrong = fmt.Errorf("repair found wrong data in the index: %w", ErrAsked)
 )
 
 // keepIndex keeps the base of the index, if it is undamaged, as a backup: it gives the file a second name in backups/.

@@ -130,7 +130,7 @@ func Register(k *Kind) error {
 		return fmt.Errorf("%w: kind %q: a store has another use for the folder %q; choose another", errs.ErrInvalid, k.Noun,
 			k.Folder)
 	case k.Opaque != (k.IDName == ""):
-		return fmt.Errorf("%w: kind %q: a kind is either opaque or has the name of the JSON member that is the id",
+		return fmt.Errorf("%w: kind %q: set either Opaque or IDName, not both",
 			errs.ErrInvalid, k.Noun)
 	case k.Noun == "" || k.Noun == Scopes.Noun ||
 		slices.ContainsFunc(Kinds, func(o *Kind) bool { return o.Noun == k.Noun }):
@@ -282,7 +282,7 @@ func checkMembers(line []byte, e *index.Entry) error {
 		return err
 	}
 	if int64(len(members)) != e.MemberCount {
-		return fmt.Errorf("the index line counts %d members, but names %d", e.MemberCount, len(members))
+		return fmt.Errorf("the index line has a member count of %d, but lists %d members", e.MemberCount, len(members))
 	}
 	for _, id := range members {
 		if err := jsondoc.CheckID("members", id, 0); err != nil {

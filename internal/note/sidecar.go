@@ -128,7 +128,7 @@ func (s *Sidecar) Encode() ([]byte, error) {
 func DecodeSidecar(data []byte) (Sidecar, error) {
 	var f sidecarJSON
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &f, json.RejectUnknownMembers(true)); err != nil {
-		return Sidecar{}, fmt.Errorf("%w: not the properties of a note: %w", errs.ErrInvalid, err)
+		return Sidecar{}, fmt.Errorf("%w: the file is not a valid sidecar of a note: %w", errs.ErrInvalid, err)
 	}
 	if f.ID != "" {
 		if err := uuid.Validate(f.ID); err != nil {

@@ -80,9 +80,9 @@ func (ns *Notes) rename(ctx context.Context, from, to string) (int, error) {
 		}
 	}
 	if size > limit {
-		return 0, fmt.Errorf("%w: %s with %d bytes are renamed in one commit, which has at most %d bytes (half a segment "+
-			"of the log): rename parts of the folder", errs.ErrBatchTooLarge, human.Count(len(paths), "note", "notes"), size,
-			limit)
+		return 0, fmt.Errorf("%w: renaming %s in one commit needs %d bytes, but a commit has at most %d (half a "+
+			"segment of the log): rename parts of the folder separately", errs.ErrBatchTooLarge,
+			human.Count(len(paths), "note", "notes"), size, limit)
 	}
 	if _, err := ns.commits.ChangeDocuments(ctx, ns.kind, changes); err != nil {
 		return 0, err

@@ -22,7 +22,7 @@ func Local(rel string) error {
 	case strings.Contains(rel, "\x00"):
 		return errors.New("the path contains a NUL byte")
 	case strings.Contains(rel, "\\"):
-		return errors.New("not a name that a store uses")
+		return errors.New("the path contains a backslash")
 	}
 	return nil
 }

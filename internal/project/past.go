@@ -54,7 +54,7 @@ func (v *View) past(ctx context.Context, id string) (all []Version) {
 }
 
 // ErrOthers means that an undo would undo changes that another writer made, or that the view does not include.
-var ErrOthers = errors.New("you can undo only your own changes, in this project")
+var ErrOthers = errors.New("you can undo only changes that you made in this project")
 
 // Own identifies the commits that a caller may undo.
 type Own struct {

@@ -41,7 +41,7 @@ func Every(n int) int {
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if Race() {
-		t.Skip("VARVE_LONG=1 runs it: one goroutine, under the race detector")
+		t.Skip("one goroutine: skipped under the race detector, set VARVE_LONG=1 to run it")
 	}
 }
 
