@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Parse parses JSON, and keeps numbers as they are written.
+// Parse parses JSON. It keeps the text of numbers unchanged.
 func Parse(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
