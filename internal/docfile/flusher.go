@@ -130,8 +130,8 @@ func (f *Flusher) Last(last bool) { f.last = last }
 // purge needs all files.
 func (f *Flusher) Spare(spare func(c *Change) bool) { f.spares = spare }
 
-// prepare creates this process's folders in tmp/, durably, so that a replaced file is not lost with its
-// folder. It runs before each round, since another process may have emptied tmp/.
+// prepare creates this process's folders in tmp/, durably, so that a replaced file is not lost with its folder. prepare
+// runs before each round, because another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
 	for _, w := range f.workers {
 		w.moveOn()

@@ -47,8 +47,8 @@ func parseParked(s string) (b believed, since time.Time, ok bool) {
 	return b, time.Unix(sec, 0), err1 == nil && err2 == nil && err3 == nil
 }
 
-// parkedList is the list of replaced files that other processes may have open. It is read from the disk once,
-// so that it includes the files of processes that died.
+// parkedList is the list of replaced files that other processes may have open. The list is read from the disk once, so
+// it includes the files of processes that died.
 type parkedList struct {
 	f      *Flusher
 	mu     sync.Mutex

@@ -81,8 +81,8 @@ func (q *Quarantine) Count() (n, noted int, err error) {
 	return n, noted, err
 }
 
-// checkPiece returns nil if name is a single element of a path, and an error otherwise. A file that another
-// program has put into quarantine/ may have a name that the store would not give.
+// checkPiece returns nil if name is a single element of a path, and an error otherwise. It accepts names that the store
+// would not give, because another program may have put the file into quarantine/.
 func checkPiece(name string) error { return checkElement(name, "/\x00"+string(filepath.Separator)) }
 
 // names returns the sorted names in the folder. It omits files of unfinished writes and files that a purge will

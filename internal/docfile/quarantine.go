@@ -84,8 +84,8 @@ func (q *Quarantine) like(prefix string) ([]string, error) {
 	return slices.Clone(q.listed[prefix]), nil
 }
 
-// isNote reports whether name is the name of a note in quarantine. The suffix alone does not decide it, since
-// a memory may have the id "x.note".
+// isNote reports whether name is the name of a note in quarantine. The suffix alone is not enough, because a memory may
+// have the id "x.note".
 func isNote(name string, sorted []string) bool {
 	of, is := strings.CutSuffix(name, noteSuffix)
 	if is {

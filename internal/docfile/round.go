@@ -303,8 +303,8 @@ func (r *round) entered(c *Change) {
 	}
 }
 
-// syncInner syncs the recorded folders in trees that still exist. The removal of a folder is durable when its parent is
-// synced; something else may be at its path by now.
+// syncInner syncs those of the recorded folders in trees that still exist. If a folder was removed, the removal becomes
+// durable when its parent is synced.
 func (r *round) syncInner() error {
 	isFolder := func(dir string) bool {
 		info, err := r.f.o.FS.Stat(dir)

@@ -29,8 +29,8 @@ func (w *worker) newName() string {
 	return w.dir + strconv.FormatUint(w.seq, 10)
 }
 
-// take returns a temp file to write to: the file that was just replaced at a document's path, a file kept for
-// reuse, or a new one. During a purge it does not use the files kept for reuse.
+// take returns a temp file to write to: the file that was just replaced at a document's path, a file kept for reuse, or
+// a new file. During a purge take does not use the files kept for reuse.
 func (w *worker) take() (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
