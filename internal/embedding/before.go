@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Before is a function that finds preceding memories. For each of the given places in sessions, it returns the id
-// of the memory before that place in the same session, or "" if no memory is before it. It skips the memories in
-// except.
+// Before is a function that finds preceding memories. Each place in of is a position in a session. For each place, the
+// function returns the id of the memory before it in the same session, or "" if no earlier memory exists. The function
+// skips the memories in except.
 type Before func(ctx context.Context, of []words.Place, except map[string]bool) ([]string, error)
 
 // said has the text that is embedded for a memory. own is the part of the text that comes from the memory itself,
@@ -40,7 +40,7 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*mems
 	return texts, nil
 }
 
-// before returns, for each of some memories, the content of the memory before it in its session.
+// before returns, for each of the given memories, the content of the previous memory in the same session.
 func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
@@ -76,8 +76,8 @@ func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
 	return before, err
 }
 
-// together finds, for each memory that ops write, the preceding memory of its session among the memories that ops
-// write. replaced has the ids that ops write.
+// together finds, for each memory that ops write, the previous memory of the same session among the other memories that
+// ops write. replaced has the ids of all these memories.
 func together(ops []commit.Op, now time.Time) (near map[*memstore.Memory]*memstore.Memory, replaced map[string]bool) {
 	near, replaced = map[*memstore.Memory]*memstore.Memory{}, map[string]bool{}
 	sessions := map[string][]*memstore.Memory{}

@@ -56,7 +56,7 @@ func (s *standing) due(now time.Time) bool {
 	return !ahead(s.Next, s.Wait) && !ahead(s.Claim, breakerLast)
 }
 
-// Breaker decides whether the embedder may be called, or is not called for a while because it has failed.
+// Breaker decides whether the embedder may be called. After several failures in a row, it refuses calls for a while.
 type Breaker struct {
 	Clock func() time.Time
 	Kept  *Kept // file that is shared with other processes; nil: not shared
@@ -239,8 +239,8 @@ func (b *Breaker) Health() Health {
 	return h
 }
 
-// answered reports whether err is a refusal by an embedder that has answered, so that the next call will not have
-// to wait long. Errors of package vector/embed have this method.
+// answered reports whether err means that the embedder has answered and refused the texts. Then the next call is not
+// expected to wait long. Errors of package vector/embed have a method for this.
 func answered(err error) bool {
 	var a interface{ Answered() bool }
 	return errors.As(err, &a) && a.Answered()

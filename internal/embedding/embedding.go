@@ -25,7 +25,7 @@ const (
 	DefaultEmbedTimeout = 30 * time.Second
 )
 
-// Embedding is the embedder of a store, with the queue of memories that wait for it.
+// Embedding is the embedder of a store, and the queue of memories that are to be embedded.
 type Embedding struct {
 	engine   *engine.Engine
 	vectors  *vectors.Vectors

@@ -13,10 +13,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Kept is the file by which the processes of one user inform each other that an embedding service is down.
-// Otherwise each process, even one that runs a single command, would have to find out by itself. The file is
-// outside of the store, because a copy of the store on another machine uses another service. Its contents are
-// untrusted input.
+// Kept is the file by which the processes of one user inform each other that an embedding service is down. Without this
+// file each process, even one that runs a single command, would have to call the service to notice that it is down. The
+// file is outside of the store, because a copy of the store on another machine uses another service. The contents of
+// the file are not trusted.
 type Kept struct {
 	FS     vfs.FS
 	Dir    string // a folder of this user, outside of every store
@@ -52,8 +52,8 @@ func (k *Kept) load(now time.Time) (standing, bool) {
 	return s, true
 }
 
-// save writes a record of failures to the file. It ignores errors: without the file, other processes find out by
-// themselves that the service is down.
+// save writes a record of failures to the file. It ignores errors: without the file, other processes notice the
+// failures when they call the service.
 func (k *Kept) save(s *standing) {
 	c := *s
 	if len(c.Error) > mostError {

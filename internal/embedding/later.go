@@ -29,7 +29,7 @@ const (
 // vector are found through the index.
 const MostQueued = 10_000
 
-// EmbedLater queues a memory for embedding in the background, because the embedder failed when it was put.
+// EmbedLater queues a memory for embedding in the background, because the embedder failed when the memory was put.
 func (em *Embedding) EmbedLater(id string) {
 	e := em
 	e.mu.Lock()
@@ -208,7 +208,7 @@ func (em *Embedding) Dequeue(ids []string, back bool) {
 	}
 }
 
-// lacking returns the number of memories for which the index records no vector.
+// lacking returns the number of memories that have no vector according to the index.
 func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
@@ -369,8 +369,8 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 	return n, nil
 }
 
-// eachOf calls the function take for each of the given memories, with the version of the memory. It skips memories that
-// are deleted, or damaged: verify reports the latter.
+// eachOf calls the function take for each of the given memories, with the version of the memory. It skips deleted and
+// damaged memories; verify reports the damaged ones.
 func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
 		v, err := em.engine.Find(ctx, em.engine.Kinds().Memories, id, true)
@@ -412,8 +412,8 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]said
 	return known, nil
 }
 
-// Waiting returns the number of memories that wait to be embedded, as far as this process knows, and the last
-// error of the embedder.
+// Waiting returns the number of memories that are to be embedded, as far as this process knows, and the last error of
+// the embedder.
 func (em *Embedding) Waiting() (int64, error) {
 	e := em
 	e.mu.Lock()

@@ -32,8 +32,8 @@ type Report struct {
 var errNone = &errs.FieldError{Field: "Embed",
 	Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 
-// Reembed gives every memory that has content an embedding by the embedder, and switches the store to the embedder's
-// model.
+// Reembed computes an embedding with the embedder for every memory that has content, and switches the store to the
+// embedder's model.
 func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
 	if em.config.Call == nil {
 		return nil, errNone

@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// reembed is one call of Reembed. It computes the vectors (compute), processes changes made meanwhile and switches the
-// model (switch.go), and rewrites the documents (write.go).
+// reembed is the state of one call of Reembed. The call computes the vectors (compute), processes changes that were
+// made meanwhile, switches the model (switch.go), and rewrites the documents (write.go).
 type reembed struct {
 	em     *Embedding
 	maker  *maker
@@ -145,8 +145,7 @@ func (r *reembed) announce(ctx context.Context) error {
 	return fmt.Errorf("%w: gave up: other processes keep changing the model", errs.ErrConflict)
 }
 
-// computeAll computes the vectors of the memories whose ids are after the last one in the file of computed
-// vectors.
+// computeAll computes the vectors of the memories that sort after the last memory in the file of computed vectors.
 func (r *reembed) computeAll(ctx context.Context) error {
 	em := r.em
 	if r.file.Ended {
@@ -191,7 +190,7 @@ type contented struct {
 	version wal.LSN
 }
 
-// contented returns the texts of the memories that have content, by id.
+// contented returns the texts of the memories that have content. The keys of the map are the ids of the memories.
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
 	all, versions := map[string]contented{}, map[*memstore.Memory]wal.LSN{}
 	var list []*memstore.Memory

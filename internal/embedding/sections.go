@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Sections gives access to the sections of notes whose texts are embedded; package views stores their vectors.
+// Sections gives access to the sections of notes whose texts are embedded, and to the view that stores their vectors
+// (package internal/view/meanings).
 type Sections interface {
 	// Lacking returns texts that have no vector, but no more than limit texts, and no text for which skip returns true.
 	// If the files of the view do not exist yet, Lacking returns no texts until Add was called.
@@ -33,7 +34,7 @@ const mostPassed = 10_000
 // process ends.
 const passedFor = 30 * time.Minute
 
-// RunSections computes the vectors of the sections of notes, no matter which process has written the notes. It
+// RunSections computes the vectors of the sections of notes, including notes that other processes have written. It
 // returns when ctx ends.
 func (em *Embedding) RunSections(ctx context.Context) {
 	s := newSectioner(em, forQueue)

@@ -143,7 +143,8 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
 }
 
-// errPurged means that a purge removed the file of computed vectors, because it included a purged memory.
+// errPurged means that a purge removed the file of computed vectors, because the file had the vector of a purged
+// memory.
 var errPurged = errors.New("a purge removed the computed vectors")
 
 // standing calls f under flush.lock if the file of computed vectors that this process has open is still the file at its
