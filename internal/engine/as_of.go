@@ -76,8 +76,8 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	return view.Previous, before, err
 }
 
-// IndexChange returns the change that a log entry makes in the index, without the index line. It returns false
-// if the index has no entries of this kind.
+// IndexChange returns the change that a log entry makes in the index, without the index line. It returns false if the
+// entry is not that of a document in the index.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	k := eng.kinds.Of(e.Key)
 	if k == nil {
@@ -97,7 +97,7 @@ func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	return c, true, err
 }
 
-// FinishedLine appends the index line of a log entry in the complete form that the index stores.
+// FinishedLine appends the index line of a log entry to dst, in the complete form in which the index stores it.
 func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	view, err := state.Read(e)
 	if err != nil {
@@ -110,7 +110,7 @@ func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 // needs the lines in the order of the keys; for a line that is not kept, it reads the log frame a second time.
 const keptLines = 16 << 20
 
-// lineStore stores index lines, many per allocation.
+// lineStore stores index lines. It allocates memory for many lines at once.
 type lineStore struct {
 	chunk []byte
 	left  int // number of bytes that may still be stored

@@ -118,7 +118,7 @@ func (eng *Engine) isNewest(c *cached, id string) bool {
 	return true
 }
 
-// looksLike reports whether the file of a cached version has the size and time that the index records.
+// looksLike reports whether the file of a cached version has the size and time that the index records for this version.
 func (eng *Engine) looksLike(c *cached, id string, file *index.Entry) bool {
 	info, err := c.kind.Stat(c.kind.FileName(id))
 	if err != nil || !Matches(file, info) {

@@ -48,15 +48,15 @@ type Config struct {
 	Unfinished bool           // the store is a copy that an unfinished migration is writing
 }
 
-// Tuning has the parameters that tests change while nothing uses the store.
+// Tuning has parameters that only tests change, while nothing uses the store.
 type Tuning struct {
 	Times  Times  // source of the times of documents; nil: the documents are read instead
 	Orders Orders // source of the orders of documents; nil: the index is read instead
 	Few    int    // number of memories below which filters read all of them, even if Orders could answer
 }
 
-// Engine is the log, the state that is applied from it, and the code that finds and reads a document. All
-// other parts of an open store use it.
+// Engine is the core of an open store: the log, the state that is applied from the log, and the code that finds and
+// reads documents. All other parts of an open store use it.
 type Engine struct {
 	env      *env.Env
 	settings *settings.Settings
@@ -98,8 +98,8 @@ type Engine struct {
 	closing    sync.RWMutex
 }
 
-// New returns an engine for the store that e describes, without a log: see OpenLog. The engine calls host from
-// OpenLog on.
+// New returns an engine for the store that e describes. The engine has no log yet: see OpenLog. It calls host only
+// after OpenLog was called.
 func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error) {
 	eng := &Engine{env: e, settings: s, host: host, unfinished: c.Unfinished}
 	eng.tuning.Few = fewMemories
@@ -113,8 +113,8 @@ func New(e *env.Env, s *settings.Settings, host Host, c Config) (*Engine, error)
 	return eng, err
 }
 
-// Begin examines the folder of the store, and creates a missing store unless mustExist. It is called once,
-// before OpenLog and before anything writes files to tmp/.
+// Begin examines the folder of the store. If the store does not exist, Begin creates it, unless mustExist is true.
+// Begin is called once, before OpenLog and before anything writes files to tmp/.
 func (eng *Engine) Begin(ctx context.Context, mustExist bool) (err error) {
 	if err := eng.enter(ctx, mustExist); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (eng *Engine) Overlay() *overlayOrder { return &eng.overlay }
 // Expiring returns the tracker of memories that have a time to live.
 func (eng *Engine) Expiring() *Expiring { return &eng.expiring }
 
-// Tune returns the parameters that tests change.
+// Tune returns the parameters that only tests change.
 func (eng *Engine) Tune() *Tuning { return &eng.tuning }
 
 // SetOrders sets the views that answer filters without reading the index. It is called before OpenLog.
@@ -226,11 +226,11 @@ func (eng *Engine) Closed() *atomic.Bool { return &eng.closed }
 // Operations returns the group of running operations that Close waits for.
 func (eng *Engine) Operations() *sync.WaitGroup { return &eng.operations }
 
-// Progress returns the tracker of operations that may take long and that Close abandons if they make no
+// Progress returns the tracker of operations that may take long. Close abandons these operations if the log makes no
 // progress.
 func (eng *Engine) Progress() *lasting { return &eng.progress }
 
-// Closing returns the lock that Close holds for writing and operations hold for reading while they begin.
+// Closing returns a lock. Close holds it for writing, and operations hold it for reading while they begin.
 func (eng *Engine) Closing() *sync.RWMutex { return &eng.closing }
 
 // newToken returns a Token, the prefix of this process's files in tmp/:

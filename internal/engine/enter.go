@@ -116,8 +116,8 @@ func (eng *Engine) unknownSettings(c *settings.Config, err error) {
 	eng.NoteProblem(err)
 }
 
-// looksLikeStore reports whether a folder without a readable config.json is nevertheless a store, as a rescued
-// copy may be.
+// looksLikeStore reports whether a folder is a store although it has no readable config.json. This can be so for a
+// rescued copy.
 func (eng *Engine) looksLikeStore() bool {
 	if eng.hasLog() {
 		return true
@@ -247,7 +247,7 @@ checkpoint
 memory_index*.json
 ` + IgnoreMoves
 
-// IgnoreMoves is the part of Ignore that the .gitignore of stores made by older programs lacks.
+// IgnoreMoves is the part of Ignore that is missing from the .gitignore of stores that older programs created.
 const IgnoreMoves = `moved.json*
 migrate.json*
 migrate.lock
@@ -304,9 +304,9 @@ func (eng *Engine) makeFolders() error {
 	return nil
 }
 
-// makeVanished creates the folders of documents that makeFolders has left out. If the store has documents of a folder's
-// kind, the folder was lost by accident. makeVanished records that before it creates the folder: otherwise the missing
-// files would look like documents that a user has deleted one by one.
+// makeVanished creates the missing folders of documents, which makeFolders does not create in a store with a log. If
+// the store has documents of a folder's kind, the folder was lost by accident, and makeVanished records that before it
+// creates the folder. Otherwise the missing files would look like documents that a user has deleted one by one.
 func (eng *Engine) makeVanished(ctx context.Context) {
 	for _, k := range eng.kinds.All {
 		if !slices.Contains(eng.vanished, k.Name()) {

@@ -67,7 +67,7 @@ func (f *Filters) All() bool {
 		f.By == nil && !f.Reads()
 }
 
-// Reads reports whether the filters can be decided only by reading the documents.
+// Reads reports whether the documents must be read to apply the filters.
 func (f *Filters) Reads() bool {
 	return f.Category != nil || f.Key != nil || len(f.Where) > 0 || f.Happened != (Span{})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Version is one version of a document: its index line, and its content once that is read.
+// Version is one version of a document: its index line, and its content once the content is read.
 type Version struct {
 	LSN  wal.LSN
 	Line index.Entry

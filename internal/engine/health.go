@@ -93,7 +93,7 @@ type remadeIndex struct {
 	Memories int
 }
 
-// MaxProblems is the maximum number of problems, and of reported files, that are remembered.
+// MaxProblems is the maximum number of problems, and of files with a reported problem, that are remembered.
 const MaxProblems = 100
 
 // NoteProblem records a problem of the store for Health.

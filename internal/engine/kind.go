@@ -26,7 +26,7 @@ type Kind struct {
 	purged   func(p *Parsed, data []byte) error // returns an error for a document whose text was purged
 }
 
-// Parsed is a parsed document; see package kind.
+// Parsed is a parsed document in the form of package kind.
 type Parsed = kind.Content
 
 // CacheKey returns the key of a document in the cache: the id of a memory itself, or \xff, the kind's letter and the id
@@ -74,7 +74,7 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	return ks
 }
 
-// Present returns the kinds of which the store has, or once had, documents. Other kinds have no folder and no
+// Present returns the kinds whose documents the store has or once had. For other kinds the store has no folder and no
 // files.
 func (eng *Engine) Present() []*Kind {
 	return slices.DeleteFunc(slices.Clone(eng.kinds.All), func(k *Kind) bool { return !eng.HasHad(k) })

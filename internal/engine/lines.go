@@ -147,9 +147,9 @@ func (eng *Engine) countAll(ctx context.Context) (int64, error) {
 // session.
 const expiredMost = 1024
 
-// countSession returns the number of memories of a session. It reads the index section by_session, in which the ids of
-// a session are adjacent, and not the line of each memory. ok is false if the filters need the lines, if too many
-// memories have expired (expiredMost), or if the index cannot be read.
+// countSession returns the number of memories of a session. It does not read the line of each memory, but the index
+// section by_session, in which the ids of a session are adjacent. ok is false if the filters need the lines, if too
+// many memories have expired (expiredMost), or if the index cannot be read.
 func (eng *Engine) countSession(ctx context.Context, f *Filters) (n int64, ok bool) {
 	if f.Session == nil || *f.Session == "" || f.Reads() || f.By != nil || f.Created != (Span{}) ||
 		f.Updated != (Span{}) || f.After != "" {
@@ -295,7 +295,7 @@ func prefixed(list []*change, prefix string) []*change {
 	return list[:sort.Search(len(list), func(i int) bool { return !strings.HasPrefix(list[i].key, key) })]
 }
 
-// Item is a line read from the index files. Key is the id in the form by which the index is sorted.
+// Item is a line that was read from the index files. Key is the id in the form by which the index is sorted.
 type Item struct {
 	ID, Key string
 	Line    index.Entry

@@ -17,8 +17,8 @@ import (
 // Machine returns the wal.Machine that the log is opened with.
 func (eng *Engine) Machine() wal.Machine { return &machine{State: &eng.state, eng: eng} }
 
-// machine implements wal.Machine: it applies the entries of the log to the state, above the index that Begin
-// loads.
+// machine implements wal.Machine: it applies the entries of the log to the state. The state begins with the index that
+// Begin loads.
 type machine struct {
 	*state.State
 	eng *Engine

@@ -23,7 +23,7 @@ func Origin(from string) string {
 	return from + " and the log"
 }
 
-// ErrDistrusted is the reason why an index that could be read is not used.
+// ErrDistrusted is the error for an index that can be read but is not used.
 var ErrDistrusted = errors.New("the index belongs to another log")
 
 // loadIndex maps the current index files of store id, which must cover the log up to spilled. If fresh is true, the log
@@ -66,8 +66,8 @@ func (eng *Engine) RemapDue() {
 	}
 }
 
-// Refresh maps the index that another process has written. If that fails, the old index and the overlay remain
-// correct together. If another goroutine is already mapping the index, Refresh returns nil without waiting.
+// Refresh maps the index that another process has written. If that fails, the old index and the overlay together are
+// still correct. If another goroutine is already mapping the index, Refresh returns nil without waiting.
 func (eng *Engine) Refresh() error {
 	if !eng.refreshing.TryLock() {
 		return nil // another goroutine is mapping it
@@ -122,10 +122,10 @@ func (eng *Engine) Healed(swaps uint64) bool {
 	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap(false) == nil
 }
 
-// KeepUp maps the current index files. It is called before another index is made from the mapped one. It is
-// also called before anything is written to document files, because the files of all entries that the index
-// covers are treated as written. If the current index cannot be used, or is not of this log, KeepUp returns an error,
-// and the mapped index stays in use.
+// KeepUp maps the current index files. It must be called before another index is made from the mapped one. It must also
+// be called before anything is written to document files, because the files of all entries that the index covers are
+// treated as written. If the current index cannot be used, or is not of this log, KeepUp returns an error, and the
+// mapped index stays in use.
 func (eng *Engine) KeepUp(_ *wal.Held) error {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/copy/migrate"
 )
 
-// CheckMoved returns an error if the store was moved from this folder to another one, or is still being moved
-// here. If a migration has switched to the new folder but not finished, CheckMoved finishes it.
+// CheckMoved returns an error if the store was moved from this folder to another one, or is still being moved to this
+// folder. If a migration has switched to the new folder but has not finished, CheckMoved finishes the migration.
 func (eng *Engine) CheckMoved() error {
 	if eng.unfinished {
 		return nil
@@ -29,12 +29,12 @@ type moved struct {
 	where  atomic.Pointer[errs.MovedError]
 }
 
-// MovedLook is the time for which a read-only handle may still read the contents of the old folder after a
+// MovedLook is the maximum time for which a read-only handle may still read the contents of the old folder after a
 // move.
 const MovedLook = time.Second
 
-// MovedSince returns a *errs.MovedError if the store was moved since it was opened. It checks only a read-only handle,
-// at most once per MovedLook; another handle holds a lock that prevents the move.
+// MovedSince returns a *errs.MovedError if the store was moved since it was opened. It examines the folder only for a
+// read-only handle, and at most once per MovedLook. Any other handle holds a lock that prevents the move.
 func (eng *Engine) MovedSince() error {
 	if !eng.env.ReadOnly || eng.unfinished {
 		return nil

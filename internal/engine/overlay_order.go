@@ -117,8 +117,7 @@ func find(list []*change, key string) (i int, found bool) {
 	return slices.BinarySearchFunc(list, key, func(c *change, k string) int { return strings.Compare(c.key, k) })
 }
 
-// Overtaken reports whether the overlay has a change of the key, so that the line in the index files is out of
-// date.
+// Overtaken reports whether the overlay has a change of the key. If so, the line in the index files is out of date.
 func Overtaken(list []*change, key string) bool {
 	_, found := find(list, key)
 	return found

@@ -75,7 +75,7 @@ func (eng *Engine) readPurges(recent []purgefile.Row) (*purgefile.Table, [][]byt
 	return c.Rows, c.Damaged, nil
 }
 
-// CommitPurge commits log entries that name the purged documents. The store must have wal.FeaturePurges.
+// CommitPurge commits log entries that name the purged documents. The store must have the feature wal.FeaturePurges.
 func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error {
 	for part := range slices.Chunk(rows, purgefile.MostRows) {
 		line, err := purgefile.Line(part)
@@ -121,7 +121,8 @@ func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN,
 	return eng.env.IOError("writing", f.Path(), err)
 }
 
-// RestorePurges writes wal/purges of a restored store: the purges of the stores from which it descends.
+// RestorePurges writes wal/purges of a restored store. The file lists the purges of the stores from which the restored
+// store descends.
 func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	if len(list) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Matches reports whether a file has the size and time that an index line records. That is a quick filter, not
-// a proof.
+// Matches reports whether a file has the size and time that an index line records. The match is only a quick filter:
+// the content may still differ.
 func Matches(line *index.Entry, info vfs.Info) bool {
 	return info.Size == line.Size && SameTime(info.Mtime, time.UnixMicro(line.Mtime))
 }

@@ -15,8 +15,8 @@ import (
 // sorted, and includes memories whose time is unknown. If the result would have more than limit memories, ok is false.
 type Times func(ctx context.Context, f *Filters, limit int) (ids []string, ok bool, err error)
 
-// timesLeast is the minimum number of memories in a store for which Timed asks a view. A smaller number of memories is
-// read as fast.
+// timesLeast is a number of memories. In a store with fewer memories Timed does not use a view, because reading all
+// memories is as fast.
 const timesLeast = 10_000
 
 // chosen yields ids in the order of listings. These include the ids of all memories that pass the filters; some
@@ -105,9 +105,9 @@ func listed(ids []string, after string) (list []placed, err error) {
 // without a zone.
 const Zones = 26 * time.Hour
 
-// Micros returns bounds, in microseconds since 1970, for the times that may be in a span: such a time is at or
-// after from, and earlier than before. The bounds are wide enough for two differences: a view stores whole
-// microseconds, and has interpreted times without a zone in the zone of the process that wrote it.
+// Micros returns bounds, in microseconds since 1970, for the stored times of memories whose time may be in a span: such
+// a time is at or after from, and earlier than before. The bounds allow for two differences: a view stores whole
+// microseconds, and a time without a zone was interpreted in the zone of the process that wrote the view.
 func Micros(s Span) (from, before int64) {
 	// Beyond these years UnixMicro is not defined.
 	first, last := time.Date(-290_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC)

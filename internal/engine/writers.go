@@ -23,7 +23,7 @@ import (
 // needsWriters are the features that a store must have before its entries carry the numbers of writers.
 const needsWriters = wal.FeatureWriters | wal.FeatureFields
 
-// writersRefused is the time for which a handle writes entries without a writer after it could not raise the features,
+// writersRefused is the time for which a handle writes entries without a writer after it failed to raise the features,
 // for example because an older program has the store open.
 const writersRefused = time.Minute
 
@@ -50,8 +50,8 @@ func (eng *Engine) setWriter(w *writer.Writer) {
 	eng.writing.self.Store(eng.described(*w, writer.Writer{}))
 }
 
-// described returns a copy of w whose empty fields are filled from base, and which names the host and process of
-// this handle.
+// described returns a copy of w. Empty fields are filled from base, and the copy names the host and process of this
+// handle.
 func (eng *Engine) described(w, base writer.Writer) *writer.Writer {
 	host := eng.env.FS.Host()
 	w.Program = cmp.Or(w.Program, base.Program)
