@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// purgedVectors adds to r.Left an error for each purged document whose vector still exists because the vectors
-// could not be rewritten.
+// purgedVectors adds an error to r.Left for each purged document whose vector still exists because rewriting the
+// vectors failed.
 func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
 	set, why := p.vectors.Load(nil)
 	if set == nil {

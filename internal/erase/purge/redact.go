@@ -58,8 +58,8 @@ func textOf(k *engine.Kind, v *history.Version) text {
 	return v.ContentHash
 }
 
-// Redact commits that a version of a document is redacted: from then on history shows the version without its
-// content. Overwrite overwrites the bytes of the version later.
+// Redact commits that a version of a document is redacted. From then on the history shows the version without its
+// content. Overwrite later overwrites the bytes of the version.
 func (p *Purger) Redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {
 	if err := p.engine.CatchUp(ctx); err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ const (
 	piecesMost = 1 << 18
 )
 
-// Learn records pieces of a document's content; files that contain such a piece are recognised as copies.
+// Learn records pieces of a document's content. Files that contain such a piece are then recognised as copies.
 func (t *Set) Learn(content string) {
 	step := max(pieceSize, (len(content)-pieceSize)/max(1, t.learns-1))
 	for at := 0; at+pieceSize <= len(content); at += step {
@@ -50,7 +50,7 @@ func (t *Set) Learn(content string) {
 	}
 }
 
-// LearnDocument records the hash and pieces of a document of an opaque kind; files with the same bytes are
+// LearnDocument records the hash and pieces of a document of an opaque kind. Files with the same bytes are then
 // recognised as copies, wherever they are.
 func (t *Set) LearnDocument(doc []byte) {
 	if len(doc) > 0 {

@@ -69,7 +69,7 @@ func (ns *names) add(name string) {
 	}
 }
 
-// at yields the length of each of the names with which text begins.
+// at yields the length of each name with which text begins.
 func (ns *names) at(text string, yield func(n int) bool) {
 	for _, n := range ns.lens {
 		if n > len(text) {

@@ -58,8 +58,8 @@ type Set struct {
 // overwrite. If the file has another hard link, it was removed from the store; otherwise it was not removed.
 func (t *Set) Unwiped() []error { return t.unwiped }
 
-// Unread is a file in quarantine, or a parked file, that may contain traces: the user must decide whether to
-// keep it.
+// Unread is a file in quarantine, or a parked file, that may contain traces. The user must decide whether to keep the
+// file.
 type Unread struct {
 	Path string // path relative to the store
 	// Reason: a part of the file is in no valid entry of the log, or is unreadable, or mentions a document.
