@@ -114,7 +114,8 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 	}
 }
 
-// BeatInline records that this process is alive, in a store without a background goroutine that does so.
+// BeatInline records that this process is alive. It is called in a store without a background goroutine, which would
+// otherwise record that.
 func (fl *Flusher) BeatInline() {
 	if !fl.engine.Env().NoBackground && !fl.engine.Env().System.Inline {
 		return
@@ -127,8 +128,8 @@ func (fl *Flusher) BeatInline() {
 	}
 }
 
-// RoundInline counts a commit, and runs a background round in the caller's goroutine after every System.Rounds commits,
-// in a store without a background goroutine.
+// RoundInline counts a commit. In a store without a background goroutine, it runs a background round in the caller's
+// goroutine after every System.Rounds commits.
 func (fl *Flusher) RoundInline(ctx context.Context) {
 	if n := fl.engine.Env().System.Rounds; n > 0 && fl.engine.Env().System.Inline && fl.commits.Add(1)%n == 0 {
 		fl.FlushBackground(ctx)

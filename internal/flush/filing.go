@@ -46,7 +46,7 @@ type filing struct {
 	err      error // error of syncing an earlier round of files
 }
 
-// syncing is a round of files that is being made durable.
+// syncing is a round of writing files whose files are being made durable.
 type syncing struct {
 	placed *docfile.Placed
 	done   chan error

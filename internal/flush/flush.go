@@ -323,7 +323,7 @@ func givenUp(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, errs.ErrSyncFailed)
 }
 
-// tell logs and reports an error that kept files or index from catching up with the log.
+// tell logs and reports an error because of which the files or the index could not catch up with the log.
 func (fl *Flusher) tell(err error) {
 	fl.engine.Health().Flushed(fl.engine.Env().Clock(), err)
 	diskspace.Watch(fl.engine)

@@ -25,7 +25,7 @@ type lag struct {
 	filed  wal.LSN         // log position below which all changes are in files, except those to Scopes
 }
 
-// hold excludes from a round the working-memory scopes whose files need not be written yet. It returns the position up
+// hold removes from a round the working-memory scopes whose files need not be written yet. It returns the position up
 // to which the files are authoritative after the round. It is called once, before any working memory is written.
 func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merge) (wal.Mark, error) {
 	fl := f.fl

@@ -141,7 +141,7 @@ func (fl *Flusher) Pressure(ctx context.Context, bytes func() int64) error {
 	return nil
 }
 
-// stopPause is the interval at which stopped checks the log that the index does not cover.
+// stopPause is the interval at which the method stopped checks the size of the log that the index does not cover.
 const stopPause = 10 * time.Millisecond
 
 // stopped waits until the part of the log that the index does not cover is below its absolute limit. If the flushers
