@@ -56,14 +56,14 @@ type found struct{ folder, name string }
 // Limits of a watch session.
 const (
 	// lookMost is the maximum number of files that are checked before events are processed again. Files that are
-	// checked together cost one commit and one round of writing files.
+	// checked together need only one commit and one round of writing files.
 	lookMost = 1024
-	// patience is the time, as a multiple of Quiet, after which a file that is never quiet is checked
-	// nevertheless.
+	// patience is the time after which a file is checked even if it continues to have events. It is a multiple of
+	// Quiet.
 	patience = 10
 )
 
-// newSession returns a session for the folders with these names, whose events come from src.
+// newSession returns a session for the folders with these names. Its events come from src.
 func newSession(o *Options, f files, src source, names []string) *session {
 	s := &session{o: o, f: f, src: src, folders: map[string]*folder{}, names: names}
 	for _, name := range s.names {

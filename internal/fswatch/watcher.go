@@ -29,7 +29,7 @@ type Options struct {
 // Watcher watches the document files of one store for changes by other programs.
 type Watcher struct{ o Options }
 
-// New returns a Watcher, which does nothing until Watch.
+// New returns a Watcher. The Watcher does nothing until Watch is called.
 func New(o Options) *Watcher {
 	if o.Quiet <= 0 {
 		o.Quiet = 300 * time.Millisecond
@@ -115,8 +115,8 @@ func (w *Watcher) run(ctx context.Context, f files) {
 	}
 }
 
-// limitError reports that a limit of the system prevents notifications. With inotify the system's error is EMFILE or
-// ENOSPC, although no disk is full.
+// limitError reports that a limit of the system prevents notifications. With inotify the system reports such a limit as
+// EMFILE or ENOSPC, although no disk is full.
 type limitError struct {
 	what  string // action that failed, such as watching a folder
 	cause wal.PollCause
