@@ -41,7 +41,7 @@ func IsRelationID(id string) bool {
 	return strings.HasPrefix(id, relationPrefix) || strings.HasPrefix(id, relationHashed)
 }
 
-// EntityID returns the id of the entity with a name.
+// EntityID returns the id of the memory for the entity with a name.
 func EntityID(name string) string {
 	if len(name) <= maxName {
 		return entityPrefix + name
