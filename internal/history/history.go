@@ -250,7 +250,7 @@ func (h *History) keptVersion(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// At returns one version of a document. The error is errs.NoVersionError if there is no such version.
+// At returns one version of a document. If the version does not exist, the error is errs.NoVersionError.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
 	if err := h.engine.CatchUp(ctx); err != nil {
 		return Version{}, err

@@ -41,7 +41,7 @@ type Filter struct {
 	Only    bool // yield only changes of Session
 }
 
-// FromNow is the position from which Watch yields only future changes.
+// FromNow is the position to pass to Watch to get only future changes.
 const FromNow = math.MaxUint64
 
 // Watch yields every change from a position on, and then waits for further changes until ctx ends.
@@ -89,7 +89,7 @@ func (h *History) Until(ctx context.Context, from uint64, yield func(Change, err
 	}
 }
 
-// watched is a log entry that passed the filters of Watch.
+// watched is a log entry that has passed the filters of Watch.
 type watched struct {
 	wal.Entry
 	kind *engine.Kind
