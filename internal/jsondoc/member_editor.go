@@ -95,7 +95,8 @@ func (e *MemberEditor) Floats(name string, list []float32) {
 	e.set(name, value, err)
 }
 
-// Time sets a member to a time. Another spelling of the same time is normalised; the zero time removes the member.
+// Time sets a member to a time. If the member has the same time in another form, its text is normalised. The zero time
+// removes the member.
 func (e *MemberEditor) Time(name string, t time.Time) {
 	raw, ok := e.doc.Get(name)
 	if ok && NormalTime(raw) {

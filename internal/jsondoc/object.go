@@ -20,9 +20,9 @@ type Member struct {
 	quoted []byte // the text of the name with its quotes; nil for a member that was not parsed from a text
 }
 
-// Object is a JSON object as an ordered list of members whose values are kept as text. Members that are
-// not replaced or removed are written back byte for byte and in place, so that unknown members survive.
-// Names are unique. The text of an Object is never modified, so a Clone shares it.
+// Object is a JSON object as an ordered list of members whose values are kept as text. Members that are not replaced or
+// removed are written back unchanged, byte for byte and in the same order, so that unknown members survive. Names are
+// unique. The text of an Object is never modified, so that clones can share it.
 type Object struct {
 	members []Member
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// DecodeFloats decodes a vector: a list of numbers, null (nil), or a vector as numpy's str() prints it, "[-4.80e-02
-// 4.46e-02\n …]". It refuses a vector that numpy shortened with "...", since the numbers are gone, and a number that
-// float32 cannot hold. maxDims is the maximum number of dimensions.
+// DecodeFloats decodes a vector: a list of numbers, null (nil), or a vector in the form in which numpy's str() prints
+// it, "[-4.80e-02 4.46e-02\n …]". It returns an error for a vector that numpy shortened with "...", because the numbers
+// are lost, and for a number that float32 cannot hold. maxDims is the maximum number of dimensions.
 func DecodeFloats(raw []byte, maxDims int) ([]float32, error) {
 	switch raw[0] {
 	case 'n':

@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// millisFrom is the magnitude from which on a whole number is read as milliseconds since 1970: as seconds it would be
-// beyond the year 5138.
+// millisFrom is the minimum magnitude of a whole number that is read as milliseconds since 1970. As seconds, such a
+// number would be beyond the year 5138.
 const millisFrom = 1e11
 
 var errTime = errors.New("not a time; write RFC 3339, ISO 8601, or seconds or milliseconds since 1970")
@@ -104,8 +104,8 @@ func NormalTime(raw []byte) bool {
 	return err == nil
 }
 
-// parseEpoch parses a number of seconds or milliseconds since 1970. It rounds as CPython's _PyTime_DoubleToDenominator
-// with ROUND_HALF_EVEN, so that both give the same microsecond.
+// parseEpoch parses a number of seconds or milliseconds since 1970. It rounds in the same way as CPython's
+// _PyTime_DoubleToDenominator with ROUND_HALF_EVEN, so that both give the same microsecond.
 func parseEpoch(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n >= millisFrom || n <= -millisFrom {
@@ -130,7 +130,7 @@ func parseEpoch(s string) (time.Time, error) {
 	return time.Unix(int64(whole), int64(micro)*1000).UTC(), nil
 }
 
-// parseISO parses a time as Python's datetime.isoformat and similar functions print it.
+// parseISO parses a time in the forms that Python's datetime.isoformat and similar functions print.
 func parseISO(s string, loc *time.Location) (time.Time, error) {
 	if loc == nil {
 		loc = time.UTC

@@ -118,9 +118,9 @@ func EqualString(raw []byte, s string) bool {
 
 func hasEscape(body []byte) bool { return bytes.IndexByte(body, '\\') >= 0 }
 
-// AppendValue appends any Go value to dst as JSON, indented for the given level, with sorted names. A document may nest
-// maxDepth levels (0: MaxDepth), so a map that contains itself is an error, not an endless loop. Errors are
-// *errs.FieldError whose field is the path below this value, to be completed by InField.
+// AppendValue appends any Go value to dst as JSON, indented for the given level, with sorted names. It returns an error
+// if the document would nest deeper than maxDepth levels (0: MaxDepth), and so also for a map that contains itself.
+// Errors are *errs.FieldError; their field is the path below this value, and the caller completes it with InField.
 func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:

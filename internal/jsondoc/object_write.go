@@ -69,8 +69,7 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(AppendEscaped(append(dst, '"'), s), '"')
 }
 
-// AppendEscaped appends the content of a string, without the quotes, as RFC 8785 writes it. s must be
-// valid UTF-8.
+// AppendEscaped appends the content of a string, without the quotes, in the form of RFC 8785. s must be valid UTF-8.
 func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	from := 0
