@@ -72,7 +72,7 @@ func (k *Kind) Folds() bool {
 	return ok
 }
 
-// fold returns the form in which a path in Folder is compared.
+// fold returns the form of a path in Folder in which paths are compared.
 func (b *Beside) fold(path string) string {
 	if f, ok := b.kind.Paths.(Folding); ok && b.folds {
 		return f.Fold(path)
@@ -80,7 +80,8 @@ func (b *Beside) fold(path string) string {
 	return path
 }
 
-// Clashing returns the error for creating a document that cannot exist together with an existing one.
+// Clashing returns the error for creating the document id, which cannot exist together with the existing document
+// other.
 func (k *Kind) Clashing(id, other string) error {
 	why := "their paths differ only in case or in how Unicode is written: choose another path"
 	switch path, with := k.FileName(id), k.FileName(other); {

@@ -115,10 +115,10 @@ const Most = 8
 const Reserved = string(record.Working) + string(record.Model) + string(record.Writer) + string(record.Purge) +
 	string(record.Kept) + "benr"
 
-// Register adds a kind, and with it a section to every index and a folder to every store that is opened or created
-// afterwards. It sets k.At and k.Section. It refuses a letter, a folder or a noun that is already in use. The program
-// itself registers no kind. A test does, before it opens a store, to show that code that works on documents needs only
-// the table of kinds.
+// Register adds a kind. Every index then has a section for the kind, and every store that is opened or created later
+// has a folder for it. Register sets k.At and k.Section. It returns an error if a letter, a folder or a noun is already
+// in use. The program itself registers no kind. A test registers one before it opens a store, to show that code that
+// works on documents needs only the table of kinds.
 func Register(k *Kind) error {
 	switch {
 	case len(Kinds) == Most:

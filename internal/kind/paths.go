@@ -117,7 +117,7 @@ func (k *Kind) IsFile(rel, id string) bool {
 	return ok && in && p.IsPath(path, id)
 }
 
-// Below returns the path relative to the kind's folder of a path that is relative to the store.
+// Below converts a path that is relative to the store to a path that is relative to the kind's folder.
 func (k *Kind) Below(rel string) string { return strings.TrimPrefix(rel, k.Folder+"/") }
 
 // ID returns the id of the document to which a path in Folder belongs. It returns false if the path does not contain an
