@@ -21,7 +21,7 @@ const (
 	Released  = "released"
 )
 
-// AdoptedFile is the path, in a store, of the record of adopted folders.
+// AdoptedFile is the path, in a store, of the file that records the adopted folders.
 const AdoptedFile = "wal/adopted"
 
 const mostAdopted = 1 << 20 // maximum size in bytes of AdoptedFile

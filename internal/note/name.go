@@ -139,8 +139,7 @@ func (n Names) IsOwn(path string, folder bool) bool {
 	return false
 }
 
-// IsPath reports whether, on some operating system, path is the path of the file of the note or sidecar with
-// this id.
+// IsPath reports whether path is the path of the file of the note or sidecar with this id on any operating system.
 func (n Names) IsPath(path, id string) bool {
 	return path == n.Path(id) || path == On("linux").Path(id) || path == On("windows").Path(id)
 }

@@ -74,7 +74,7 @@ func SplitSectionID(id string) (path string, i int, ok bool) {
 	return path, i, ok && err == nil && i >= 0
 }
 
-// Title returns the title with which a section is searched: the path of the note without its extension, and the
+// Title returns the title under which a section is searched: the path of the note without its extension, and the
 // headings.
 func (s *Section) Title(path string) string {
 	dir, name := "", path
@@ -213,7 +213,7 @@ func (c *cutter) split(length int) {
 	}
 }
 
-// lineEnd returns the offset at which the line ends that begins at the offset at.
+// lineEnd returns the offset of the end of the line that begins at the offset at.
 func lineEnd(data []byte, at int) int {
 	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
 		return at + i + 1

@@ -68,7 +68,7 @@ func checkID(id string) error { return CheckPath(strings.TrimPrefix(id, sidecarH
 // MostMoves is the maximum number of renames that a sidecar records; the oldest are dropped.
 const MostMoves = 100
 
-// Move records where a note was before a rename.
+// Move records a rename: the path of the note before it, and the last version at that path.
 type Move struct {
 	Path    string `json:"path"`
 	Version uint64 `json:"version"` // last version of the note at Path
@@ -95,7 +95,7 @@ type sidecarJSON struct {
 	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
-// IsZero reports whether the note needs no sidecar, because it has no such properties.
+// IsZero reports whether s has no properties, so that the note needs no sidecar.
 func (s *Sidecar) IsZero() bool {
 	return s.ID == "" && len(s.Moves) == 0 && s.Session == "" && s.Expires.IsZero() && len(s.Tags) == 0 &&
 		len(s.Metadata) == 0

@@ -12,8 +12,8 @@ import (
 // IsText reports whether bytes are a text: valid UTF-8 without NUL.
 func IsText(data []byte) bool { return bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) }
 
-// Replace returns data with the one occurrence of a text replaced. If the text does not occur exactly once, the
-// error is a *errs.MatchError. Occurrences may overlap.
+// Replace returns data with the only occurrence of a text replaced. If the text does not occur exactly once, the error
+// is a *errs.MatchError. Occurrences may overlap.
 func Replace(data []byte, from, to string) ([]byte, error) {
 	if from == "" {
 		return nil, &errs.FieldError{Field: "text", Err: errs.ErrInvalid, Limit: "one byte or more"}
@@ -56,8 +56,8 @@ func Lines(data []byte) int {
 	return n
 }
 
-// Insert returns data with text inserted after a line; line 0 means the beginning. A missing line break is
-// added to that line, or to the text if lines follow it.
+// Insert returns data with text inserted after a line; line 0 means the beginning. If the line before the text has no
+// line break, Insert adds one. It also adds a line break to the text if the text has none and other lines follow.
 func Insert(data []byte, line int, text string) ([]byte, error) {
 	if n := Lines(data); line < 0 || line > n {
 		return nil, &errs.FieldError{Field: "line", Value: fmt.Sprint(line),
