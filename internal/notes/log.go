@@ -49,8 +49,8 @@ type Log struct {
 	ids  map[string]string // ids of notes, by path, that are not the id derived from the path
 }
 
-// lineage identifies the note that is at a path while Log reads: its id, the time at which it was created, and its
-// newest version.
+// lineage identifies the note that is at a path while Log reads. It has the note's id, the time at which the note was
+// created, and the note's newest version.
 type lineage struct {
 	id      string
 	created time.Time

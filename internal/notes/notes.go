@@ -300,8 +300,8 @@ func (ns *Notes) holds(path string, s *state, c *commit.Conditions) error {
 	return nil
 }
 
-// content is a function that returns the next content of a note for its current content; exists is false if
-// there is no note.
+// content is a function that returns the new content of a note. old is its current content; exists is false if the note
+// does not exist.
 type content func(old []byte, exists bool) ([]byte, error)
 
 // change replaces the content of a note by the result of f, unless that is the current content.
@@ -309,8 +309,8 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 	return ns.changeAt(ctx, path, time.Time{}, c, f)
 }
 
-// changeAt is like change; at is the time of the version. A zero time or a time in the future means the current
-// time.
+// changeAt does the same as change. at is the time of the new version; if it is zero or in the future, the version gets
+// the current time.
 func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
 	f content) (Info, error) {
 	end, err := ns.using(true, path)
@@ -374,7 +374,7 @@ func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.C
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// WriteAt is like Write; at is the time at which the content was written.
+// WriteAt does the same as Write. at is the time at which the content was written.
 func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
 	c commit.Conditions) (Info, error) {
 	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
@@ -387,7 +387,7 @@ func (ns *Notes) Append(ctx context.Context, path string, data []byte, c commit.
 	})
 }
 
-// Edit replaces the one occurrence of a text in a note. If the text does not occur exactly once, the error is a
+// Edit replaces the only occurrence of a text in a note. If the text does not occur exactly once, the error is a
 // *errs.MatchError.
 func (ns *Notes) Edit(ctx context.Context, path, from, to string, c commit.Conditions) (Info, error) {
 	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Replace(old, from, to) }))
@@ -399,7 +399,8 @@ func (ns *Notes) Insert(ctx context.Context, path string, line int, text string,
 	return ns.change(ctx, path, c, existing(func(old []byte) ([]byte, error) { return note.Insert(old, line, text) }))
 }
 
-// existing returns a content function that fails if there is no note, and otherwise returns the result of f.
+// existing returns a content function that returns the result of f. If the note does not exist, the function returns an
+// error.
 func existing(f func(old []byte) ([]byte, error)) content {
 	return func(old []byte, exists bool) ([]byte, error) {
 		if !exists {
@@ -442,8 +443,8 @@ func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c
 	return i, failed(path, err)
 }
 
-// sidecarChange returns the change that makes s the sidecar of a note, or no change if the note has this
-// sidecar already. was is the current version of the sidecar.
+// sidecarChange returns the change that makes s the sidecar of a note. It returns no change if s is already the note's
+// sidecar. was is the current version of the sidecar.
 func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.DocumentChange, error) {
 	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: was}
 	if s.ID == note.ID(path) {
