@@ -57,9 +57,10 @@ func (e *WorkingError) Error() string {
 // Unwrap returns varve.ErrConflict.
 func (e *WorkingError) Unwrap() error { return varve.ErrConflict }
 
-// Merge moves the memories and the notes of one project to another, or to the shared part if into is "". It
-// moves nothing if the project has working memory (*WorkingError), or if both projects have a note at the same
-// path (varve.ErrConflict). It makes several commits; if it is interrupted, calling it again completes it.
+// Merge moves the memories and the notes of one project to another, or to the shared part if into is "". It moves
+// nothing if the project has working memory (*WorkingError), or if both projects have a note at the same path
+// (varve.ErrConflict). It makes several commits. If Merge is interrupted, the caller can call it again to complete the
+// move.
 func Merge(ctx context.Context, st *varve.Store, from, into string, o MergeOptions) (done Merged, err error) {
 	if from == "" || from == into {
 		return done, varve.ErrInvalid

@@ -22,8 +22,8 @@ func NotesOf(project string) string {
 	return NotesFolder + "/" + project
 }
 
-// seesNote reports whether the note at a path is in the view. It ignores case, because names that differ in
-// case are one folder on some file systems.
+// seesNote reports whether the note at a path is in the view. It ignores case, because some file systems treat names
+// that differ only in case as the same folder.
 func (v *View) seesNote(path string) bool {
 	first, rest, deeper := strings.Cut(path, "/")
 	if !deeper || !strings.EqualFold(first, NotesFolder) {

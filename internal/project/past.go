@@ -126,8 +126,8 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 
 var errUnseen = fmt.Errorf("the commit has changed memories or notes outside this project: %w", ErrOthers)
 
-// seenPlan returns the plan of an undo, or errUnseen if the view does not include all that the undo would
-// change.
+// seenPlan returns the plan of an undo. It returns errUnseen if the undo would change anything that the view does not
+// include.
 func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPlan, error) {
 	p, err := v.st.PlanUndo(ctx, o)
 	if err != nil {

@@ -29,8 +29,8 @@ type facts struct {
 	seen         bool
 }
 
-// Search returns the best q.Limit memories of the view that pass the filters and are not in shown, and reports whether
-// there are more. q.Offset must be 0. See the package comment for the order.
+// Search returns the best memories of the view that pass the filters and are not in shown, at most q.Limit of them, and
+// reports whether more exist. q.Offset must be 0. The package comment describes the order.
 func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 	filters ...varve.Filter) (hits []varve.Hit, more bool, err error) {
 	limit, perSession, trim, note := q.Limit, q.PerSession, q.Trim, q.Note
@@ -69,7 +69,7 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 	return hits[:min(limit, len(hits))], len(hits) > limit, err
 }
 
-// Notes returns the best q.Limit notes of the view that pass the filters. q.Offset must be 0.
+// Notes returns the best notes of the view that pass the filters, at most q.Limit of them. q.Offset must be 0.
 func (v *View) Notes(ctx context.Context, q varve.Query, filters ...varve.Filter) (hits []varve.Hit, err error) {
 	limit := q.Limit
 	q.Kinds, q.Trim, q.Note = []varve.Kind{varve.KindNote}, nil, nil

@@ -114,7 +114,7 @@ func (v *View) Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[
 	}
 }
 
-// All is like Memories, but also yields the memories that other memories override.
+// All yields the same memories as Memories, and also those that other memories override.
 func (v *View) All(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error] {
 	return func(yield func(varve.Memory, error) bool) {
 		for m, err := range v.st.Memories(ctx, filters...) {
