@@ -29,7 +29,7 @@ type Texts struct {
 // NewTexts returns an empty Texts whose hashes are made with the given key.
 func NewTexts(key [KeySize]byte) *Texts { return &Texts{key, map[digest]bool{}} }
 
-// Sum returns the hash that is stored for a text of the document whose log key is key.
+// Sum returns the hash of a text in the form in which it is stored for the document with the log key key.
 func (t *Texts) Sum(key, text string) [16]byte {
 	text = strings.TrimSpace(text)
 	h := hmac.New(sha256.New, t.key[:])
