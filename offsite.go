@@ -159,6 +159,9 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	if now, err := p.Load(ctx); err == nil { // another process was faster
 		return fmt.Errorf("%w: the store already has a copy, at %s", errs.ErrInvalid, now.URL)
 	}
+	if err := of.alone(ctx); err != nil {
+		return err
+	}
 	if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
 		return err
 	}
@@ -191,7 +194,41 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	return of.register(ctx, r)
 }
 
-// register records the name of this machine at the remote, where users can see it.
+// OtherCopyError reports that the log of a store is sent to a copy that this user has not added for its folder: another
+// user has, or the folder was copied. The archive keeps the log for one copy only. It matches ErrConflict.
+type OtherCopyError struct {
+	Dir  string
+	Sent uint64 // position up to which that copy has the log
+}
+
+// Error returns the message, in one line.
+func (e *OtherCopyError) Error() string {
+	return fmt.Sprintf("%s: %v: the log is sent to another copy already (which has it up to position %d), added by "+
+		"another user or before the folder was copied, and is kept for one copy only → memctl remote remove, by that user, "+
+		"or here if nothing sends to that copy any more", e.Dir, errs.ErrConflict, e.Sent)
+}
+
+// Unwrap makes the error match ErrConflict.
+func (e *OtherCopyError) Unwrap() error { return errs.ErrConflict }
+
+// alone returns *OtherCopyError if the store has a copy of which this user's state knows nothing. The caller holds
+// follow.lock.
+func (of Offsite) alone(ctx context.Context) error {
+	if _, err := of.st.inner.Places().Load(ctx); !errors.Is(err, errs.ErrNotFound) {
+		return nil // added by this user for this folder, or for the one from which it was moved
+	}
+	log := of.st.inner.Engine.Log()
+	s, _, err := log.Past().Sent(log.Durable())
+	if s.Mark.LSN == 0 && (err == nil || errors.Is(err, errs.ErrCorrupt)) { // no record, or a damaged one
+		return nil
+	}
+	if s.Mark.LSN == 0 {
+		return err
+	}
+	return &OtherCopyError{Dir: of.st.inner.Engine.Env().Dir, Sent: s.Mark.LSN}
+}
+
+// register records this machine at the remote, for people.
 func (of Offsite) register(ctx context.Context, r remote.Remote) error {
 	b, err := of.st.inner.Places().Keeper().Load(ctx)
 	if err != nil {
@@ -528,13 +565,14 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		at = step.Store()
 	}
 	t := offsite.Target{FS: vfs.Patient(vfs.Only(opt.env.System.FS, opt.StateDir, at), opt.LockWait), Dir: at,
-		FileMode: opt.FileMode, FolderMode: opt.FolderMode, Self: parts.Self, Progress: o.Progress}
+		FileMode: opt.FileMode, FolderMode: opt.FolderMode, Self: parts.Self, Progress: o.Progress,
+		Inline: parts.System.Inline}
 	m, finish, err := offsite.Materialize(ctx, r, o.At, t)
 	if err != nil {
 		return report, err
 	}
 	if err := o.proven(ctx, r, &m); err != nil {
-		return report, errors.Join(err, offsite.Remove(t.FS, at))
+		return report, errors.Join(err, t.Discard(m.Store))
 	}
 	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork,
 		Damage: m.Damage}
@@ -552,7 +590,7 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 		return report, err
 	}
 	if report.Memories, err = settled(ctx, to, o.URL, keys, &opt); err != nil {
-		err = errors.Join(err, offsite.Remove(t.FS, to)) // it was missing or empty
+		err = errors.Join(err, t.Discard(m.Store)) // it was missing or empty
 	}
 	return report, err
 }

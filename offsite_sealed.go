@@ -27,13 +27,24 @@ type SignerError = sealed.SignerError
 // CopyKeys are the public keys of a sealed copy.
 type CopyKeys struct {
 	Recipients []string // who can read the copy
-	Signer     string   // public part of the key with which this machine signs; "": a clone that has not taken the copy
+	// Pending reports that nothing was sent to the recipients yet, because they were changed: until the process that sends
+	// begins an epoch for them, the copy is for those before.
+	Pending bool
+	Signer  string // public part of the key with which this machine signs; "": a clone that has not taken the copy
 }
 
 // Keys returns the public keys of the store's copy. The error matches ErrNotFound if the copy is not sealed.
 func (of Offsite) Keys() (CopyKeys, error) {
-	k, err := of.st.inner.Places().Keys()
-	return CopyKeys{Recipients: k.Recipients, Signer: k.Signer()}, err
+	p := of.st.inner.Places()
+	k, err := p.Keys()
+	if err != nil {
+		return CopyKeys{}, err
+	}
+	keys := CopyKeys{Recipients: k.Recipients, Signer: k.Signer()}
+	if b, err := p.Keeper().Load(context.Background()); err == nil { // a clone sends nothing, and has no binding
+		keys.Pending = b.Recipients != k.Fingerprint()
+	}
+	return keys, nil
 }
 
 // AddSealed is like Add, for a sealed copy, which only the recipients can decrypt. recipients are public keys in the

@@ -43,8 +43,9 @@
 //
 // # Verification
 //
-// Verify reads a copy: every frame of every piece, the chain over all of them, the bytes of the snapshots. The copy can
-// be restored if a sound snapshot exists that sound pieces complete up to the newest entry.
+// Verify reads a copy: every frame of every piece, the chain over all of them, and, if that is asked for, the bytes of
+// the snapshots. The copy is complete if a snapshot exists that sound pieces complete up to the newest entry. It can be
+// restored if the bytes of such a snapshot were read and are sound: without reading them nothing is known of that.
 //
 // # Snapshots
 //

@@ -30,7 +30,10 @@ type Verified struct {
 	Bytes     int64 // number of bytes of the pieces
 	Snapshots []VerifiedSnapshot
 	Damage    []error // damage; each error matches errs.ErrCorrupt
-	// Restorable reports whether a sound snapshot exists that sound pieces complete up to the newest entry.
+	// Complete reports whether a snapshot exists that sound pieces complete up to the newest entry, and whose bytes, as
+	// far as they were read, are sound.
+	Complete bool
+	// Restorable reports whether the same is true of a snapshot whose bytes were read. It is false if none was read.
 	Restorable bool
 }
 
@@ -84,7 +87,9 @@ func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 			}
 		}
 		v.Snapshots = append(v.Snapshots, *s)
-		v.Restorable = v.Restorable || s.Err == nil && s.by == head.Epoch && head.Number > 0 && s.To.LSN >= head.At.LSN
+		if s.Err == nil && s.by == head.Epoch && head.Number > 0 && s.To.LSN >= head.At.LSN {
+			v.Complete, v.Restorable = true, data
+		}
 	}
 	return v, nil
 }

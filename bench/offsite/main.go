@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +37,7 @@ type run struct {
 	seconds float64
 	rate    float64
 	lag     time.Duration
+	profile string
 	out     strings.Builder
 }
 
@@ -46,6 +49,7 @@ func command() error {
 	flag.Float64Var(&r.rate, "rate", 300, "`puts` each second while the age of the copy is measured")
 	flag.DurationVar(&r.lag, "lag", time.Minute, "how long the age of the copy is measured")
 	only := flag.String("only", "cost,lag,clone", "comma-separated `parts`")
+	flag.StringVar(&r.profile, "profile", "", "`file` for a CPU profile of the last clone")
 	file := flag.String("o", "", "`file` for the report")
 	flag.Parse()
 	if flag.NArg() != 1 {
@@ -315,6 +319,7 @@ func (r *run) clone(ctx context.Context) error {
 	}
 	o := &varve.Options{StateDir: filepath.Join(r.dir, "other")}
 	var ratios, seconds []float64
+	var parts [][3]float64
 	for i := range r.pairs {
 		to := filepath.Join(r.dir, fmt.Sprint("clone", i))
 		copying, err := timed(func() error {
@@ -323,16 +328,35 @@ func (r *run) clone(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		stop, err := r.profiled()
+		if err != nil {
+			return err
+		}
+		var written [2]time.Duration // since the beginning: all files are handed to the system, and are durable
+		began := time.Now()
+		progress := func(done, total int64) {
+			if i := 0; done == total {
+				if written[0] > 0 {
+					i = 1
+				}
+				written[i] = time.Since(began)
+			}
+		}
 		cloning, err := timed(func() error {
-			if _, err := varve.Clone(ctx, c.remote, to, &varve.CloneOptions{Options: o}); err != nil {
+			o := &varve.CloneOptions{Options: o, Progress: progress}
+			if _, err := varve.Clone(ctx, c.remote, to, o); err != nil {
 				return err
 			}
 			return exec.Command("sync", "-f", to).Run()
 		})
+		stop()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "cp -a %.1f s, clone %.1f s (load %s)\n", copying, cloning, loadAverage())
+		parts = append(parts, [3]float64{written[0].Seconds(), (written[1] - written[0]).Seconds(),
+			cloning - written[1].Seconds()})
+		fmt.Fprintf(os.Stderr, "cp -a %.1f s, clone %.1f s: %.1f (load %s)\n", copying, cloning, parts[i],
+			loadAverage())
 		ratios, seconds = append(ratios, copying/cloning), append(seconds, cloning)
 		for _, name := range []string{to, to + ".cp"} {
 			if err := os.RemoveAll(name); err != nil {
@@ -341,11 +365,32 @@ func (r *run) clone(ctx context.Context) error {
 		}
 	}
 	slices.Sort(ratios)
+	middle := func(part int) float64 {
+		slices.SortFunc(parts, func(a, b [3]float64) int { return cmp.Compare(a[part], b[part]) })
+		return parts[len(parts)/2][part]
+	}
 	slices.Sort(seconds)
 	r.row(fmt.Sprintf("seconds to clone %d memories, median of %d", r.n, r.pairs), "%.1f", seconds[len(seconds)/2])
+	r.row("of these: until all files are written, to sync them, to open and verify the store", "%.1f, %.1f, %.1f",
+		middle(0), middle(1), middle(2))
 	r.row("speed relative to `cp -a` and `sync -f` of the store (least, most)", "%.2f (%.2f, %.2f)", ratios[len(ratios)/2],
 		ratios[0], ratios[len(ratios)-1])
 	return nil
+}
+
+// profiled begins a CPU profile, if one was asked for.
+func (r *run) profiled() (stop func(), err error) {
+	if r.profile == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(r.profile)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, pprof.StartCPUProfile(f)
 }
 
 func timed(f func() error) (float64, error) {

@@ -47,8 +47,11 @@ func TestVerify(t *testing.T) {
 	if err := r.Save(t.Context(), &s, strings.NewReader("the bytes")); err != nil {
 		t.Fatal(err)
 	}
-	if v := verify(); !v.Restorable || len(v.Damage) > 0 || v.Snapshots[0].To != l.End || v.Bytes == 0 {
+	if v := verify(); !v.Complete || !v.Restorable || len(v.Damage) > 0 || v.Snapshots[0].To != l.End || v.Bytes == 0 {
 		t.Errorf("a sound copy: %+v", v)
+	}
+	if v, err := remote.Verify(t.Context(), r, false); err != nil || !v.Complete || v.Restorable || len(v.Damage) > 0 {
+		t.Errorf("a snapshot that was not read is called sound: %+v, %v", v, err)
 	}
 	for file, restorable := range map[string]bool{
 		entry(folder, "005"): true, // before the snapshot

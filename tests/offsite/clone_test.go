@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve"
+	copies "github.com/varve-db/varve/internal/copy/offsite"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/remote"
 )
@@ -219,6 +221,43 @@ func TestCloneAtAMoment(t *testing.T) {
 	}
 }
 
+// TestCloneAtAWrongClock: the clock of the machine stood in 1970 when an epoch ended, so its moments cannot be found by
+// their times. The error says so, and how its last moment is cloned.
+func TestCloneAtAWrongClock(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.check(x.st.Close())
+	real := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	now := real
+	x.o.Clock = func() time.Time { now = now.Add(time.Millisecond); return now }
+	x.open()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	now = real.Add(time.Minute)
+	x.put("b", "two")
+	now = time.Unix(60, 0)
+	x.put("c", "in 1970")
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	x.check(x.st.Close())
+	now = real.Add(time.Hour)
+	x.open()
+	x.put("d", "is in the snapshot of the next epoch, but not in this one")
+	x.check(x.st.Close())
+	x.check(varve.Take(ctx, filepath.Join(x.dir, "store"), x.remote, x.url, false, x.o))
+	fork := func(at time.Time) error {
+		_, err := varve.Clone(ctx, x.remote, filepath.Join(x.dir, "fork"), &varve.CloneOptions{At: at, Options: x.o})
+		return err
+	}
+	var none *copies.MomentError
+	if err := fork(real.Add(2 * time.Minute)); !errors.As(err, &none) || none.Wrong.Number != 1 ||
+		none.Wrong.Ended.Year() != 1970 || !strings.Contains(err.Error(), "clock of the machine was set back") {
+		t.Fatalf("%+v, %v", none, err)
+	}
+	x.check(fork(none.Wrong.Ended))
+	if got := files(t, filepath.Join(x.dir, "fork")); len(got) != 3 {
+		t.Errorf("as the error says: %v", got)
+	}
+}
+
 // TestCopiedFolder: neither a copied folder of a store nor one that replaces the store sends anything: what the machine
 // remembers is bound to the folder whose log was sent.
 func TestCopiedFolder(t *testing.T) {
@@ -239,6 +278,19 @@ func TestCopiedFolder(t *testing.T) {
 	if err := place(copied); !errors.Is(err, varve.ErrNotFound) {
 		t.Fatalf("a copied folder has a place: %v", err)
 	}
+	st, err := varve.Open(ctx, copied, x.o)
+	x.check(err)
+	url := "file://" + filepath.Join(x.dir, "remote2")
+	second, err := varve.CreateFolder(ctx, url)
+	x.check(err)
+	var other *varve.OtherCopyError
+	if err := st.Admin().Offsite().Add(ctx, second, url); !errors.As(err, &other) {
+		t.Fatalf("the copied folder has the record of another copy: %v", err)
+	}
+	x.check(st.Admin().Offsite().Remove(ctx)) // as the error says
+	x.check(st.Admin().Offsite().Add(ctx, second, url))
+	x.check(st.Admin().Offsite().Remove(ctx))
+	x.check(st.Close())
 	x.check(os.Rename(store, store+".old"))
 	x.check(os.Rename(copied, store))
 	if err := place(store); !errors.Is(err, varve.ErrInvalid) {

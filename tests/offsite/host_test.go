@@ -196,6 +196,15 @@ func TestPlaceOfASecondUser(t *testing.T) {
 	url := "file://" + filepath.Join(x.dir, "remote2")
 	r2, err := varve.CreateFolder(ctx, url)
 	x.check(err)
+	var other *varve.OtherCopyError
+	if err := st2.Admin().Offsite().Add(ctx, r2, url); !errors.As(err, &other) || !errors.Is(err, varve.ErrConflict) {
+		t.Fatal("the log is sent to two copies, and the archive keeps it for one of them:", err)
+	}
+	if _, err := st2.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
+		t.Error("the refused copy was recorded:", err)
+	}
+	sent := filepath.Join(x.dir, "store", "wal", "sent")
+	x.check(os.Remove(sent)) // as before the first round, or as an earlier version allowed
 	x.check(st2.Admin().Offsite().Add(ctx, r2, url))
 	x.check(x.st.Close())
 	x.st = x.sends(vfs.OS(), nil)

@@ -272,6 +272,31 @@ func TestRecipientsChangeBesideSend(t *testing.T) {
 	x.check(clone("after", ids[1:]))
 }
 
+// TestRecipientsArePending: recipients that were recorded, and to whom nothing was sent yet, are called pending.
+func TestRecipientsArePending(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.seals()
+	ids := newIdentities(t, 2)
+	_, err := x.st.Admin().Offsite().AddSealed(ctx, x.remote, x.url, ids[:1].recipients())
+	x.check(err)
+	pending := func(want bool) {
+		t.Helper()
+		keys, err := x.st.Admin().Offsite().Keys()
+		if x.check(err); keys.Pending != want {
+			t.Errorf("pending %v, want %v: %+v", keys.Pending, want, keys)
+		}
+	}
+	pending(false)
+	places := storetest.Inner(x.st).Places()
+	k, err := places.Keys()
+	x.check(err)
+	k.Recipients = ids[1:].recipients()
+	x.check(places.SaveKeys(k))
+	pending(true)
+	x.check(x.st.Admin().Offsite().Send(ctx, x.remote))
+	pending(false)
+}
+
 // TestRecipientsChangeIsCutShort: the command that changes the recipients is killed after it has recorded them, before
 // it tells the process that sends. That process notices.
 func TestRecipientsChangeIsCutShort(t *testing.T) {
@@ -290,6 +315,12 @@ func TestRecipientsChangeIsCutShort(t *testing.T) {
 	k.Recipients = ids[1:].recipients()
 	x.check(places.SaveKeys(k))
 	x.put("b", "for the new recipient")
+	// Until an epoch is begun for the new recipient, the copy is not called sealed for that one.
+	x.until("the new recipient is no longer pending", func() bool {
+		keys, err := x.st.Admin().Offsite().Keys()
+		x.check(err)
+		return !keys.Pending
+	})
 	n := 0
 	x.until("the new recipient can clone", func() bool {
 		n++

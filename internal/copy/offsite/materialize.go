@@ -3,10 +3,8 @@ package offsite
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,6 +33,7 @@ type Target struct {
 	Self                 vfs.Users    // users whose folders may be filled
 	Known                wal.Features // features that the program knows besides those of package wal
 	Progress             func(done, total int64)
+	Inline               bool // write all files in the goroutine of the caller
 }
 
 // Kind is the kind in the mark of a folder that is being filled.
@@ -59,6 +58,15 @@ type MomentError struct {
 	At    time.Time // the moment to restore; zero: the newest one
 	First time.Time // the first moment that can be restored, zero: none can
 	Last  time.Time // the last moment that can be restored, if the newest epoch has no snapshot yet; otherwise zero
+	// Wrong is an epoch that may have the moment, but ends at an earlier time than it begins at or than one of its
+	// snapshots, because the clock was set back: there the moment cannot be found by its time. Zero: there is none.
+	Wrong Epoch
+}
+
+// Epoch is an epoch of a copy, with the time at which it ended.
+type Epoch struct {
+	Number uint64
+	Ended  time.Time
 }
 
 // Error returns the message, in one line.
@@ -66,6 +74,12 @@ func (e *MomentError) Error() string {
 	at := "the newest moment"
 	if !e.At.IsZero() {
 		at = "the moment " + e.At.UTC().Format(time.RFC3339Nano)
+	}
+	if e.Wrong.Number > 0 {
+		ended := e.Wrong.Ended.UTC().Format(time.RFC3339Nano)
+		return fmt.Sprintf("%s: %s cannot be found: it may be in epoch %d, in which the clock of the machine was set back "+
+			"(to %s at the end) -> memctl clone --at %s restores the last moment of that epoch", e.Place, at, e.Wrong.Number,
+			ended, ended)
 	}
 	if !e.Last.IsZero() {
 		return fmt.Sprintf("%s: %s cannot be restored: the copy was begun again and has no snapshot since -> memctl clone "+
@@ -129,7 +143,7 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return m, nil, fmt.Errorf("reading %s: %w", t.Dir, err)
 	}
-	list, damage, err := choices(ctx, r, at)
+	list, wrong, damage, err := choices(ctx, r, at)
 	if err != nil {
 		return m, nil, err
 	}
@@ -146,10 +160,10 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 		if m, done, err = a.epoch(ctx, &list[i]); done || err != nil {
 			break
 		}
-		err = &MomentError{Place: r.Place(), At: at, First: first(list)}
+		err = &MomentError{Place: r.Place(), At: at, First: first(list), Wrong: wrong}
 	}
 	if err != nil {
-		return m, nil, errors.Join(err, (&filling{t: &t}).clear(), t.unmark(), t.FS.Remove(t.Dir))
+		return m, nil, errors.Join(err, t.Discard(store))
 	}
 	m.Damage = a.damage
 	return m, t.unmark, nil
@@ -200,7 +214,20 @@ func (a *attempts) epoch(ctx context.Context, c *choice) (m Moment, done bool, e
 	return m, false, &DamagedError{Place: a.r.Place(), At: a.at, Last: last, Err: errors.Join(unusable...)}
 }
 
-// unmark removes the mark of the folder, which makes the folder a store.
+// Discard removes the folder with everything in it. It has the mark of an unfinished folder until nothing else is left,
+// also after a loss of power: half a store must not open.
+func (t *Target) Discard(store uuid.UUID) error {
+	var err error
+	if _, ok := vfs.Unfinished(t.FS, t.Dir); !ok {
+		err = vfs.WriteMark(t.FS, t.Dir, vfs.Mark{Kind: Kind, Store: store}, t.FileMode)
+	}
+	if err = errors.Join(err, (&filling{t: t}).clear(), t.FS.SyncDir(t.Dir)); err != nil {
+		return err
+	}
+	return errors.Join(t.unmark(), t.FS.Remove(t.Dir))
+}
+
+// unmark makes the folder a store.
 func (t *Target) unmark() error {
 	if err := t.FS.Remove(filepath.Join(t.Dir, vfs.MarkName)); err != nil {
 		return err
@@ -226,22 +253,32 @@ func first(list []choice) (at time.Time) {
 	return at
 }
 
-// choices returns the epochs from which a moment may be restored, newest first. damage has an error if descriptions of
-// snapshots are damaged.
-func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, damage []error, err error) {
+// wrongClock reports whether the epoch may have a moment after its recorded end, because the clock was set back in it.
+func (c *choice) wrongClock(at time.Time, next *remote.Epoch) bool {
+	if at.IsZero() || !at.After(c.epoch.Ended) || !at.Before(next.Began) {
+		return false
+	}
+	return c.epoch.Ended.Before(c.epoch.Began) ||
+		slices.ContainsFunc(c.snapshots, func(s remote.Snapshot) bool { return c.epoch.Ended.Before(s.Time) })
+}
+
+// choices returns the epochs from which a moment may be restored, newest first. wrong is the newest epoch that may have
+// the moment after its recorded end. damage reports descriptions of snapshots that are damaged.
+func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, wrong Epoch, damage []error,
+	err error) {
 	epochs, err := r.Epochs(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, wrong, nil, err
 	}
 	if len(epochs) == 0 {
-		return nil, nil, fmt.Errorf("%s: %w: nothing was sent yet", r.Place(), remote.ErrNoRemote)
+		return nil, wrong, nil, fmt.Errorf("%s: %w: nothing was sent yet", r.Place(), remote.ErrNoRemote)
 	}
 	snapshots, err := r.Snapshots(ctx)
 	switch {
 	case errors.Is(err, errs.ErrCorrupt):
 		damage = append(damage, err) // the other snapshots may be sound
 	case err != nil:
-		return nil, nil, err
+		return nil, wrong, nil, err
 	}
 	slices.SortFunc(snapshots, func(a, b remote.Snapshot) int {
 		late := func(s *remote.Snapshot) int { // a snapshot that is later than the moment serves only if its clock was wrong
@@ -262,10 +299,10 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 		c := choice{epoch: epochs[i]}
 		for _, s := range snapshots {
 			if s.Format == remote.SealedFormat {
-				return nil, nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
+				return nil, wrong, nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
 			}
 			if s.Format > remote.Format {
-				return nil, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
+				return nil, wrong, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
 			}
 			if s.CompletedBy(epochs) == c.epoch.Number {
 				c.snapshots = append(c.snapshots, s)
@@ -277,13 +314,16 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 		}
 		if newest || !at.IsZero() && !at.After(c.epoch.Ended) {
 			list = append(list, c)
+		} else if wrong.Number == 0 && c.wrongClock(at, &epochs[i+1]) {
+			wrong = Epoch{c.epoch.Number, c.epoch.Ended}
 		}
 		last(&c)
 	}
 	if len(list) == 0 {
-		return nil, nil, none
+		none.Wrong = wrong
+		return nil, wrong, nil, none
 	}
-	return list, damage, nil
+	return list, wrong, damage, nil
 }
 
 // errBefore means that the requested moment is earlier than those that can be restored from a snapshot.
@@ -313,15 +353,11 @@ func (f *filling) clear() error {
 	names, err := f.t.FS.ReadDir(f.t.Dir)
 	for _, name := range names {
 		if name != vfs.MarkName {
-			err = errors.Join(err, Remove(f.t.FS, filepath.Join(f.t.Dir, name)))
+			err = errors.Join(err, vfs.RemoveKnown(f.t.FS, filepath.Join(f.t.Dir, name),
+				func(string, bool) bool { return true }))
 		}
 	}
 	return err
-}
-
-// Remove removes a file or a folder that Materialize has made, with everything in it.
-func Remove(fsys vfs.FS, name string) error {
-	return vfs.RemoveKnown(fsys, name, func(string, bool) bool { return true })
 }
 
 func (f *filling) run(ctx context.Context) (m Moment, err error) {
@@ -588,7 +624,7 @@ func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) e
 	if err := f.cut(f.begin, end); err != nil {
 		return err
 	}
-	if err := f.files(ctx, s); err != nil {
+	if err := f.files(ctx); err != nil {
 		return err
 	}
 	c, err := wal.ReadCheckpoint(f.t.FS, f.t.Dir)
@@ -677,67 +713,4 @@ func (f *filling) needed(ctx context.Context) (segment.LSN, error) {
 		return 0, f.corrupt("has an index up to the position %d", at)
 	}
 	return at, nil
-}
-
-// files unpacks a snapshot.
-func (f *filling) files(ctx context.Context, s *remote.Snapshot) error {
-	body, p, err := f.packed(ctx)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	made := map[string]bool{}
-	n := int64(0)
-	for entry, err := range p.All() {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		if f.t.Progress != nil && n%16 == 0 {
-			f.t.Progress(n, int64(p.Files()))
-		}
-		n++
-		name := f.path(entry.Name)
-		if folder := filepath.Dir(name); !made[folder] {
-			if err := vfs.MkdirAll(f.t.FS, folder, f.t.FolderMode); err != nil {
-				return err
-			}
-			made[folder] = true
-		}
-		if err := f.file(name, &entry, p.Body(entry)); err != nil {
-			return fmt.Errorf("writing %s: %w", name, err)
-		}
-	}
-	for folder := range made {
-		if err := f.t.FS.SyncDir(folder); err != nil {
-			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
-		}
-	}
-	if f.t.Progress != nil {
-		f.t.Progress(n, n)
-	}
-	return nil
-}
-
-// file writes a file of a snapshot.
-func (f *filling) file(name string, entry *pack.File, body io.ReaderAt) error {
-	out, err := vfs.CreateNew(f.t.FS, name, f.t.FileMode)
-	if err != nil {
-		return err
-	}
-	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(io.NewOffsetWriter(vfs.Streamed(out), 0), sum),
-		io.NewSectionReader(body, 0, entry.Size))
-	if err == nil && [32]byte(sum.Sum(nil)) != entry.Sum {
-		err = &errs.CorruptionError{Path: entry.Name, Offset: -1, Err: errors.New("checksum mismatch")}
-	}
-	if err == nil && !entry.Mtime.IsZero() {
-		err = out.SetMtime(entry.Mtime)
-	}
-	if err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close())
 }

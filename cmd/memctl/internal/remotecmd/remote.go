@@ -105,6 +105,7 @@ type head struct {
 	Epoch  uint64     `json:"epoch"`
 	// of a sealed copy: the public keys of its recipients, and of the key with which this machine signs
 	Recipients []string `json:"recipients,omitempty"`
+	Pending    bool     `json:"recipients_pending,omitempty"` // nothing was sent to these recipients yet
 	Signer     string   `json:"signer,omitempty"`
 }
 
@@ -128,13 +129,17 @@ func told(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url
 	if err != nil && !errors.Is(err, varve.ErrNotFound) {
 		return err
 	}
-	h.Recipients, h.Signer = keys.Recipients, keys.Signer
+	h.Recipients, h.Pending, h.Signer = keys.Recipients, keys.Pending, keys.Signer
 	a.Document.Member("remote", h)
 	a.Say("%s has the log up to position %d (epoch %d), %s behind", url, p.At.LSN, p.Epoch, cli.Size(int64(behind)))
-	if keys.Signer != "" {
+	if keys.Pending {
+		a.Say("still sealed for the earlier recipients: the new list of %s applies from the next snapshot on",
+			cli.Count(len(keys.Recipients), "recipient", "recipients"))
+	} else if keys.Signer != "" {
 		a.Say("sealed for %s, signed by %s", cli.Count(len(keys.Recipients), "recipient", "recipients"), keys.Signer)
-		a.Note("keep these flags for memctl clone in another place than the copy: --signer %s --known %d:%d",
-			keys.Signer, p.Epoch,
+	}
+	if keys.Signer != "" {
+		a.Note("keep apart from the copy what memctl clone asks for: --signer %s --known %d:%d", keys.Signer, p.Epoch,
 			p.At.LSN)
 	}
 	return nil
@@ -228,7 +233,8 @@ type verified struct {
 	Pieces     int      `json:"pieces"`
 	Bytes      int64    `json:"bytes"`
 	Snapshots  int      `json:"snapshots"`
-	Restorable bool     `json:"restorable"`
+	Complete   bool     `json:"complete"`   // sound pieces complete a snapshot up to the newest moment
+	Restorable *bool    `json:"restorable"` // the bytes of such a snapshot are sound; null: they were not read
 	Damage     []string `json:"damage"`
 }
 
@@ -238,8 +244,9 @@ func verify(a *cli.App) *cobra.Command {
 		Use:   "verify",
 		Short: "Read the copy and verify it",
 		Long: `Read all pieces of the copy and verify every entry of the log and the chain over all of them; with
---read-data, verify the bytes of the snapshots too. The copy can be restored if it has an undamaged
-snapshot, and undamaged pieces from this snapshot up to the newest entry.
+--read-data, the bytes of the snapshots, too. A moment is restored from a snapshot and the pieces after
+it. So without --read-data the command tells only whether sound pieces complete a snapshot up to the
+newest moment; with it, whether that moment can be restored.
 
 In a sealed copy, the signatures, the sealed bytes and the chain are verified; with --identity, also
 their decrypted content.`,
@@ -259,7 +266,10 @@ func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) e
 	if err != nil {
 		return err
 	}
-	out := verified{v.Epochs, v.Pieces, v.Bytes, len(v.Snapshots), v.Restorable, []string{}}
+	out := verified{v.Epochs, v.Pieces, v.Bytes, len(v.Snapshots), v.Complete, nil, []string{}}
+	if data {
+		out.Restorable = &v.Restorable
+	}
 	for _, d := range v.Damage {
 		out.Damage = append(out.Damage, d.Error())
 	}
@@ -269,7 +279,13 @@ func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) e
 	}
 	a.Say("%s, %s, %s of log", cli.Count(v.Pieces, "piece", "pieces"), cli.Count(len(v.Snapshots), "snapshot",
 		"snapshots"), cli.Size(v.Bytes))
-	if !v.Restorable {
+	switch {
+	case v.Restorable:
+		a.Say("the newest moment can be restored")
+	case v.Complete:
+		a.Say("the pieces are complete from a snapshot up to the newest moment; the bytes of the snapshots were not read")
+		a.Note("memctl remote verify --read-data also reads the snapshots")
+	default:
 		return cli.WithFix(fmt.Errorf("%s: the newest moment cannot be restored: %w", r.Place(), varve.ErrCorrupt),
 			"memctl remote snapshots lists the moments that can; to make a new copy, run memctl remote remove, then "+
 				"memctl remote add with an empty place")
