@@ -31,6 +31,9 @@
 //
 // Materialize makes a store of a snapshot and the pieces from its Begin on, up to a moment. The folder has a mark
 // (vfs.Mark) until it is complete, so that the folder of a killed process does not open.
+// Several goroutines write the files of the snapshot. Where the file system has a barrier, one sync makes all of them
+// durable, before the mark is removed; elsewhere each file is synced. Target.Discard removes a clone that failed, and
+// the folder has the mark until nothing else is left in it.
 //
 // A snapshot whose own epoch is no longer kept is completed by the oldest epoch that is (remote.Snapshot.CompletedBy),
 // if its marks are in the string of that epoch. Otherwise it counts as later than the moment, not as damaged.
