@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A background round holds flush.lock while an index is written, and while the views are updated from it: that takes a
-// minute for hundreds of thousands of documents. A watcher that adopts an edited file needs the lock as well, and must
+// A background round holds flush.lock while an index is written, and while the views are updated from it: that takes
+// 10 s for 100,000 notes on a busy machine. A watcher that adopts an edited file needs the lock as well, and must
 // not wait that long: a content that is overwritten meanwhile would be in no history. So the background goroutine
 // lends the lock between two rounds (Lock), and an adoption leaves the index and the views to that goroutine
 // (FlushFiles). Another process that needs the lock waits.
