@@ -59,7 +59,8 @@ func (l Limits) checkIDs(field string, ids []string) error {
 	return nil
 }
 
-// checkName returns an error for a name that is too long: the index line must stay short.
+// checkName returns an error for a name that is too long. The name is limited because the index line contains it and
+// must stay short.
 func (l Limits) checkName(name string) error {
 	if len(name) <= l.IDBytes {
 		return nil

@@ -51,7 +51,7 @@ func isVersion(arg string) bool {
 	return err == nil
 }
 
-// compared returns the two versions that the arguments of diff name: the older one (was) and the newer one (is).
+// compared returns the two versions that the arguments of diff name. The command shows the changes from was to is.
 func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	args []string) (was, is varve.Version, err error) {
 	is, err = namedOrEnding(ctx, a, st, assemblies, args[0])

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exactly returns a check that a command has n arguments. The parameter what names the arguments in the error.
-func Exactly(n int, what string) cobra.PositionalArgs {
+// Exactly returns a check that a command has n arguments. noun names the arguments in the error.
+func Exactly(n int, noun string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
 			return nil
 		}
-		return Usagef(cmd.CommandPath(), "%s takes %s, not %d arguments", cmd.CommandPath(), what, len(args))
+		return Usagef(cmd.CommandPath(), "%s takes %s, not %d arguments", cmd.CommandPath(), noun, len(args))
 	}
 }
 

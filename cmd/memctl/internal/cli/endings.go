@@ -30,7 +30,7 @@ const (
 	wholeUUID = 36 // number of characters of a whole id: text of this length is not searched as an ending
 )
 
-// lineSource is a method that yields the index entries of memories, or of assemblies.
+// lineSource is a function that yields the index entries of memories, or of assemblies.
 type lineSource func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error]
 
 // EndingError means that a text is the ending of several ids.

@@ -25,9 +25,9 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 	return nil
 }
 
-// Deletes completes c to a command that deletes the documents named by its arguments, which are ids or endings
-// of ids. The parameter what is the noun for a document in messages.
-func (a *App) Deletes(what string, c *cobra.Command,
+// Deletes completes c to a command that deletes the documents named by its arguments, which are ids or endings of ids.
+// noun is the noun for a document in messages.
+func (a *App) Deletes(noun string, c *cobra.Command,
 	orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error,
 	del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
 	var version uint64
@@ -40,7 +40,7 @@ func (a *App) Deletes(what string, c *cobra.Command,
 		var conds []varve.Cond
 		if cmd.Flags().Changed("if-version") {
 			if len(args) > 1 {
-				return Usagef(cmd.CommandPath(), "--if-version works with only one %s, not with %d", what, len(args))
+				return Usagef(cmd.CommandPath(), "--if-version works with only one %s, not with %d", noun, len(args))
 			}
 			conds = append(conds, varve.IfVersion(version))
 		}

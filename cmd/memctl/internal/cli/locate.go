@@ -85,16 +85,16 @@ func (a *App) Admit(way locate.Way, path, fix string) error {
 }
 
 // ReopenedAs is called when the store's folder was replaced. It prints this on stderr, and returns the folder of the
-// store that the command uses from now on. does is a verb for the message, such as "watches": memctl now watches
+// store that the command uses from now on. verb is a verb for the message, such as "watches": memctl now watches
 // another store.
-func (a *App) ReopenedAs(replaced error, does string) (dir string, err error) {
+func (a *App) ReopenedAs(replaced error, verb string) (dir string, err error) {
 	if dir, err = a.Locate(); err != nil {
 		return "", errors.Join(replaced, err)
 	}
 	if !IsStore(dir) {
 		return "", replaced
 	}
-	a.Warn("%v: memctl now %s the store that is in its place", replaced, does)
+	a.Warn("%v: memctl now %s the store that is in its place", replaced, verb)
 	return dir, nil
 }
 

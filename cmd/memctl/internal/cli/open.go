@@ -91,8 +91,8 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 	return st, err
 }
 
-// unready means that the log or index of a store is missing, as in a clone or a rescued copy.
-// Opening the store for writing rebuilds them from the files; read-only access must not.
+// unready means that the log or the index of a store is missing, as in a clone or a rescued copy. Opening the store for
+// writing rebuilds the missing parts from the files. Opening it read-only must not write, and returns this error.
 type unready struct{ err error }
 
 func (e *unready) Error() string { return e.err.Error() }

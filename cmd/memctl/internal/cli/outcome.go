@@ -42,11 +42,12 @@ func Committed(err error) bool {
 }
 
 // Resumable adds a remedy, to run the command again, to a failure after one of several commits of a command. The
-// command can be repeated because it does only what is left to do. does describes this for the message.
-func Resumable(err error, does string) error {
+// command can be repeated because it does only what is left to do. rest is the text of the message that says what is
+// left.
+func Resumable(err error, rest string) error {
 	var after *committedError
 	if errors.As(err, &after) && !after.done {
-		return &fixed{err: err, fix: again + ": " + does}
+		return &fixed{err: err, fix: again + ": " + rest}
 	}
 	return err
 }

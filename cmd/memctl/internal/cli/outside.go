@@ -8,8 +8,8 @@ import (
 )
 
 // Outside returns an error if dir is inside the folder of a store, because the store would treat files there as its
-// own. above is the folder of that store. what is a noun for the error: the kind of thing that is to be created in dir.
-func (a *App) Outside(dir, what string) (above string, err error) {
+// own. above is the folder of that store. noun names, in the error, the kind of thing that is to be created in dir.
+func (a *App) Outside(dir, noun string) (above string, err error) {
 	self := locate.Self(a.Getenv) // a store of another user is not opened, and does not matter
 	own := func(dir string) bool { return self.Own(dir) && IsStore(dir) }
 	switch above, err = locate.Above(dir, own); {
@@ -17,7 +17,7 @@ func (a *App) Outside(dir, what string) (above string, err error) {
 		return "", WithFix(err, outside)
 	case above != "":
 		return above, WithFix(fmt.Errorf("%w: %s is inside the store %s: %s cannot be created inside a store",
-			varve.ErrInvalid, dir, above, what), outside)
+			varve.ErrInvalid, dir, above, noun), outside)
 	}
 	return "", nil
 }

@@ -18,13 +18,13 @@ func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progr
 // Animated reports whether a progress bar may be shown.
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
-// Bar shows a progress bar on a terminal. The parameter what names the work whose progress the bar shows; the result
-// end removes the bar.
-func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
+// Bar shows a progress bar on a terminal. work names the work whose progress the bar shows. The caller calls progress
+// to update the bar, and end to remove it.
+func (a *App) Bar(work string) (progress func(done, total int64), end func()) {
 	if !a.Animated() {
 		return nil, func() {}
 	}
-	bar := a.NewBar(1, what)
+	bar := a.NewBar(1, work)
 	return func(done, total int64) {
 		bar.ChangeMax64(max(total, done+1))
 		_ = bar.Set64(done)

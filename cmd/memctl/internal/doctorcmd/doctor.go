@@ -390,7 +390,8 @@ func (e *examination) open(ctx context.Context) {
 	})
 }
 
-// writable reports whether this user may write into the store's folder, judging by the mode of the folder.
+// writable reports whether this user may write into the store's folder. It uses the owner of the folder and the state
+// of the volume, and does not try to write.
 func (e *examination) writable() bool { return !e.r.Store.ReadOnly && e.r.Store.Owner == "this user" }
 
 func (e *examination) heard(ev varve.Event) {

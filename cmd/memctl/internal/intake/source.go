@@ -56,9 +56,9 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	return copy(p, b), err
 }
 
-// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an array of objects, or
-// objects one after another. The parameter what is the noun for a value in messages.
-func ReadEach[T any](ctx context.Context, in io.Reader, name, what string,
+// ReadEach reads all values of a file, or of stdin if name is "-", before any of them is used. The values are one
+// object, an array of objects, or objects one after another. noun is the noun for a value in messages.
+func ReadEach[T any](ctx context.Context, in io.Reader, name, noun string,
 	decode func(raw []byte) (T, error)) (all []T, err error) {
 	_, err = cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
@@ -66,7 +66,7 @@ func ReadEach[T any](ctx context.Context, in io.Reader, name, what string,
 			return nil, err
 		}
 		defer r.Close()
-		all, err = decodeEach(r, what, decode)
+		all, err = decodeEach(r, noun, decode)
 		return nil, err
 	})
 	if err != nil {

@@ -42,12 +42,12 @@ func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, er
 	return *d, err
 }
 
-// decodeEach decodes one JSON object, an array of objects, or objects one after another, each with the function
-// decode. what is the noun for an object in errors.
-func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, error)) ([]T, error) {
+// decodeEach decodes one JSON object, an array of objects, or objects one after another. It calls decode for each
+// object. noun is the noun for an object in errors.
+func decodeEach[T any](r io.Reader, noun string, decode func(raw []byte) (T, error)) ([]T, error) {
 	var all []T
 	for raw, err := range values(r) {
-		nth := fmt.Sprintf("%s %d", what, len(all)+1)
+		nth := fmt.Sprintf("%s %d", noun, len(all)+1)
 		if err != nil {
 			return nil, Invalid(nth, err)
 		}
@@ -58,7 +58,7 @@ func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, err
 		all = append(all, v)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: the input contains no %s", varve.ErrInvalid, what)
+		return nil, fmt.Errorf("%w: the input contains no %s", varve.ErrInvalid, noun)
 	}
 	return all, nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Numbers parses an embedding. s is a JSON array, the name of a file with a JSON array, or "-" for a JSON array read
-// from in. what names the argument in errors. limit is the maximum number of bytes.
-func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]float32, error) {
+// from in. argument is the name of the argument in errors. limit is the maximum number of bytes.
+func Numbers(ctx context.Context, in io.Reader, argument, s string, limit int) ([]float32, error) {
 	b := []byte(strings.TrimSpace(s))
 	if len(b) > 0 && b[0] != '[' {
 		var err error
@@ -23,7 +23,7 @@ func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]fl
 			return nil, err
 		}
 	}
-	return floats(what, b)
+	return floats(argument, b)
 }
 
 // floats parses a JSON list of numbers, in every form in which a document may contain an embedding.

@@ -138,18 +138,20 @@ func nameIt(dir string) string {
 	return "to use this store, add --store " + cli.ShellQuote(dir)
 }
 
-// whole returns path as an absolute path. of names the flag or the variable from which path comes. If path begins with
-// ~ or has a variable, whole returns an error: servers are rarely started by a shell, which would have expanded it.
-func whole(command, of, path string) (string, error) {
+// whole returns path as an absolute path. source is the name of the flag or the variable from which path comes. If path
+// begins with ~ or has a variable, whole returns an error: servers are rarely started by a shell, which would have
+// expanded it.
+func whole(command, source, path string) (string, error) {
 	if v := projectcmd.Unexpanded(path); v != "" && v != "~" {
-		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", of, path, v)
+		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", source, path, v)
 	}
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
-		return "", cli.Usagef(command, "%s is %s, and no shell has expanded the ~: give the absolute path", of, path)
+		return "", cli.Usagef(command, "%s is %s, and no shell has expanded the ~: give the absolute path", source,
+			path)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("finding %s of %s: %w", path, of, err)
+		return "", fmt.Errorf("finding %s of %s: %w", path, source, err)
 	}
 	return abs, nil
 }

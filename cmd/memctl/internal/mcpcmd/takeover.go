@@ -19,7 +19,8 @@ const MemoryFileVariable = "MEMORY_FILE_PATH" // the reference server's variable
 // because a client may not read stderr.
 const asideTold = 20
 
-// memoryFile is the file of the reference server, from which memctl mcp takes over.
+// memoryFile is the file in which the MCP reference memory server keeps its memories. memctl mcp imports this file when
+// it replaces that server.
 type memoryFile struct {
 	path    string // absolute path, "" if no file was named
 	missing bool   // neither the file nor a store exists yet

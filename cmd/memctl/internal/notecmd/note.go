@@ -116,13 +116,13 @@ func absent(ctx context.Context, st *varve.Store, path string, err error, instea
 		cli.Count(n, "note", "notes")), fmt.Sprintf("memctl note %s %s", instead, cli.PrintableID(folder)))
 }
 
-// tell prints that a note was written; what is the verb.
-func tell(a *cli.App, i *varve.NoteInfo, what string) {
+// tell prints that a note was written. verb is the verb of this message.
+func tell(a *cli.App, i *varve.NoteInfo, verb string) {
 	if a.Document != nil {
 		a.Document.All(listed(i))
 		return
 	}
-	a.Say("%s %s", what, cli.PrintableID(i.Path))
+	a.Say("%s %s", verb, cli.PrintableID(i.Path))
 }
 
 // read returns the content that a command writes, from stdin.

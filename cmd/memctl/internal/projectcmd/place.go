@@ -88,8 +88,8 @@ func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
 	return at, true // a link, or a file that names a folder that does not name it: the folder itself
 }
 
-// worktree returns the common directory of a worktree. git is the path of its .git file, and dir the folder
-// that this file names.
+// worktree returns the common directory of a worktree. git is the path of its .git file, and dir is the folder that
+// this file names. The bool is false if dir is not the folder of a worktree.
 func worktree(git, dir string) (string, bool) {
 	back, ok := gitPath(filepath.Join(dir, "gitdir"), "", dir)
 	if !ok || !same(back, git) {

@@ -46,8 +46,8 @@ func Recipients(given []string) (func(io.Writer) (io.WriteCloser, error), error)
 }
 
 // Enough returns an error if exactly one recipient is given without single, or if single is set and the number of
-// recipients is not 1. what names the thing that is sealed, such as a copy.
-func Enough(recipients []string, single bool, what string) error {
+// recipients is not 1. noun names the thing that is sealed, such as a copy.
+func Enough(recipients []string, single bool, noun string) error {
 	switch n := len(recipients); {
 	case single && n == 0:
 		return errors.New("--single-recipient needs --recipient")
@@ -55,7 +55,7 @@ func Enough(recipients []string, single bool, what string) error {
 		return fmt.Errorf("%d recipients are given: omit --single-recipient", n)
 	case n == 1 && !single:
 		return fmt.Errorf("the %s has only one recipient, and cannot be decrypted if its identity is lost: give a "+
-			"second --recipient, or --single-recipient if the identity is kept in two places", what)
+			"second --recipient, or --single-recipient if the identity is kept in two places", noun)
 	}
 	return nil
 }

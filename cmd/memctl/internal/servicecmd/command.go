@@ -105,7 +105,8 @@ func storePath(a *cli.App) (string, error) {
 }
 
 // resolved returns dir as an absolute path without links, even if the targets of the links are missing. So the service
-// of a deleted store has the same name as when the store existed. resolved follows at most links links.
+// of a deleted store has the same name as when the store existed. links is the maximum number of links that are
+// followed.
 func resolved(dir string, links int) string {
 	whole, err := filepath.EvalSymlinks(dir)
 	parent := filepath.Dir(dir)
