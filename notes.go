@@ -113,9 +113,9 @@ func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ..
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
 
-// WriteAt is like Write, for content that was written earlier, such as that of an imported file: the parameter
-// at becomes UpdatedAt of the note, and also CreatedAt if the note is new. A time in the future is replaced by
-// the current time.
+// WriteAt is like Write, for content that was written at an earlier time, such as that of an imported file. The time at
+// becomes UpdatedAt of the note. If the note is new, it becomes CreatedAt too. If at is in the future, it is replaced
+// by the current time.
 func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time,
 	conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))

@@ -46,8 +46,9 @@ func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options 
 	return done, write()
 }
 
-// applyChunk writes a chunk and returns the number of stored memories. If one memory is refused, those before it are
-// still written; a chunk whose size was underestimated is written in two halves.
+// applyChunk writes a chunk and returns the number of stored memories. If one memory is refused, the memories before it
+// in the chunk are still written. If the chunk is larger than estimated and does not fit into one commit, it is written
+// in two halves.
 func (st *Store) applyChunk(ctx context.Context, b *Batch) (int, error) {
 	err := st.Apply(ctx, b)
 	var be *errs.BatchError

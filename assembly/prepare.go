@@ -113,29 +113,29 @@ func (p *Previous) parse() *jsondoc.Object {
 	return o
 }
 
-// stampVector sets VectorIndexUpdatedAt and returns the number of the composite in the vector file. The number is kept
-// if the composite is the same as in the document before, and brought if it is not. The result 0 means that the number
-// is the position of the new version in the log.
-func (a *Assembly) stampVector(before *jsondoc.Object, kept, brought int64, now time.Time) int64 {
+// stampVector sets VectorIndexUpdatedAt and returns the number of the composite in the vector file: oldID if the
+// composite is the same as in the previous document before, otherwise newID. The number 0 means the position of the new
+// version in the log. If a has no composite, the result is 0 too.
+func (a *Assembly) stampVector(before *jsondoc.Object, oldID, newID int64, now time.Time) int64 {
 	if len(a.CompositeEmbedding) == 0 {
 		a.VectorIndexUpdatedAt = time.Time{}
 		return 0
 	}
 	a.VectorIndexUpdatedAt = now
 	if before == nil {
-		return brought
+		return newID
 	}
 	raw, ok := before.Get(memberComposite)
 	if !ok {
-		return brought
+		return newID
 	}
 	if was, err := jsondoc.DecodeFloats(raw, math.MaxInt); err != nil || !slices.Equal(was, a.CompositeEmbedding) {
-		return brought
+		return newID
 	}
 	if raw, ok := before.Get(memberIndexedAt); ok {
 		if at, err := jsondoc.DecodeTime(raw, nil); err == nil && !at.IsZero() {
 			a.VectorIndexUpdatedAt = at
 		}
 	}
-	return kept
+	return oldID
 }

@@ -103,8 +103,8 @@ func (a *App) lastWord() {
 	}
 }
 
-// mayFinish returns if the command may end by itself. If guard is already ending the process, mayFinish does
-// not return.
+// mayFinish returns if the command may end the process itself. If guard is already ending the process, mayFinish blocks
+// until the process has ended.
 func (a *App) mayFinish() {
 	if !a.ending.CompareAndSwap(false, true) {
 		select {} // guard ends the process
