@@ -23,7 +23,8 @@
 //	double wins    conditions on one content of a shared memory that more than one client was told to have won
 //	lost           memories that at the end have another content than the acknowledged one, or than that of an
 //	               unanswered write after it; shared memories from whose history an acknowledged content is missing
-//	unreadable     memories that are listed, but cannot be read, or whose content has another hash than the listed one
+//	unreadable     memories that are listed, but cannot be read
+//	inconsistent   memories whose content has another hash than their content_sha256
 //
 // -by-path is for servers that update a memory by a POST of its path to …/memories, and cannot delete one: then the
 // clients delete nothing.

@@ -24,8 +24,9 @@ type record struct {
 }
 
 type recorded struct {
-	content string
-	maybe   map[string]bool
+	content      string
+	maybe        map[string]bool
+	acknowledged bool // at least one write of it
 }
 
 // history has the acknowledged contents of a shared memory by the content on whose condition they were written. All
@@ -67,7 +68,7 @@ func (r *record) beginShared(path, content string) {
 func (r *record) done(kind, path, content string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.own[path] = &recorded{content: content, maybe: map[string]bool{}}
+	r.own[path] = &recorded{content: content, maybe: map[string]bool{}, acknowledged: true}
 	r.acknowledged[kind]++
 }
 
@@ -117,18 +118,24 @@ func (r *record) report(ctx context.Context, c *api) error {
 		return err
 	}
 	at := map[string]memory{}
-	unreadable := 0
+	unreadable, inconsistent := 0, 0
 	for _, m := range listed {
-		a := c.get(ctx, m.ID)
-		if !a.ok() || a.memory.Content == nil || hashOf(*a.memory.Content) != m.Hash || a.memory.Hash != m.Hash {
+		switch a := c.get(ctx, m.ID); {
+		case !a.ok() || a.memory.Content == nil:
 			if unreadable++; unreadable <= 5 {
 				fmt.Printf("unreadable: %s: %d %.200s\n", m.Path, a.status, a.text)
 			}
+		case hashOf(*a.memory.Content) != a.memory.Hash:
+			if inconsistent++; inconsistent <= 5 {
+				fmt.Printf("inconsistent: %s: content %.60q, content_sha256 %s\n", m.Path, *a.memory.Content, a.memory.Hash)
+			}
+			fallthrough
+		default:
+			m.Content, m.Hash = a.memory.Content, a.memory.Hash
 		}
 		if twice, ok := at[m.Path]; ok {
 			fmt.Printf("two memories of one path: %s and %s of %s\n", twice.ID, m.ID, m.Path)
 		}
-		m.Content = a.memory.Content
 		at[m.Path] = m
 	}
 	fmt.Printf("double wins: %d\n", r.doubleWins())
@@ -137,9 +144,15 @@ func (r *record) report(ctx context.Context, c *api) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("lost: %d of %d memories, %d of %d acknowledged contents of shared memories\n", lost, len(r.own), missing,
+	known := 0
+	for _, d := range r.own {
+		if d.acknowledged {
+			known++
+		}
+	}
+	fmt.Printf("lost: %d of %d memories, %d of %d acknowledged contents of shared memories\n", lost, known, missing,
 		r.acknowledged["updates of shared memories"])
-	fmt.Printf("unreadable: %d of %d\n", unreadable, len(listed))
+	fmt.Printf("unreadable: %d, inconsistent: %d, of %d memories that are listed\n", unreadable, inconsistent, len(listed))
 	return nil
 }
 
