@@ -21,6 +21,7 @@ import (
 // number of open files and a bounded size in memory.
 func TestServeManyStores(t *testing.T) {
 	proofs.ManyProcesses(t, "memctl serve is a process, with 2,000 stores")
+	t.Parallel()
 	const stores, used, mostFiles, mostMemory = 2000, 200, 64*16 + 100, 512 << 20
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "stores")

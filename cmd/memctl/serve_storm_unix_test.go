@@ -25,7 +25,7 @@ import (
 	"github.com/varve-db/varve/internal/proofs"
 )
 
-var storm = flag.Duration("serve.storm", 0, "how long TestServeStorm takes; 0: 30 s, or ten minutes with VARVE_LONG=1")
+var storm = flag.Duration("serve.storm", 0, "how long TestServeStorm takes; 0: 15 s, or ten minutes with VARVE_LONG=1")
 
 // record has what the clients know about documents, outside of the store. For each name of a document it has the
 // content that was acknowledged last, and the contents of writes whose answers were lost. The content of a deleted
@@ -92,12 +92,13 @@ const pause = 2 * time.Millisecond
 // verify finds no fault.
 func TestServeStorm(t *testing.T) {
 	proofs.ManyProcesses(t, "a server that is killed")
+	t.Parallel()
 	length, every := *storm, 10*time.Second
 	switch {
 	case length == 0 && proofs.Long():
 		length = 10 * time.Minute
 	case length == 0:
-		length, every = 30*time.Second, 5*time.Second
+		length, every = 15*time.Second, 2500*time.Millisecond
 	}
 	dir := t.TempDir()
 	store := filepath.Join(dir, "s")
