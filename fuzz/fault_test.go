@@ -26,7 +26,7 @@ func faultsOf(op *wrap.Op) []error {
 		return []error{syscall.EMFILE, syscall.EIO, syscall.ENFILE, syscall.EACCES, syscall.EINTR}
 	case wrap.Write:
 		return []error{syscall.ENOSPC, syscall.EIO, half(syscall.ENOSPC), syscall.EDQUOT, half(io.ErrShortWrite), syscall.EROFS, done(syscall.EIO), syscall.EINTR}
-	case wrap.Rename, wrap.RenameNew, wrap.Link, wrap.Exchange:
+	case wrap.Rename, wrap.RenameNew, wrap.Link, wrap.Exchange, wrap.LinkUnnamed:
 		return []error{syscall.ENOSPC, syscall.EIO, done(syscall.EIO), syscall.EDQUOT, syscall.EROFS}
 	case wrap.Sync, wrap.Datasync, wrap.SyncDir:
 		return []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EINTR}

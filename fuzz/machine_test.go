@@ -153,6 +153,6 @@ func options(fsys vfs.FS, rnd io.Reader, now func() time.Time,
 		Clock: now, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: 256 << 10,
 	}, storetest.Environment{System: vfs.System{
 		FS: fsys, Inline: true, Rand: rnd, Sleep: sleep,
-		SpillBytes: 12 << 10, BacklogBytes: 40 << 10, RoundBytes: 8 << 10, TempFiles: 5, SmallVectors: 1,
+		SpillBytes: 12 << 10, BacklogBytes: 40 << 10, RoundBytes: 8 << 10, TempFiles: 5, Unnamed: 2, SmallVectors: 1,
 	}})
 }

@@ -334,6 +334,7 @@ func TestSimTwo(t *testing.T) { simulate(t, 2, 100, nil) }
 func lacking(w *world) {
 	w.s.Disk().SetLacks(crash.Lacks{
 		Exchange: w.rng.IntN(2) == 0, Link: w.rng.IntN(2) == 0, Lease: w.rng.IntN(2) == 0, Barrier: w.rng.IntN(2) == 0,
+		Unnamed: w.rng.IntN(2) == 0,
 	})
 	w.archive = []int64{-1, 1, 100 << 10}[w.rng.IntN(3)]
 }

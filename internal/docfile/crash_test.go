@@ -33,10 +33,15 @@ type way struct {
 	barrier    bool
 	noExchange bool
 	late       bool // the save happens right before the exchange, not before the round
+	unnamed    bool // new documents get files without a name; the round begins with one, i.json
 }
 
 func (w way) String() string {
-	return fmt.Sprintf("barrier=%v,noExchange=%v,late=%v", w.barrier, w.noExchange, w.late)
+	s := fmt.Sprintf("barrier=%v,noExchange=%v,late=%v", w.barrier, w.noExchange, w.late)
+	if w.unnamed {
+		s += ",unnamed"
+	}
+	return s
 }
 
 // on opens the store on a disk.
@@ -46,7 +51,10 @@ func (s *scene) on(disk *crash.Disk, process vfs.FS) *scene {
 	b.folder = b.l.Folder("memories")
 	next := &scene{bed: b, disk: disk, how: s.how}
 	b.fl = b.flusher(fmt.Sprintf("tok%d", process.Host().Boot[1]*1000+uint64(process.Host().PID)), func(o *Options) {
-		o.Direct, o.TempFiles = -1, 3
+		o.Direct, o.TempFiles, o.Unnamed = -1, 3, -1
+		if s.how.unnamed {
+			o.Unnamed = 1
+		}
 		if s.how.barrier {
 			o.Direct = 1
 		}
@@ -117,10 +125,14 @@ func (s *scene) save() {
 }
 
 func (s *scene) changes() []Change {
-	return []Change{
+	var list []Change
+	if s.how.unnamed {
+		list = append(list, s.change("i.json", 0, 2))
+	}
+	return append(list,
 		s.change("a.json", 1, 2), s.change("b.json", 1, 0), s.change("c.json", 0, 2), s.change("d.json", 1, 2),
 		s.change("e.json", 1, 2), s.change("f.json", 1, 2), s.change("g.json", 1, 2),
-	}
+	)
 }
 
 // run runs the round and calls moment before each operation once the edit is made.
@@ -161,7 +173,11 @@ func (s *scene) recover() error {
 
 // check returns an error unless all documents and the edit are there.
 func (s *scene) check() error {
-	for n, v := range map[string]int{"a": 2, "c": 2, "d": 2, "e": 2, "f": 2, "g": 2, "h": 1} {
+	want := map[string]int{"a": 2, "c": 2, "d": 2, "e": 2, "f": 2, "g": 2, "h": 1}
+	if s.how.unnamed {
+		want["i"] = 2
+	}
+	for n, v := range want {
 		got, info, err := s.folder.Read(n+".json", 0)
 		if err != nil || string(got) != doc(n+".json", v) || !info.Mtime.Equal(s.mtime(v)) {
 			return fmt.Errorf("%s.json: %q, %v", n, got, err)
@@ -207,9 +223,10 @@ func ways() (list []way) {
 	for _, barrier := range []bool{false, true} {
 		for _, noExchange := range []bool{false, true} {
 			for _, late := range []bool{false, true} {
-				list = append(list, way{barrier, noExchange, late})
+				list = append(list, way{barrier: barrier, noExchange: noExchange, late: late})
 			}
 		}
+		list = append(list, way{barrier: barrier, unnamed: true})
 	}
 	return list
 }

@@ -89,6 +89,19 @@
 //
 //	<n>.doomed, <n>.1.doomed …               is being overwritten; its mtime does not count
 //
+// # Files without a name
+//
+// In a round of Options.Unnamed changes or more, a document that does not exist gets a file that has no name while it
+// is written (O_TMPFILE in the worker's folder), and gets its name in the folder of the documents when it is complete.
+// That takes five system calls with handles of both folders, where a temp file and a rename take nine, and changes one
+// folder in place of two. A killed process leaves nothing of such a file. For durability it is the same as a rename:
+// the name is durable when the folder is synced, and says nothing about the content; each file is synced before it
+// gets its name, or the barrier of the round follows. If a file turns out to be at the path, the new file gets a name
+// in tmp/, and the exchange follows. Documents in trees, and systems without such files, use temp files with names.
+//
+// The handles are those of the folders at the start of the round. If one has another path afterwards, the round fails
+// and is repeated.
+//
 // # Overwriting
 //
 // Unlinking a file leaves its bytes in free blocks, where no purge reaches them. So a surplus file is

@@ -90,6 +90,41 @@ func (h *hookFS) OpenBarrier(a string) (vfs.Barrier, error) {
 	return hookBarrier{b, h, a}, err
 }
 
+func (h *hookFS) OpenDir(a string) (vfs.Dir, error) {
+	if err := h.ask("opendir", a); err != nil {
+		return nil, err
+	}
+	d, err := vfs.OpenDir(h.FS, a)
+	if err != nil {
+		return nil, err
+	}
+	return hookDir{d, h, a}, nil
+}
+
+type hookDir struct {
+	vfs.Dir
+	h    *hookFS
+	name string
+}
+
+func (d hookDir) CreateUnnamed(perm fs.FileMode) (vfs.File, error) {
+	if err := d.h.ask("createunnamed", d.name); err != nil {
+		return nil, err
+	}
+	f, err := d.Dir.CreateUnnamed(perm)
+	if err != nil {
+		return nil, err
+	}
+	return &hookFile{f, d.h, f.Name()}, nil
+}
+
+func (d hookDir) LinkUnnamed(f vfs.File, name string) error {
+	if err := d.h.ask("linkunnamed", d.name+"/"+name); err != nil {
+		return err
+	}
+	return d.Dir.LinkUnnamed(f.(*hookFile).File, name)
+}
+
 type hookBarrier struct {
 	vfs.Barrier
 	h    *hookFS

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/varve-db/varve/errs"
@@ -28,8 +29,11 @@ type Options struct {
 	// Maximum number of files in a round in which each file is synced by itself. 0 means 64; a negative number: in
 	// every round.
 	Direct int
-	Pool   int   // maximum number of displaced files that a worker keeps between rounds; 0 means 64
-	Limit  int64 // maximum size in bytes of a file that is read to decide whether the store wrote it; 0 means 64 MiB
+	// Unnamed is the least number of changes of a round that creates files without a name. 0 means 16; a negative number:
+	// every file has a name from the start.
+	Unnamed int
+	Pool    int   // maximum number of displaced files that a worker keeps between rounds; 0 means 64
+	Limit   int64 // maximum size in bytes of a file that is read to decide whether the store wrote it; 0 means 64 MiB
 
 	// TempFiles is the number of files that a worker creates in one folder before it continues in another; 0 means
 	// 65,536.
@@ -66,6 +70,9 @@ func (o *Options) setDefaults() error {
 	if o.Direct == 0 {
 		o.Direct = 64
 	}
+	if o.Unnamed == 0 {
+		o.Unnamed = 16
+	}
 	if o.Pool <= 0 {
 		o.Pool = 64
 	}
@@ -86,10 +93,11 @@ type Flusher struct {
 	quarantine *Quarantine
 	workers    []*worker
 	parked     parkedList
-	ready      bool // the folders of this process in tmp/ exist
-	last       bool // set by Last
-	fresh      bool // this round must not reuse replaced files
-	distrust   bool // a round failed: the next one syncs each file by itself
+	ready      bool        // the folders of this process in tmp/ exist
+	last       bool        // set by Last
+	fresh      bool        // this round must not reuse replaced files
+	distrust   bool        // a round failed: the next one syncs each file by itself
+	noUnnamed  atomic.Bool // the system has no unnamed files
 
 	spares func(c *Change) bool // set by Spare
 }

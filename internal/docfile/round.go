@@ -150,6 +150,8 @@ type round struct {
 	next   atomic.Int64
 	failed atomic.Bool
 
+	places map[*Folder]vfs.Dir // the folders of documents, opened for unnamed files; empty: there are none
+
 	mu    sync.Mutex
 	res   Result
 	inner map[string]bool // paths of the folders, in trees, that contain the documents of the changes
@@ -175,7 +177,14 @@ func (p *Placed) run() (err error) {
 	if p.barrier, err = r.barrier(); err != nil {
 		return err
 	}
+	defer r.closePlaces()
+	if err := p.openPlaces(); err != nil {
+		return err
+	}
 	if err := r.work(); err != nil {
+		return err
+	}
+	if err := r.samePlaces(); err != nil {
 		return err
 	}
 	return r.f.parked.sync()
@@ -244,6 +253,10 @@ func (r *round) workOne(number int) (err error) {
 			r.failed.Store(true)
 		}
 	}()
+	defer w.closeOwn()
+	if err := w.openOwn(); err != nil {
+		return err
+	}
 	var c Change
 	for at := 0; at < r.n; {
 		at = int(r.next.Add(share)) - share

@@ -21,6 +21,8 @@ type temp struct {
 	path string
 	file vfs.File // open and, if the file was used before, leased; nil once closed
 	size int64
+	// the file has no name, and stays open until it has one; path is "" until then
+	unnamed bool
 }
 
 // newName returns a name that no known file in the worker's folder has.
@@ -29,14 +31,14 @@ func (w *worker) newName() string {
 	return w.dir + strconv.FormatUint(w.seq, 10)
 }
 
-// take returns a temp file to write to: the file that was just replaced at a document's path, a file kept for reuse, or
-// a new file. During a purge take does not use the files kept for reuse.
-func (w *worker) take() (*temp, error) {
+// take returns a temp file to write to: the file that was just replaced at a document's path, a file kept for
+// reuse, or a new one. During a purge it does not use the files kept for reuse.
+func (w *worker) take(c *Change) (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
 		if err := w.rest(); err != nil {
 			return nil, err
 		}
-		return w.create()
+		return w.create(c)
 	}
 	if t := w.cur; t != nil {
 		w.cur = nil
@@ -50,7 +52,7 @@ func (w *worker) take() (*temp, error) {
 			return t, err
 		}
 	}
-	return w.create()
+	return w.create(c)
 }
 
 // reopen takes a file out of the pool of files kept for reuse. It returns nil if the file is gone or was changed. A
@@ -84,7 +86,10 @@ func (w *worker) leadsTo(path string, info vfs.Info) bool {
 	return err == nil && inodeOf(at) == inodeOf(info)
 }
 
-func (w *worker) create() (*temp, error) {
+func (w *worker) create(c *Change) (*temp, error) {
+	if t, err := w.createUnnamed(c); t != nil || err != nil {
+		return t, err
+	}
 	for {
 		path := w.newName()
 		file, err := w.f.o.FS.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, w.f.o.fileMode())
@@ -94,11 +99,8 @@ func (w *worker) create() (*temp, error) {
 		if err != nil {
 			return nil, failure("make", w.f.o.rel(path), err)
 		}
-		if w.like.Ino == 0 {
-			if w.like, err = file.Stat(); err != nil {
-				_ = file.Close()
-				return nil, failure("examine", w.f.o.rel(path), err)
-			}
+		if err := w.learn(file); err != nil {
+			return nil, failure("examine", w.f.o.rel(path), err)
 		}
 		w.made++
 		return &temp{path: path, file: file}, nil
@@ -148,8 +150,8 @@ func (w *worker) reusable(info vfs.Info) bool {
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
 }
 
-// write writes data to the file, sets its modification time, and closes it. It never truncates the file to zero length
-// first, because reuse is cheap only if the file keeps its blocks.
+// write writes data to the file, sets its mtime, and closes it unless it has no name. The file is never truncated to
+// zero first: reusing its blocks is what makes reuse cheap.
 func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 	_, err := t.file.WriteAt(data, 0)
 	if err == nil && t.size > int64(len(data)) {
@@ -163,9 +165,10 @@ func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 			err = syncFailure("a temp file", serr)
 		}
 	}
-	cerr := t.file.Close()
-	t.file = nil
-	if err == nil {
+	if t.unnamed {
+		return err
+	}
+	if cerr := t.close(); err == nil {
 		err = cerr
 	}
 	return err
@@ -173,6 +176,9 @@ func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
 
 // drop removes a temp file that did not replace a document's file.
 func (w *worker) drop(t *temp) error {
+	if t.unnamed {
+		return t.close()
+	}
 	err := w.f.o.FS.Remove(t.path)
 	if t.file != nil {
 		_ = t.file.Close() // after the removal: the lease keeps others out until it has no name

@@ -32,6 +32,7 @@ type worker struct {
 	doomed     []string
 	like       vfs.Info // the Info of a newly created file; Ino 0: not known yet
 	noExchange bool
+	own        vfs.Dir // the folder, opened for unnamed files, during a round; nil: files have names from the start
 	turns      yield.Turns
 }
 
@@ -62,7 +63,7 @@ func (w *worker) put(i int, c *Change) error {
 	if len(data) == 0 && !c.Folder.o.Empty {
 		return fmt.Errorf("the new content of %s is empty: %w", c.Folder.rel(c.Name), errs.ErrInvalid)
 	}
-	t, err := w.take()
+	t, err := w.take(c)
 	if err != nil {
 		return err
 	}
@@ -70,8 +71,16 @@ func (w *worker) put(i int, c *Change) error {
 		return errors.Join(failure("write", c.Folder.rel(c.Name), err), w.drop(t))
 	}
 	placed, err := w.place(i, c, t, data)
+	if errors.Is(err, errUnnamed) {
+		_ = w.drop(t)
+		w.f.noUnnamed.Store(true)
+		return w.put(i, c)
+	}
 	if placed {
 		return err
+	}
+	if t.unnamed {
+		return errors.Join(err, w.drop(t))
 	}
 	// Remove only what is certainly the file just written: after a failed exchange the name may lead to the
 	// file that was in the place.
@@ -85,14 +94,13 @@ func (w *worker) put(i int, c *Change) error {
 // file that was replaced, if there was one, has got t's former name. place also handles the replaced file, unless err
 // is set.
 func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err error) {
-	path := c.Folder.Path(c.Name)
 	empty := !c.Before.Exists
 	for range placeTries {
 		if blocked, err := w.makeFolders(i, c); blocked || err != nil {
 			return false, err
 		}
 		if empty {
-			err := w.f.o.FS.RenameNew(t.path, path)
+			err := w.putNew(c, t)
 			if err == nil {
 				if c.Before.Exists {
 					w.r.missing(i)
@@ -115,6 +123,9 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 		}
 		if empty = stands == emptyPlace; empty {
 			continue
+		}
+		if err := w.giveName(t); err != nil {
+			return false, err
 		}
 		done, placed, err := w.replace(i, c, t, data, aside)
 		if done || err != nil {

@@ -133,7 +133,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, rebuilder *r
 	}
 	var err error
 	fl.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: eng.Layout(), Token: eng.Token(), Clock: eng.Env().Clock,
+		Layout: eng.Layout(), Token: eng.Token(), Clock: eng.Env().Clock, Unnamed: eng.Env().System.Unnamed,
 		Workers: fl.workers, Limit: places.StoredMost, TempFiles: eng.Env().System.TempFiles,
 		Keeps: fl.keepsDisplaced, Leaves: fl.purgesIn, Places: fl.places, InPlace: fl.inPlace,
 	})

@@ -23,7 +23,10 @@ type System struct {
 	BacklogBytes int64
 	RoundBytes   int64 // bytes of documents per round of the flusher; default 64 MiB
 	// number of files that a worker of the flusher creates in one folder before it uses another; default 65,536
-	TempFiles    int
+	TempFiles int
+	// Unnamed is the least number of changes of a round of the flusher that creates files without a name; default 16, none
+	// if negative
+	Unnamed      int
 	ArchiveBytes int64  // maximum bytes of archive/; default 256 MiB, none if negative
 	SmallVectors int64  // size in bytes up to which the vectors are rewritten as a whole each time; default 1 MiB
 	LagBytes     int64  // size in bytes from which on the file of a scope of working memory may lag; default 1 MiB

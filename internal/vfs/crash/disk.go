@@ -48,7 +48,7 @@ type Disk struct {
 
 // Lacks lists what a file system does not support. Such calls return errors.ErrUnsupported.
 type Lacks struct {
-	Exchange, Link, Lease, Barrier bool
+	Exchange, Link, Lease, Barrier, Unnamed bool
 }
 
 // SetLacks removes abilities from the volume, in this boot and later ones.

@@ -11,6 +11,9 @@
 // sectors, and a sector is never torn. The size and times of a file are pending too, and independently become those
 // after any of the changes. Datasync makes the size durable but not the modification time.
 //
+// Unnamed files (vfs.Dir): such a file has no name in any durable state until its link is durable, which is a step as
+// any link. Its content is pending as that of every file.
+//
 // Names: creating, renaming, exchanging, linking and removing are each one step over all names involved, pending until
 // SyncDir of one of the folders, or a Barrier. At a crash any subset of steps survives that includes, for each step,
 // the earlier ones on the same names. So syncing a file does not make its name durable, and a name may be durable while

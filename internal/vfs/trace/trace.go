@@ -44,7 +44,7 @@ func Format(op *Op, root string, err error) string {
 	b.WriteByte(' ')
 	b.WriteString(path)
 	switch op.Kind {
-	case wrap.Rename, wrap.RenameNew, wrap.Exchange, wrap.Link:
+	case wrap.Rename, wrap.RenameNew, wrap.Exchange, wrap.Link, wrap.LinkUnnamed:
 		b.WriteString(" " + to)
 	case wrap.Read, wrap.Write:
 		fmt.Fprintf(&b, " off=%d size=%d", op.Off, op.Size)

@@ -45,6 +45,9 @@ const (
 	Store
 	CompareAndSwap
 	Barrier
+	OpenDir
+	CreateUnnamed
+	LinkUnnamed
 	kinds
 )
 
@@ -53,13 +56,14 @@ func (k Kind) String() string {
 		"open", "create", "mkdir", "remove", "rename", "renamenew", "exchange", "link", "stat", "readdir", "syncdir",
 		"openlock", "openshared", "openbarrier", "volume", "read", "write", "truncate", "sync", "datasync", "setmtime",
 		"lease", "unlease", "map", "close", "lock", "trylock", "unlock", "load", "store", "cas", "barrier",
+		"opendir", "createunnamed", "linkunnamed",
 	}[k]
 }
 
 // Changes reports whether an operation can change what a later boot finds.
 func (k Kind) Changes() bool {
 	switch k {
-	case Create, Mkdir, Remove, Rename, RenameNew, Exchange, Link, OpenLock, OpenShared,
+	case Create, Mkdir, Remove, Rename, RenameNew, Exchange, Link, OpenLock, OpenShared, CreateUnnamed, LinkUnnamed,
 		Write, Truncate, SetMtime, Store, CompareAndSwap:
 		return true
 	}
