@@ -20,9 +20,9 @@ func faultsOf(op *wrap.Op) []error {
 	half := func(err error) error { return &partly{short: true, err: err} }
 	done := func(err error) error { return &partly{err: err} }
 	switch op.Kind {
-	case wrap.Create, wrap.Mkdir, wrap.OpenLock, wrap.OpenShared:
+	case wrap.Create, wrap.Mkdir, wrap.OpenLock, wrap.OpenShared, wrap.CreateUnnamed:
 		return []error{syscall.ENOSPC, syscall.EMFILE, syscall.EIO, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, done(syscall.EIO), syscall.EINTR}
-	case wrap.Open:
+	case wrap.Open, wrap.OpenDir:
 		return []error{syscall.EMFILE, syscall.EIO, syscall.ENFILE, syscall.EACCES, syscall.EINTR}
 	case wrap.Write:
 		return []error{syscall.ENOSPC, syscall.EIO, half(syscall.ENOSPC), syscall.EDQUOT, half(io.ErrShortWrite), syscall.EROFS, done(syscall.EIO), syscall.EINTR}
