@@ -97,11 +97,11 @@ func (r *run) longestDocument() int { return 4 * r.opts.MaxBytes }
 // headBytes is the maximum number of bytes that shape examines.
 const headBytes = 256 << 10
 
-// shape examines the beginning of a file: array reports whether the file is one array, lines whether it consists of lines
-// of JSON. It consists of lines if it begins with neither { nor [, or if its first line is a complete object, or a
-// complete array followed by more lines. Any other file that begins with [ is an array. Any other file that begins with
-// { consists of lines if one of the examined lines is a complete object. shape reads only the first line if that is
-// sufficient, because a stream may be slow.
+// shape examines the beginning of a file: array reports whether the file is one array, lines whether it consists of
+// lines of JSON. It consists of lines if it begins with neither { nor [, or if its first line is a complete object, or
+// a complete array followed by more lines. Any other file that begins with [ is an array. Any other file that begins
+// with { consists of lines if one of the examined lines is a complete object. shape reads only the first line if that
+// is sufficient, because a stream may be slow.
 func shape(in *bufio.Reader, ext string) (array, lines bool) {
 	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(ext)) {
 		return false, true

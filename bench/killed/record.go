@@ -152,7 +152,8 @@ func (r *record) report(ctx context.Context, c *api) error {
 	}
 	fmt.Printf("lost: %d of %d memories, %d of %d acknowledged contents of shared memories\n", lost, known, missing,
 		r.acknowledged["updates of shared memories"])
-	fmt.Printf("unreadable: %d, inconsistent: %d, of %d memories that are listed\n", unreadable, inconsistent, len(listed))
+	fmt.Printf("unreadable: %d, inconsistent: %d, of %d memories that are listed\n", unreadable, inconsistent,
+		len(listed))
 	return nil
 }
 

@@ -71,8 +71,8 @@ func (fl *Flusher) unspilled() float64 {
 	return float64(fl.engine.Log().Backlog()) / float64(fl.engine.Env().System.BacklogBytes)
 }
 
-// turnOf returns how long the turn of a commit of the given size lasts. While writers are slowed, the next commit of any
-// process has to wait until the turn has ended.
+// turnOf returns how long the turn of a commit of the given size lasts. While writers are slowed, the next commit of
+// any process has to wait until the turn has ended.
 func (fl *Flusher) turnOf(bytes int64) time.Duration {
 	rate := fl.engine.Log().Pace().Rate()
 	if rate == 0 {

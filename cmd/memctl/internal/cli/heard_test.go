@@ -34,9 +34,11 @@ func (w *telling) Write(b []byte) (int, error) {
 func TestHeardOfPutBack(t *testing.T) {
 	var errOut bytes.Buffer
 	a := &App{Environment: System(), ErrOut: unbuffered(&errOut, System())}
-	a.Heard(varve.Event{Kind: varve.EventRestored, ID: "a", Path: "memories/a.json", Note: "memories/aa.json contains the id of the document, so the document was not deleted; to delete the document: memctl rm"})
+	const kept = "memories/aa.json contains the id of the document, so the document was not deleted; to delete the " +
+		"document: memctl rm"
+	a.Heard(varve.Event{Kind: varve.EventRestored, ID: "a", Path: "memories/a.json", Note: kept})
 	a.Heard(varve.Event{Kind: varve.EventRestored, ID: "b", Path: "memories/b.json"}) // told as what was wrong with it
-	const want = "memctl: note: memory file put back: memories/a.json: memories/aa.json contains the id of the document, so the document was not deleted; to delete the document: memctl rm\n"
+	const want = "memctl: note: memory file put back: memories/a.json: " + kept + "\n"
 	if errOut.String() != want {
 		t.Errorf("told: %q", &errOut)
 	}

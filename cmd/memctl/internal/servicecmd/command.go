@@ -51,8 +51,8 @@ func installCommand(a *cli.App) *cobra.Command {
 		Use:   "install",
 		Short: "Install and start the service",
 		Long: `Write a unit that contains the paths of the store and of this memctl, enable it and start it. A unit of
-the system (--system) runs as the owner of the store, can write only to the store, and has no network. --print writes the unit
-to stdout and changes nothing.`,
+the system (--system) runs as the owner of the store, can write only to the store, and has no network. --print writes
+the unit to stdout and changes nothing.`,
 		Example: "  memctl service install\n  memctl service install --print\n  sudo memctl --store /srv/memory service " +
 			"install --system",
 		Args: cli.NoArguments,
