@@ -40,13 +40,13 @@ type Store interface {
 	Close() error
 }
 
-// toldEvery is the number of files that are read between two calls of Progress.
+// toldEvery is the number of files that are read between two progress reports (calls of Options.Progress).
 const toldEvery = 512
 
-// Closed examines a store that cannot be opened read-only; opening is the error that opening it has returned.
-// It reports what is missing or damaged of config, checkpoint, log and index, and files that cannot be read.
-// It only reads, and needs neither log nor index. If opening does not mean damage, it is yielded as the error
-// that ends the sequence.
+// Closed examines a store that cannot be opened read-only. The parameter opening is the error of the failed attempt to
+// open the store. Closed reports missing or damaged parts of the configuration, the checkpoint, the log and the index,
+// and files that cannot be read. Closed changes nothing, and works without a usable log or index. If the error opening
+// does not mean damage, Closed yields this error, and the sequence ends.
 func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
@@ -93,13 +93,13 @@ func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 	}
 }
 
-// openTries is the maximum number of attempts of Look to open a store: the cause of a failure may be a writer that is
-// replacing the index.
+// openTries is the maximum number of times that Look tries to open a store. A failed attempt may be due to a writer
+// that is replacing the index at that moment.
 const openTries = 5
 
-// Look opens a store read-only and verifies it; if it cannot be opened, Look examines it with Closed. Look
-// calls opened with the store while the store is open. If a link or another thing is in the place of a file or
-// folder of the store, Look reports only that.
+// Look opens a store read-only and verifies it. If the store cannot be opened, Look examines it with Closed. While the
+// store is open, Look calls the function opened with the store. If a path of the store's files or folders leads to a
+// link or to another kind of file, Look reports only that.
 func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		var s Store
@@ -138,7 +138,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 	}
 }
 
-// yieldAll yields list, which has all findings of a verification, and counts them in the summary.
+// yieldAll yields the findings in list, and counts them in the summary. list must have all findings of a verification.
 func yieldAll(list []repair.Finding, sum *repair.Summary, yield func(repair.Finding, error) bool) {
 	if sum == nil {
 		sum = new(repair.Summary)
@@ -179,8 +179,9 @@ func (g *ground) path(elem ...string) string {
 	return filepath.Join(append([]string{g.dir}, elem...)...)
 }
 
-// damage returns nil if opening, the error with which the store did not open, means damage. It returns opening if the
-// cause is another one: no store, a store that is elsewhere, a missing permission, a newer format.
+// damage returns nil if the error opening, with which the store could not be opened, means damage. Otherwise it returns
+// opening: for example if there is no store, if the store was moved elsewhere, if a permission is missing, or if the
+// store has a newer format.
 func (g *ground) damage(opening error) error {
 	var unfinished *repair.UnfinishedError
 	switch {
@@ -292,7 +293,8 @@ func (g *ground) noCheckpoint() {
 
 var errAbsent = errors.New("the file is missing")
 
-// index loads base and delta of the index as opening the store does, and reports their damage.
+// index loads the base file and the delta file of the index in the same way as opening the store does, and reports
+// damage in them.
 func (g *ground) index() error {
 	if g.noLog {
 		return nil // rebuilt from the files, with the log
@@ -325,8 +327,8 @@ func (g *ground) index() error {
 	return nil
 }
 
-// files reads each file of each kind, and reports those that are not documents or are misplaced. more is false if yield
-// has ended the iteration.
+// files reads the files of every kind of document. It reports files that are not documents, and documents in a file
+// with the wrong name. more is false if yield has ended the iteration.
 func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
 	for _, k := range kind.Kinds {
 		if more, err = g.folder(k, yield); !more || err != nil {
@@ -397,8 +399,8 @@ func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 	return verify.Misshapen(o.FS, dir)
 }
 
-// isStore reports whether dir is a store that is used in this place, although one of its folders may have been
-// replaced by a link.
+// isStore reports whether the folder dir contains a store that is in use there and was not moved elsewhere. One of the
+// store's folders may have been replaced by a link.
 func isStore(dir string, o Options) bool {
 	// ENOTDIR: something else, such as a FIFO, is in the place of wal/.
 	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err,

@@ -19,7 +19,7 @@ const (
 	adoptBytes = 4 << 20
 )
 
-// together returns the number of actions at the start of list that adopt files and fit into one commit.
+// together returns the number of actions at the start of list that adopt files and that fit into one commit together.
 func together(list []repair.Action) int {
 	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
 	first := &list[0]
@@ -31,7 +31,8 @@ func together(list []repair.Action) int {
 	return n
 }
 
-// adoptAll carries out actions that adopt files, as together has grouped them, and returns the error of each.
+// adoptAll carries out actions that adopt files, and returns the error of each action. The actions must be a group that
+// together has selected.
 func (h *healer) adoptAll(list []*repair.Done) []error {
 	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
@@ -60,7 +61,8 @@ func all(n int, err error) []error {
 	return list
 }
 
-// edited adopts edited files by letting the store read each document: a read examines an edited file.
+// edited adopts files that a user has edited. It makes the store read each document: when the store reads an edited
+// file, it also decides whether to adopt the edit.
 func (h *healer) edited(k *kind.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int

@@ -50,9 +50,9 @@ func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (_ *repair.Rep
 	return r.report, nil
 }
 
-// untried omits actions that were tried before and appear again. After a link was removed from the place of a
-// folder such as memories/, it also omits actions that give data up: the folder to which the link led may have
-// the data. Those actions are reported, and left to the next repair.
+// untried returns the actions in list that this repair has not tried before. If the repair has removed a link from the
+// path of a folder such as memories/, untried also omits actions that give up data, because the folder to which the
+// link led may have the data. These actions are reported, and a later repair can carry them out.
 func (r *repairer) untried(list []repair.Action) (todo []repair.Action) {
 	for _, a := range list {
 		if r.bare && a.Loses != "" {
@@ -82,7 +82,8 @@ func (r *repairer) remaining(p *repair.RepairPlan) {
 	}
 }
 
-// round first carries out the actions that require that no other process has the store open, then the rest.
+// round carries out a list of actions. First it carries out the actions for which no other process may have the store
+// open, then the other actions.
 func (r *repairer) round(todo []repair.Action) error {
 	var out []repair.Action
 	for _, a := range todo {
@@ -181,7 +182,8 @@ func (r *repairer) alone(list []repair.Action) error {
 	return nil
 }
 
-// done records a repair action and its result. It returns err only if it is pointless to continue after err.
+// done records a repair action and its result err. It returns err only if the repair cannot usefully continue after
+// that error.
 func (r *repairer) done(d repair.Done, err error) error {
 	if errors.Is(err, errNothing) {
 		d.Result, err = err.Error(), nil
@@ -205,7 +207,7 @@ func (r *repairer) token() string {
 		hex.EncodeToString(salt[:])
 }
 
-// attached returns the processes that have the store open at the moment.
+// attached returns the processes that have the store open now.
 func (r *repairer) attached() []wal.Attached {
 	s, err := r.o.Open(r.ctx, true)
 	if err != nil {
@@ -237,7 +239,7 @@ func (r *repairer) live(list []repair.Action) error {
 	return errors.Join(err, s.Close())
 }
 
-// heal carries out actions that belong together.
+// heal carries out a group of actions: either one action, or several actions that adopt files together.
 func (r *repairer) heal(h *healer, list []repair.Action) error {
 	done := make([]*repair.Done, len(list))
 	for i, a := range list {

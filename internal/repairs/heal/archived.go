@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// archived moves a damaged copy of a segment to quarantine. If no other copy of the segment exists,
-// its sound frames become the new copy, with gaps in the place of the damaged ones.
+// archived moves a damaged copy of a segment from the archive to quarantine. If there is no other copy of the segment,
+// archived makes a new copy from the undamaged frames, with gaps in the place of the damaged frames.
 func (h *healer) archived(held *wal.Held, d *repair.Done) error {
 	log, why := h.v.Source.Log, reasonOf(d.Findings)
 	var number uint64

@@ -16,8 +16,8 @@ import (
 // errNothing is the result of a repair action that is no longer necessary.
 var errNothing = errors.New("the repair is not necessary any more")
 
-// changer replaces and removes files of a store. Before a file is replaced or removed, it gets a
-// second name in quarantine/, with a note, and that name is synced.
+// changer replaces and removes files of a store. Before changer replaces or removes a file, it links the file to a
+// second name in quarantine/, writes a note about it there, and syncs that name.
 type changer struct {
 	fs     vfs.FS
 	dir    string
@@ -55,12 +55,12 @@ func (c *changer) keep(rel string, n docfile.Note) (where string, info vfs.Info,
 	return where, info, err
 }
 
-// setAside moves the file at a path in the store into quarantine. why is the reason in its note.
+// setAside moves the file at a path in the store into quarantine. why is the reason that the file's note gives.
 func (c *changer) setAside(d *repair.Done, rel, why string) error {
 	return c.setAsideWith(d, rel, docfile.Note{Why: why, ID: d.ID})
 }
 
-// setAsideWith is like setAside, but takes a complete note instead of a reason only.
+// setAsideWith moves a file into quarantine as setAside does, with a note that the caller has written.
 func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error {
 	special, err := c.special(rel)
 	if err != nil {
@@ -80,9 +80,9 @@ func (c *changer) setAsideWith(d *repair.Done, rel string, n docfile.Note) error
 	return c.remove(rel)
 }
 
-// special reports whether the file at a path in the store cannot get a second name or be hashed,
-// because it is not regular, too large or sparse: such a file is renamed into quarantine. The error
-// is errNothing if there is no file.
+// special reports whether the file at a path in the store must be renamed into quarantine, because it cannot get a
+// second name or cannot be hashed: it is not a regular file, is too large, or is sparse. The error is errNothing if
+// there is no file.
 func (c *changer) special(rel string) (bool, error) {
 	name, err := places.Enter(c.fs, c.dir, rel)
 	var info vfs.Info
@@ -127,8 +127,9 @@ func (c *changer) remove(rel string) error {
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// clear moves away anything at a path that is not an ordinary file, because the path is needed for a new file: such
-// an object cannot be kept by giving it a second name.
+// clear frees a path that is needed for a new file. If the object at the path cannot be kept under a second name (see
+// special), for example a link or a folder, clear moves the object into quarantine. clear leaves an ordinary file in
+// place.
 func (c *changer) clear(d *repair.Done, rel string) error {
 	special, err := c.special(rel)
 	if errors.Is(err, errNothing) || err == nil && !special {

@@ -20,7 +20,7 @@ import (
 
 // This file has the repairs that are made while no process has the store open.
 
-// fixConfig writes a config.json that has only the valid settings of the present one.
+// fixConfig writes a new config.json that keeps the valid settings of the present file and omits the invalid ones.
 func (r *repairer) fixConfig(d *repair.Done) error {
 	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), places.ConfigMost)
 	if err != nil && !places.Gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
@@ -82,9 +82,9 @@ func (r *repairer) fixConfig(d *repair.Done) error {
 	return r.write(d, "config.json", encode())
 }
 
-// asideOfLog moves a file of the log to quarantine. It first reads a segment again that could not be read when
-// the plan was made: after a wait for the lock, the file may be a segment of the new log that another repair
-// has begun.
+// asideOfLog moves a file of the log to quarantine. If the file is a segment that could not be read when the plan was
+// made, asideOfLog first reads the segment again. While this repair waited for the lock, another repair may have begun
+// a new log, and the file may be a segment of the new log.
 func (r *repairer) asideOfLog(d *repair.Done) error {
 	f := &d.Findings[0]
 	if f.Kind.General() == repair.SegmentDamaged && f.Remarks&repair.Unopened != 0 {
@@ -103,8 +103,8 @@ func (r *repairer) asideOfLog(d *repair.Done) error {
 	return r.setAside(d, d.Path, reasonOf(d.Findings))
 }
 
-// newMarks writes a new checkpoint file with the content of the valid slot. If no slot is valid, it removes
-// the file; then opening the store finds the positions for recovery in the segments.
+// newMarks writes a new checkpoint file with the content of the slot that is valid. If no slot is valid, newMarks
+// removes the file. The next open then finds the positions for recovery in the segments.
 func (r *repairer) newMarks(d *repair.Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
@@ -126,7 +126,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 
-// indexAside moves base and delta of the index to quarantine; the next open rebuilds the index.
+// indexAside moves the base file and the delta file of the index to quarantine. The next open rebuilds the index.
 func (r *repairer) indexAside(d *repair.Done) error {
 	for _, name := range []string{index.BaseName, index.DeltaName} {
 		if err := r.keepFor(d, name); err != nil {

@@ -101,8 +101,8 @@ func (h *healer) heal(d *repair.Done) error {
 	return h.document(held, k, d)
 }
 
-// recall reads log and archive once, and records the versions of documents whose files belong to no document
-// of the store.
+// recall lists the files in the document folder of kind k. It then reads the log and the archive once, and keeps all
+// versions of the documents to which these file names belong.
 func (h *healer) recall(k *kind.Kind) error {
 	if h.names[k.At] != nil {
 		return nil
@@ -160,8 +160,8 @@ func (h *healer) document(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	return h.lost(held, k, d, &newest)
 }
 
-// lost moves the remains of a document to quarantine, with its index line in the note, and commits its
-// deletion.
+// lost moves what is left of a document to quarantine, and commits the deletion of the document. The note in quarantine
+// contains the document's line in the index.
 func (h *healer) lost(held *wal.Held, k *kind.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {
@@ -214,7 +214,7 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 	return nil
 }
 
-// restore writes a document to its file again, and keeps the previous file in quarantine.
+// restore writes a document to the document's file again, and keeps the previous file in quarantine.
 func (h *healer) restore(held *wal.Held, k *kind.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte,
 	from string) error {
 	rel := k.File(d.ID)

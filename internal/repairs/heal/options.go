@@ -109,14 +109,15 @@ func Look(ctx context.Context, dir string, o Options) iter.Seq2[repair.Finding, 
 	return diagnose.Look(ctx, dir, o.ground(), nil)
 }
 
-// ground returns the options for package diagnose, which examines a store even if it cannot be opened.
+// ground returns the options for package diagnose, which can also examine a store that cannot be opened.
 func (o *Options) ground() diagnose.Options {
 	open := func(ctx context.Context) (diagnose.Store, error) { return o.Open(ctx, true) }
 	return diagnose.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
 }
 
-// split sorts list into pids, the process ids of this PID namespace; unsure, the ids among pids whose processes may
-// have ended; and elsewhere, the ids in other PID namespaces.
+// split divides the processes in list into three lists of process ids. pids has the processes in the PID namespace of
+// this process. unsure has those ids in pids whose processes may have ended. elsewhere has the processes in other PID
+// namespaces.
 func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	for _, a := range list {
 		if a.Elsewhere {

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// purges writes wal/purges again: without the lines whose checksum is wrong, and with the purges that log and archive
-// record.
+// purges writes wal/purges again. It omits the lines whose checksum is wrong, and adds the purges that the log and the
+// archive record.
 func (h *healer) purges(_ *wal.Held, d *repair.Done) error {
 	if d.Path == "wal/"+purgefile.TextsName {
 		return h.purgedTexts(d)
@@ -39,8 +39,8 @@ func (h *healer) purges(_ *wal.Held, d *repair.Done) error {
 	return f.Write(c.Rows.Sorted(), nil, h.r.path("tmp", purgefile.Name+".repair"), h.r.o.fileMode())
 }
 
-// purgedTexts writes wal/purged-texts again, without the lines whose checksum is wrong. Without its key the file is
-// useless, and is removed. No copy is set aside: the key must not be in quarantine/.
+// purgedTexts writes wal/purged-texts again, without the lines whose checksum is wrong. If the file has lost its key,
+// the file is useless, and purgedTexts removes it. No copy is kept in quarantine/, because the key must not be there.
 func (h *healer) purgedTexts(d *repair.Done) error {
 	f := purgefile.NewTextsFile(h.r.o.FS, h.r.dir)
 	t, damaged, _, err := f.Read()

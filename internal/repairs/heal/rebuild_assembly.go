@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// rebuildAssembly recomputes the composite embedding of an assembly, and first removes missing members if the
-// action is TakeOut. The previous document is kept in quarantine.
+// rebuildAssembly recomputes the composite embedding of an assembly. If the action is TakeOut, it first removes the
+// members that do not exist from the assembly. The previous document is kept in quarantine.
 func (h *healer) rebuildAssembly(held *wal.Held, k *kind.Kind, d *repair.Done) error {
 	v := h.v
 	j := v.Document(k, d.ID, nil, 0)

@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// rebuildScope rebuilds a scope of working memory whose file cannot be used, and moves the file to quarantine.
-// It requires flush.lock: without it, it might move a file that another process has just written.
+// rebuildScope rebuilds a scope of working memory whose file cannot be used, and moves that file to quarantine. The
+// caller must hold flush.lock: otherwise rebuildScope might move a file that another process has just written.
 func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 	how, err := h.s.RebuildScope(held.In(h.r.ctx), path.Base(d.Path))
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *healer) rebuildScope(held *wal.Held, d *repair.Done) error {
 	return nil
 }
 
-// scopes writes the changes of working memory that are not flushed yet to the scopes' files.
+// scopes writes the changes of working memory that are not flushed yet into the files of their scopes.
 func (n *renewal) scopes() error {
 	if len(n.worked) == 0 {
 		return nil
@@ -72,9 +72,9 @@ func (n *renewal) scopes() error {
 	return fl.Close()
 }
 
-// scope applies the readable log entries of a scope of working memory to the scope's file, and returns the new
-// content; nil if the entries add nothing. It skips damaged entries: an entry contains the written value, so
-// it does not depend on earlier entries.
+// scope applies the log entries of a scope of working memory to the scope's file, and returns the change of that file.
+// It returns nil if the entries add nothing. An entry contains the complete new value and does not depend on earlier
+// entries, so scope can skip damaged entries.
 func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {

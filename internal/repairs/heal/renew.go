@@ -96,9 +96,9 @@ func (r *repairer) newLog(d *repair.Done) error {
 	return nil
 }
 
-// read reads all frames of the damaged log from the position spilled on. Up to the position that is known to
-// have been durable, it continues after damage. Beyond that position, only frames that continue the chain
-// belong to the log.
+// read reads all frames of the damaged log from the position spilled on. Up to the position that is known to have been
+// durable, read skips damaged parts and continues after them. After that position, only frames that continue the hash
+// chain belong to the log.
 func (n *renewal) read() error {
 	known, err := n.log.Known()
 	if err != nil {
@@ -158,8 +158,8 @@ func (n *renewal) read() error {
 	return nil
 }
 
-// holes records as gaps the segments that are missing between spilled and the durable end. begun has the
-// numbers of the segments that exist.
+// holes records a gap for each segment that is missing between the position spilled and the durable end of the log. The
+// keys of begun are the numbers of the existing segments.
 func (n *renewal) holes(list []wal.SegmentFile, begun map[uint64]bool) {
 	first, _ := n.log.Past().Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Past().Place(n.attested - 1)
@@ -229,8 +229,8 @@ func (n *renewal) saw(e *wal.Entry) {
 	n.newest[e.Key] = found{e.LSN, e.Delete}
 }
 
-// folders makes the missing folders of documents again. The new log has only some of the documents: the record that the
-// files are to be restored keeps the others from being treated as deleted.
+// folders creates the missing folders of documents. The new log has only some of the documents. folders records that
+// the files of the other documents must be restored, so that these documents are not treated as deleted.
 func (n *renewal) folders() error {
 	for _, k := range kind.Kinds {
 		if k.Feature&^(n.c.Features|n.log.Features()) != 0 {
@@ -243,7 +243,7 @@ func (n *renewal) folders() error {
 	return nil
 }
 
-// files writes the documents that are in the damaged log and not flushed yet to their files.
+// files flushes the documents that are only in the damaged log: it writes them to their document files.
 func (n *renewal) files() error {
 	var due []string
 	for key, f := range n.newest {
@@ -282,8 +282,8 @@ func (n *renewal) files() error {
 	return fl.Close()
 }
 
-// damagedFiles restores damaged document files of versions below flushed, if the log, which is about to be set
-// aside, still has their content.
+// damagedFiles restores document files that are damaged and whose version was already flushed, if the damaged log still
+// has the content of that version. It must run before the damaged log is moved to quarantine.
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]
@@ -347,7 +347,8 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 	}, nil
 }
 
-// ours reports whether the log or the index has a version of the document with this key whose bytes have this hash.
+// ours reports whether the bytes with the given hash are a version of the document with this key, according to the log
+// or the index.
 func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true

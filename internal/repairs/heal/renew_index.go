@@ -85,8 +85,8 @@ func (n *renewal) begin() error {
 	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
-// writers writes to wal/writers the descriptions of all writers from before the new log, which does not
-// contain them.
+// writers writes the descriptions of all writers that are older than the new log to wal/writers, because the new log
+// does not contain them.
 func (n *renewal) writers(to wal.LSN) error {
 	if n.log.Features()&wal.FeatureWriters == 0 {
 		return nil
@@ -119,7 +119,8 @@ func (n *renewal) writers(to wal.LSN) error {
 	return nil
 }
 
-// purges writes to wal/purges, durably, all purges from before the new log, which does not contain them.
+// purges writes all purges that are older than the new log to wal/purges, durably, because the new log does not contain
+// them.
 func (n *renewal) purges(to wal.LSN) error {
 	if n.log.Features()&wal.FeaturePurges == 0 {
 		return nil
@@ -153,7 +154,8 @@ func (n *renewal) purges(to wal.LSN) error {
 	return nil
 }
 
-// index writes an index as of the start of the new log, or removes the index.
+// index writes an index for the start of the new log. If that is not possible, it removes the index files, so that the
+// next open rebuilds the index from the document files.
 func (n *renewal) index(mark wal.Mark) error {
 	r, src := n.r, n.s.Source()
 	for _, name := range []string{index.BaseName, index.DeltaName} {

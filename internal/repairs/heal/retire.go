@@ -25,9 +25,9 @@ func (r *repairer) retire(d *repair.Done) error {
 	return r.retireBelow(d, log, below, log.Durable())
 }
 
-// retireBelow removes all segments below number from the log and keeps them in quarantine. It copies undamaged
-// segments to the archive, and of damaged segments the valid frames. attested is the position up to which the
-// log was durable.
+// retireBelow removes all segments below the given number from the log, and keeps them in quarantine. It copies
+// undamaged segments completely to the archive; of a damaged segment it copies the valid frames. attested is the
+// position up to which the log is known to have been durable.
 func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, attested wal.LSN) error {
 	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
@@ -79,8 +79,8 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64, 
 	return nil
 }
 
-// salvage writes the valid frames of the first segment of list to a copy in the archive. end is the end of its
-// frames.
+// salvage copies the valid frames of the first segment in list to the archive. end is the position at which the frames
+// of that segment end.
 func (r *repairer) salvage(d *repair.Done, log *wal.FileLog, list []wal.SegmentFile, end wal.LSN, copied string) error {
 	f, next := list[0], list[1:]
 	last := wal.Mark{LSN: end}

@@ -8,8 +8,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// reshape moves things that are in the place of the store's own files, and are no files, out of the way,
-// before the store is opened. It renames them into quarantine/, and never opens them.
+// reshape clears the paths of the store's own files before the store is opened: if a path has a link, a folder, another
+// special file or a file that is too large, reshape renames that object into quarantine/. It never opens such an
+// object.
 func (r *repairer) reshape(list []repair.Action) error {
 	for _, a := range list {
 		if err := r.ctx.Err(); err != nil {
@@ -23,7 +24,8 @@ func (r *repairer) reshape(list []repair.Action) error {
 	return nil
 }
 
-// moveOut renames what is at the path of an action, and is not the expected file, into quarantine/.
+// moveOut renames the object at the path of an action into quarantine/, unless it is the regular file that belongs
+// there.
 func (r *repairer) moveOut(d *repair.Done) error {
 	rel := d.Path
 	from := r.path(filepath.FromSlash(rel))
@@ -42,9 +44,9 @@ func (r *repairer) moveOut(d *repair.Done) error {
 	return nil
 }
 
-// makeRoom moves things that are in the place of the store's folders, and are no folders, into quarantine. It
-// needs no lock: the locks are in wal/, which may be one of these folders, and no process can use a folder
-// that is something else.
+// makeRoom clears the paths of the store's folders: if a path has an object that is not a folder, makeRoom moves it
+// into quarantine. No lock is needed. The locks are in wal/, which may be one of these paths, and no process can use
+// the folder while another object has the folder's path.
 func (r *repairer) makeRoom(list []repair.Action) error {
 	for _, a := range list {
 		if a.Path == "quarantine" {
@@ -70,8 +72,8 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 	return nil
 }
 
-// room makes it possible to create the folder quarantine/. If something that is not a folder has that name, room
-// renames it to a free name beside it; it cannot be moved into quarantine/ as other files are.
+// room makes sure that the folder quarantine/ can be created. If an object that is not a folder has that name, room
+// renames the object to a free name in the same folder, because it cannot be moved into quarantine/.
 func (r *repairer) room() error {
 	name := r.path("quarantine")
 	info, err := r.o.FS.Stat(name)

@@ -64,8 +64,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 	return c, doc, err
 }
 
-// asFarAsItGoes returns a complete JSON object made of the readable beginning of data. If marked is set, the
-// object is marked as partial (see repair.PartialKey).
+// asFarAsItGoes returns a complete JSON object made from the part of data before the first syntax error. If marked is
+// set, the object is marked as partial (see repair.PartialKey).
 func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))

@@ -34,7 +34,7 @@ type recovered struct {
 	from    string // name of the source, log or archive, that has the whole document; "": only the file has it
 }
 
-// returned is a document whose only copy is in a file with another name than the one that belongs to its id.
+// returned is a document whose only copy is in a file with the wrong name: the name does not match the document's id.
 type returned struct {
 	kind   *kind.Kind
 	file   verify.File
@@ -42,7 +42,8 @@ type returned struct {
 	as     bool // the file has the newest version; if false, its content is adopted as a new version
 }
 
-// changedError means that the decision about a file is no longer the one in the plan.
+// changedError means that a file or the store has changed since the plan was made, so that the planned action no longer
+// applies.
 type changedError struct{}
 
 func (changedError) Error() string {
@@ -68,14 +69,14 @@ func twice(err error) string {
 
 var errReturned = errors.New("the memory was deleted and its file has returned; adopting it as a new version")
 
-// isStray reports whether f is about a file that belongs to no document of the store.
+// isStray reports whether finding f concerns a file that belongs to no document of the store.
 func isStray(f *repair.Finding) bool {
 	return slices.Contains([]repair.Kind{repair.Stranger, repair.Unparsable, repair.Misplaced}, f.Kind.General())
 }
 
-// judgeFiles completes a plan. For each file that belongs to no document it decides from log and archive what
-// is to be done, and for each document without a copy it finds out whether a part can be read. Verifying a
-// store does not check either.
+// judgeFiles completes a plan with decisions that the verification does not make. For each file that belongs to no
+// document, it decides from the log and the archive what to do with the file. For each document that has no copy, it
+// finds out whether a part of the damaged file can be read.
 func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	var all []repair.Finding
 	salvage := map[int]bool{} // indices in all
@@ -152,9 +153,9 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides what is to be done with a file that belongs to no document of the store. other is the path of a file
-// with the same id that is adopted instead of this one; "" if there is no such file. why is the fault that verify
-// reported; judge uses it as the reason if it finds no other.
+// judge decides what to do with a file that belongs to no document of the store. other is the path of another file with
+// the same id, which is adopted instead of this file; "" if there is no such file. why is the fault that the
+// verification reported: judge gives it as the reason if judge finds no other reason.
 func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
@@ -273,8 +274,8 @@ func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, erro
 		stake: "the " + k.Noun + ", which is missing in the index and the files"}, nil
 }
 
-// stray carries out judge's decision about a file, if the decision is still the one in the plan. If the file
-// contains a new document, stray returns it, and the caller must adopt it.
+// stray carries out the decision of judge about a file, if judge still decides as planned. If the file contains a new
+// document, stray returns the document, and the caller must adopt it.
 func (h *healer) stray(held *wal.Held, k *kind.Kind, d *repair.Done) (*newcomer, error) {
 	f := &d.Findings[0]
 	is, err := h.judge(k, k.Below(d.Path), twice(f.Err), reasonOf(d.Findings))

@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// writers writes wal/writers again: without the lines whose checksum is wrong, and with the writers that log and
-// archive describe.
+// writers writes wal/writers again. It omits the lines whose checksum is wrong, and adds the writers that the log and
+// the archive describe.
 func (h *healer) writers(d *repair.Done) error {
 	log := h.v.Source.Log
 	f := writerfile.New(h.r.o.FS, h.r.dir, log.UUID())

@@ -22,7 +22,7 @@ import (
 // may be left to count: so the number is a lower bound, and the damaged part is described by its
 // size and time.
 
-// Loss describes the data of which only the damaged parts of a log had a copy.
+// Loss describes the lost data: data whose only copy was in the damaged parts of a log.
 type Loss struct {
 	Versions, Documents int       // the number of versions that are known to be lost, and the number of their documents
 	Bytes               int64     // size of damaged parts with unknown content
@@ -53,7 +53,8 @@ func (l Loss) String() string {
 	return fmt.Sprintf("at least %s that were in %s of the log%s", says, human.Bytes(l.Bytes), when)
 }
 
-// Lost counts the versions of which only the damaged parts of the log had a copy, and the documents of those versions.
+// Lost counts the lost versions, that is, those whose only copy was in the damaged parts of the log, and the documents
+// of these versions.
 func Lost(ctx context.Context, log *wal.FileLog, s *state.State) (Loss, error) {
 	list, _, err := log.Past().SegmentFiles()
 	if err != nil {
@@ -172,8 +173,8 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 	return l, nil
 }
 
-// FramesEnd returns the position at which the frames of the first segment of list end, as the start frame of
-// the next segment records it. If that is not recorded, said is false, and end is the end of the segment.
+// FramesEnd returns the position at which the frames of the first segment in list end. This position is recorded in the
+// start frame of the next segment. If it cannot be read there, said is false, and end is the end of the whole segment.
 func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
 	end = log.Past().SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 &&

@@ -152,8 +152,8 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older reports whether the function is returns true for the version at position at or for an earlier version of the
-// same document. It examines at most 1,000 versions, the newest first.
+// Older calls is for the version at position at and for the earlier versions of the same document, and reports whether
+// is returns true for one of them. It examines at most 1,000 versions, from the newest to the oldest.
 func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	n := 0
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
@@ -168,9 +168,10 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 	}, is)
 }
 
-// Passed reports whether the file of a document may still have an earlier version because flushes may have
-// skipped the versions up to at. The function is must return true for the version in the index, or for a
-// version that the log has since the index was written.
+// Passed reports whether the document's file may still have an older version, because flushes may have skipped all
+// versions up to the position at. It calls is for the version in the index, and for the versions that the log has since
+// the index was written, and returns true if is returns true for one of them. settled returns the document's line in
+// the index.
 func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && is(&line) {
 		return true
@@ -184,8 +185,8 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func
 	}, is)
 }
 
-// meets follows the chain of versions of a document from position at backwards, as long as read returns them. It
-// reports whether the function is returns true for one of them.
+// meets calls is for the versions of a document from position at backwards, and returns true as soon as is returns
+// true. It stops when read has no entry for a position.
 func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
 	for at != 0 {
 		e, ok := read(at)

@@ -23,8 +23,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// absentMost is the maximum number of keys that the log has and the store does not, which are remembered until their
-// deletion is read. Further keys are not checked.
+// absentMost is the maximum number of keys that are remembered because the log has them and the store does not. A key
+// is forgotten when its deletion is read. Further keys are not checked.
 const absentMost = 1 << 20
 
 // visit checks one entry of the log. It is called in the order of the log; end is the position and chain hash
@@ -81,9 +81,9 @@ func (r *row) invalid(e *wal.Entry, err error) error {
 	return r.v.report(f)
 }
 
-// contradicts returns an error if the index line in log entry e is wrong: if its embedding dimension differs from that
-// of the index line indexed, and the document in e has the dimension of indexed. The index agrees with the document in
-// that case because it was rebuilt from the files.
+// contradicts returns an error if the index line in log entry e, line, has the wrong embedding dimension. That is so if
+// the line in the index, indexed, has another dimension and the document in e has the dimension of indexed. This can
+// happen if the index was rebuilt from the files.
 func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if line.Dimension == indexed.Dimension {
 		return nil
@@ -225,9 +225,9 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 	}
 }
 
-// vanished reports keys of documents that the log has, that index and overlay do not have, and whose deletion
-// was not read. It first reads the log once more from where the first reading ended: the deletion may be
-// there.
+// vanished reports the keys that the log has and that neither the index nor the overlay has, although the log has no
+// deletion of them. Before it reports them, it reads the rest of the log, from the position where the first reading
+// ended, because the deletions may be there.
 func (r *row) vanished() error {
 	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
 		return nil
@@ -265,9 +265,9 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether this process has not applied the log entry at position at yet. That happens while another
-// process recovers the log: a process that replayed the log by itself does not follow it meanwhile. ahead returns false
-// if the log is damaged, which also stops applying entries.
+// ahead reports whether the log entry at position at was not applied yet by this process. This happens while another
+// process recovers the log: if this process has replayed the log by itself, it does not follow the log until the
+// recovery ends. ahead returns false if the log is damaged, because damage also stops applying entries.
 func (r *row) ahead(at wal.LSN) bool {
 	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }

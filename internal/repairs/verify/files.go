@@ -28,7 +28,7 @@ type entryJob struct {
 	line []byte // the document's line in the index; nil if it has none
 }
 
-// listing has the names of the files in a folder, and records for which of them the index has a document.
+// listing has the names of the files in a folder, and which of them belong to a document in the index.
 type listing struct {
 	kind  *kind.Kind
 	names []string
@@ -58,9 +58,9 @@ func (v *Run) files() error {
 	return v.reportUnembedded()
 }
 
-// folder compares the document folder of one kind with index and overlay, in both directions. It lists the
-// names first: for each listed file, either index or overlay has a document by now, or the content of the file
-// decides.
+// folder compares the document folder of one kind with the index and the overlay: each document must have its file, and
+// each file its document. It lists the names before it compares. So every listed file belongs to a document in the
+// index or the overlay by then, or the file's content decides.
 func (v *Run) folder(k *kind.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
@@ -171,7 +171,7 @@ func (v *Run) skip() {
 	}
 }
 
-// unknown examines a file in the folder of a kind that belongs to no document of the store.
+// unknown examines a file in a document folder that belongs to no document of the store.
 func (v *Run) unknown(k *kind.Kind, name string) error {
 	info, err := v.Folders[k.At].Stat(name)
 	if places.Gone(err) {
@@ -253,7 +253,7 @@ func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	return v.report(*out)
 }
 
-// stranger completes the finding about a file that belongs to no document of the store.
+// stranger completes a finding about a file that belongs to no document of the store.
 func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Finding {
 	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not have",
 		repair.ByAdoption

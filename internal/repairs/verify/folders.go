@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// temp reports files in tmp/ of processes that have ended. The owner of a folder there is not
-// recorded, so this is possible only while no other process has the store open.
+// temp reports files in tmp/ whose processes have ended. Folders there do not record which process made them, so temp
+// can report only while no other process has the store open.
 func (v *Run) temp() error {
 	names, err := v.Source.FS.ReadDir(v.path("tmp"))
 	if places.Gone(err) {
@@ -67,8 +67,8 @@ func (v *Run) quarantine() error {
 			human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }
 
-// folders reports wrong objects in the place of folders of an open store. In backups/, users may have created links:
-// they are reported, and not followed.
+// folders reports links and other objects at the paths of the folders of an open store. Links in backups/ may be made
+// by users: folders reports them and does not follow them.
 func (v *Run) folders() error {
 	list, _ := NotFolders(v.Source.FS, v.Source.Dir)
 	names, err := v.Source.FS.ReadDir(v.path("backups"))

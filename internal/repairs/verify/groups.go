@@ -22,9 +22,9 @@ import (
 // from the members: vectors have length 1 and are rounded to float32.
 const Tolerance = 1e-4
 
-// relations compares a document, whose bytes match the index, with its vector; for an assembly also with the
-// pairs in the index, the members, and the composite embedding. The result is nil if the comparison was not
-// possible, and empty but not nil if nothing is wrong.
+// relations compares a document, whose bytes match the index, with the document's vector. For an assembly it also
+// compares the list of members in the index, the members themselves, and the composite embedding. The result is nil if
+// the comparison was not possible, and an empty list that is not nil if nothing is wrong.
 func (v *Run) relations(k *kind.Kind, id string, hash [32]byte, c *kind.Content) (list []repair.Finding) {
 	s := v.vectors
 	if s == nil || v.indexBad {
@@ -112,9 +112,8 @@ func (s *vectors) missing(c *kind.Content) *repair.Finding {
 		Next: repair.NextMembers}
 }
 
-// composite compares the composite embedding of an assembly with the one computed from the vectors of the
-// members. As long as no member has ever had a vector, the caller provides the composite, and it is not
-// checked.
+// composite compares the composite embedding of an assembly with the composite of the members' vectors. It does not
+// check the embedding if no member has a vector: in that case the caller of the store provides the embedding.
 func (s *vectors) composite(c *kind.Content) *repair.Finding {
 	if s.set == nil || !s.set.Exists() || s.behind != 0 || !s.known || !s.judged(kind.Assemblies, c.ID) {
 		return nil
@@ -163,7 +162,7 @@ func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	return f
 }
 
-// differs returns the index of the first pair of numbers that differ by more than Tolerance, or -1.
+// differs returns the first index at which two vectors differ by more than Tolerance, or -1 if there is none.
 func differs(a, b []float32) int {
 	for i := range a {
 		if d := math.Abs(float64(a[i]) - float64(b[i])); !(d <= Tolerance) { // true also for NaN

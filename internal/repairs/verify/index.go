@@ -17,9 +17,9 @@ import (
 
 func (v *Run) store() string { return uuid.UUID(v.Source.Log.UUID()).String() }
 
-// index loads base and delta of the index as a reader does, and reads them completely. If a file is replaced
-// meanwhile, this process still sees the old content. So a fault is reported only if it shows again in the
-// files that the folder has now.
+// index loads the base file and the delta file of the index as a reader does, and reads them completely. If a file is
+// replaced during the reading, this process still sees the old content. Therefore index reports a fault only if the
+// file that is in the folder afterwards has the fault too.
 func (v *Run) index() error {
 	var faults []error
 	for range tries {
@@ -146,9 +146,9 @@ func (v *Run) overlay() error {
 	return nil
 }
 
-// wrong reports whether the result of a look-up of a document (err, version, deleted) contradicts a log entry
-// at position at. The newest version must be that entry's or a newer one. Not found is never wrong: the
-// document may have been deleted meanwhile.
+// wrong reports whether the result of looking up a document (err, version, deleted) contradicts the log, which has an
+// entry of this document at position at. The version found must be the one at that position, or a newer one. If the
+// document is not found, the result is never wrong, because the document may have been deleted meanwhile.
 func wrong(err error, version, at uint64, deleted bool) bool {
 	if errors.Is(err, errs.ErrNotFound) {
 		return false

@@ -51,8 +51,8 @@ type Judged struct {
 	Err     error
 }
 
-// Document compares a document with its file. line is the document's line in the index at the time when the index's
-// swap counter was swaps; nil if the index had none.
+// Document compares a document with the document's file. line is the document's line in the index, read when the
+// index's swap counter was swaps; nil if the index had no such line.
 func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
 	name := k.FileName(id)
 	for range tries {
@@ -88,8 +88,8 @@ func (v *Run) Document(k *kind.Kind, id string, line *index.Entry, swaps uint64)
 	return j
 }
 
-// compare checks a file that may have any of the versions in list. It returns a finding if the file has none of these
-// versions or is damaged. The second result has findings about derived data.
+// compare checks a file that may have any of the versions in list. It returns a finding if the file is damaged or has
+// none of these versions. The second result is a list of findings about derived data.
 func (v *Run) compare(k *kind.Kind, id string, f *File, list []Standing,
 	flushed wal.LSN) (*repair.Finding, []repair.Finding) {
 	moved := false
@@ -136,8 +136,8 @@ func (v *Run) related(k *kind.Kind, id string, f *File) []repair.Finding {
 	return v.relations(k, id, f.Hash, &c)
 }
 
-// content verifies that a file, which has the bytes of a version, is a document with this id. It also compares the
-// document with the data derived from it.
+// content verifies a file whose bytes are those of a version: the file must be a document with this id. It also
+// compares the document with the data derived from it.
 func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
 	c, err := v.Decode(k, k.FileName(id), f.Data)
 	if err == nil && c.ID == id {
@@ -153,7 +153,7 @@ func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repai
 	return out, nil
 }
 
-// classify completes the finding about a file whose content is none of the versions that it may have.
+// classify completes the finding about a file whose content matches none of the versions that the file may have.
 func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standing) *repair.Finding {
 	out.Stake = "this version of the " + k.Noun
 	copied := v.copyOf(k, out, want)
@@ -199,7 +199,7 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 	return out
 }
 
-// byHand returns a description of what is at stake with a file that a user saved and that cannot be adopted in its
+// byHand returns a description of what can be lost with a file that a user saved and that cannot be adopted in its
 // present form.
 func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 	saved := fmt.Sprintf("the edit saved at %s: correct the file, and the edit is adopted",
@@ -210,8 +210,8 @@ func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 	return saved + "; repair restores the " + k.Noun + " and keeps the file in quarantine/"
 }
 
-// copyOf returns the content of a version from log or archive, or nil if neither has it, and sets Severity and
-// Heals of out accordingly.
+// copyOf returns the content of a version from the log or the archive, or nil if neither has the content. It sets
+// out.Severity and out.Heals accordingly.
 func (v *Run) copyOf(k *kind.Kind, out *repair.Finding, want *Standing) []byte {
 	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
 	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
@@ -233,8 +233,7 @@ func firstDifference(a, b []byte) int64 {
 	return int64(min(len(a), len(b)))
 }
 
-// KindOf returns the kind of finding about a document of kind k that corresponds to of, a kind of finding about
-// memories.
+// KindOf returns the kind of finding for documents of kind k that corresponds to the kind of, which is for memories.
 func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
 	if k == kind.Assemblies {
 		return of.OfAssembly()

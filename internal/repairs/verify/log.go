@@ -91,8 +91,8 @@ func (v *Run) log() error {
 	return v.besideSegments(others)
 }
 
-// within limits the range of segments to be read to the existing ones and the one after them, and reports a
-// checkpoint position beyond that range: a damaged position may have any value.
+// within makes sure that only existing segments and the one after them are read. If a position in the checkpoint is
+// beyond these segments, within reports it: a damaged position may have any value.
 func (r *row) within(list []wal.SegmentFile) error {
 	number, _ := r.v.Source.Log.Past().Place(r.durable - 1)
 	newest := past.NewestSegment(list)
@@ -184,7 +184,7 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	return at, nil
 }
 
-// joined returns gaps with adjacent gaps merged into one.
+// joined returns the gaps with neighbouring gaps merged into one.
 func joined(gaps []wal.Gap) (list []wal.Gap) {
 	for _, g := range gaps {
 		if n := len(list); n > 0 && list[n-1].To == g.At {
@@ -196,9 +196,9 @@ func joined(gaps []wal.Gap) (list []wal.Gap) {
 	return list
 }
 
-// end returns the position up to which segment n has frames: for the last segment the durable end, otherwise the end
-// that the start frame of the next segment records. If neither is known, open is true, and end is the end of the
-// segment.
+// end returns the position at which the frames of segment n end. For the last segment this is the durable end of the
+// log; for another segment, the start frame of the next segment records it. If neither is known, open is true, and end
+// is the end of the whole segment.
 func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	if n == r.last {
 		return r.durable, false
@@ -242,8 +242,8 @@ func (r *row) older(n uint64) bool {
 	return false
 }
 
-// stake sets in f what would be lost with segment n, whose entries end at position to, and what would restore
-// it.
+// stake describes in finding f which data would be lost with segment n, and which copies would restore the data. The
+// entries of the segment end at position to.
 func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	switch {
 	case to <= r.v.Source.Log.Spilled():
@@ -281,7 +281,7 @@ func (r *row) damaged(n uint64, g wal.Gap) error {
 	return r.v.report(f)
 }
 
-// unmet reports positions in the checkpoint at which no frame ends.
+// unmet reports the positions in the checkpoint that are not the end of a frame.
 func (r *row) unmet() error {
 	for i, m := range r.v.marks {
 		n, offset := r.v.Source.Log.Past().Place(m.LSN - 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Standing is a version that a document's file may have.
+// Standing is one of the versions that a document's file may have.
 type Standing struct {
 	Version wal.LSN
 	Absent  bool // the document has no file in this version
@@ -25,8 +25,8 @@ var errAgain = errors.New("the document keeps changing while it is read")
 // errUnjudged means that a document cannot be checked because of damage of the log, which was reported.
 var errUnjudged = errors.New("the log is damaged in the part that has the answer")
 
-// May lists the versions that a document's file may have, the newest first, then back along the chain of versions up
-// to the first version below flushed. The caller must have read flushed before it read the file.
+// May lists the versions that a document's file may have, from the newest version back to the first version below
+// flushed. The caller must have read flushed before it read the file.
 func (v *Run) May(k *kind.Kind, id string, flushed wal.LSN) ([]Standing, error) {
 	at, deleted, inLog := v.Source.State.Overlay().Get(k.Letter, id)
 	if !inLog {

@@ -81,7 +81,7 @@ func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	return list, err
 }
 
-// wrongKind returns the finding about something that is not the expected file, at the store's path rel.
+// wrongKind returns the finding about an object at the store's path rel that is not the expected kind of file.
 func wrongKind(rel string, info vfs.Info) repair.Finding {
 	f := repair.Finding{Kind: repair.WrongKind, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
 		Next:  repair.NextRepair,

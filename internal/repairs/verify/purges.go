@@ -49,8 +49,8 @@ func (v *Run) purgedTexts() error {
 	})
 }
 
-// purged reports whether a file cannot be adopted because its text was purged, and then completes the finding
-// out. The user decides about the file: setting it aside would keep the text.
+// purged reports whether a file cannot be adopted because the file's text was purged. If so, it completes the finding
+// out. The user must decide about the file: a repair would keep the text in quarantine.
 func purged(out *repair.Finding, why error) bool {
 	if !errors.Is(why, errs.ErrPurged) {
 		return false

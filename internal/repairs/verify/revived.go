@@ -15,14 +15,15 @@ import (
 // before the deletion, which only a scan of the log finds. Memories whose file looks wrong perhaps
 // for this reason alone are collected, and checked together in one scan.
 
-// began reports whether the chain of versions in list begins with a version that is not flushed.
+// began reports whether list goes back to the creation of the document, and the version that created the document is
+// not flushed.
 func began(list []Standing, flushed uint64) bool {
 	n := len(list)
 	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
 }
 
-// revived checks files that may have a version from before the document's deletion, against all versions that
-// the log has of them.
+// revived checks files that may have a version from before the deletion of their document. It compares each file with
+// all versions of the document in the log.
 func (v *Run) revived() error {
 	suspects := v.suspects
 	v.suspects = nil
@@ -86,7 +87,8 @@ func (v *Run) collect(from uint64, versions map[string][]Standing) error {
 	return nil
 }
 
-// fits reports whether a file has the newest version below flushed, or a later version.
+// fits reports whether a file has the newest version below flushed, or any later version. The missing file of a deleted
+// version also fits.
 func fits(f *File, list []Standing, flushed uint64) bool {
 	first := 0
 	for i, s := range list {

@@ -72,9 +72,9 @@ func (v *Run) steps(list ...func() error) error {
 	return nil
 }
 
-// beside runs a part of the verification in its own goroutine, while the caller continues. It keeps the
-// findings until the caller calls the returned function wait, which reports them; listening is false if the
-// caller of Findings has stopped the iteration. With one worker, there is no goroutine, and wait runs the
+// beside runs a part of the verification in a goroutine of its own, while the caller continues. It keeps the findings
+// of this part. The returned function wait waits for the goroutine and reports the findings; listening is false if the
+// caller of Findings has stopped the iteration. With only one worker there is no such goroutine, and wait runs the
 // part.
 func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 	if v.o.Workers < 2 {

@@ -35,8 +35,8 @@ func (s *vectors) embeds(k *kind.Kind) bool {
 	return s != nil && k == kind.Memories && s.model.Name != "" && !s.changing()
 }
 
-// lacks returns a finding if a memory has content but no embedding. The caller counts the memory in
-// unembedded: a file may be checked more than once before the result counts.
+// lacks returns a finding if a memory has content but no embedding. The caller adds it to Run.unembedded, because a
+// file may be checked more than once before the result counts.
 func lacks(id string, m *memstore.Memory) []repair.Finding {
 	if len(m.Embedding) > 0 || strings.TrimSpace(m.Content) == "" {
 		return nil

@@ -140,9 +140,9 @@ func (s *vectors) release() error {
 	return err
 }
 
-// changing reports whether the vectors cannot be compared because the embedding model is being changed. Some
-// documents in the index have embeddings by another model, or the vectors may already include a change of the
-// model that the index does not.
+// changing reports whether the vectors cannot be compared because the embedding model is being changed: some documents
+// in the index have embeddings by another model, or the vectors may already include the change although the index does
+// not.
 func (s *vectors) changing() bool {
 	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
@@ -178,7 +178,7 @@ func (s *vectors) row(k *kind.Kind, id string) (row []byte, number int64, ok boo
 }
 
 // line compares the vector of a document with the document's line in the index. embedding is the embedding in the
-// document, if the document has the hash in the line; nil if the document was not read.
+// document that was read, if that document has the hash in the line; nil if the document was not read.
 func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]float32) *repair.Finding {
 	dims := line.Dimension
 	if embedding != nil && dims == index.UnknownDimension {

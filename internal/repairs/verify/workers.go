@@ -143,8 +143,9 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	return j
 }
 
-// glance is the fast check of a document whose file matches the document's line in the index, as nearly all do: such
-// bytes were valid when they were written. It returns false for any other document: Document checks that thoroughly.
+// glance is the fast check of a document. It succeeds if the document's file matches the line in the index, as nearly
+// all files do: such bytes were valid when they were written. It returns false for any other document, and the caller
+// must call Run.Document, which checks thoroughly.
 func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (Judged, bool) {
 	if v.indexBad {
 		return Judged{}, false

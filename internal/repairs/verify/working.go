@@ -57,7 +57,7 @@ func (v *Run) scopes() error {
 	return nil
 }
 
-// scope checks the file of one scope, and, if the scope's key is known, also the log's entries of the scope.
+// scope checks the file of one scope. If the scope's key is known, it also checks the log entries of the scope.
 func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	for try := 0; ; try++ {
 		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1,
@@ -132,9 +132,9 @@ func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Fi
 	return f, true
 }
 
-// rests follows the log's entries of a scope back to the scope's file f, which is nil if there is none. It
-// reports whether the entries depend on the file. The error describes a part that is missing between the file
-// and the entries.
+// rests follows the log entries of a scope, from the newest one back to the entry that continues the scope's file f; f
+// is nil if there is no file. It reports whether the entries depend on the file. The error describes what is missing
+// between the file and the entries.
 func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	base := (&worklog.Replay{Store: v.store(), File: f}).Base()
 	at := v.Source.State.Work(key)

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// writers verifies wal/writers, which describes the writers whose descriptions are in no segment of the log any more.
-// After a power cut while lines were appended, the next flush writes damaged lines again as far as log and archive
-// have them: then nothing is wrong.
+// writers verifies wal/writers, which has the descriptions of writers that no segment of the log contains any more. If
+// the power fails while lines are appended, lines may be damaged. The next flush writes such lines again if the log and
+// the archive describe the same writers. In that case nothing is lost, and the finding has severity Info.
 func (v *Run) writers() error {
 	log := v.Source.Log
 	if log.Features()&wal.FeatureWriters == 0 {
