@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// top has the best scores of a session, the highest first.
+// top has the best scores in a session, from the highest to the lowest.
 type top [sessionBest]float64
 
 func (t *top) add(score float64) {
@@ -24,10 +24,10 @@ func (t *top) sum() (sum float64) {
 	return sessionShare * sum
 }
 
-// best returns the best documents that pass the filter and have at least the score least: at most n, the best
-// first. If accept is not nil, best returns only documents that accept returns true for. Then the number of
-// candidates is not known in advance, so best orders a growing number of them until n are accepted; a larger
-// list begins with the smaller one.
+// best returns at most n documents, the best first. The documents pass the filter and have at least the score least; if
+// accept is not nil, accept has returned true for each of them. With accept, the number of candidates that are needed
+// is not known in advance. So best repeats the ranking with a growing number of candidates until n of them are
+// accepted. The longer ranking begins with the shorter one, so no candidate is passed to accept twice.
 func (s *search) best(n int, least float64, accept func(Hit) (bool, error), limits pruning) ([]Hit, error) {
 	most := n
 	if accept != nil {
@@ -79,8 +79,8 @@ func (s *search) best(n int, least float64, accept func(Hit) (bool, error), limi
 	}
 }
 
-// ordered returns the best hits of all parts that pass the filter, the best first. The parameter most is their maximum
-// number.
+// ordered returns the best hits of all parts that pass the filter, the best first; at most as many as the parameter
+// most.
 func (s *search) ordered(most int, least float64) (hits []Hit, err error) {
 	best := make([]worst, len(s.scratch))
 	err = s.each(len(best), func(i int) (err error) {
@@ -94,7 +94,7 @@ func (s *search) ordered(most int, least float64) (hits []Hit, err error) {
 	return hits[:min(most, len(hits))], err
 }
 
-// bestOf returns the best hits of part i, as a heap. The parameter most is their maximum number.
+// bestOf returns the best hits of part i as a heap; at most as many as the parameter most.
 func (s *search) bestOf(i, most int, least float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
 	for _, r := range c.touched {
@@ -136,7 +136,8 @@ func (s *search) meets(i int, r uint32) bool {
 		(s.mustHave == 0 || c.must != nil && c.must[r] >= s.mustHave)
 }
 
-// passes reports whether row r of part i, with the given id, passes the prefix and the times of the filter.
+// passes reports whether row r of part i, whose id is given, passes the filter's conditions on the id's prefix and on
+// times.
 func (s *search) passes(i int, r uint32, id []byte) (bool, error) {
 	f, seg := s.filter, s.parts[i].Seg
 	if f.judges(s.parts[i].ID) {
@@ -154,8 +155,9 @@ func (s *search) passes(i int, r uint32, id []byte) (bool, error) {
 	return true, nil
 }
 
-// sessions finds the best scores of each session that has a scored document, and computes the amounts that they
-// add to the scores of the session's documents. A session with rows in several parts is identified by its name.
+// sessions finds the best scores in each session that has a document with a score. From these it computes, for each
+// session, the amount to add to the scores of the session's documents. A session can have rows in several parts;
+// sessions recognizes it by its name.
 func (s *search) sessions() error {
 	byName := map[string]*top{}
 	type elsewhere struct {
@@ -214,7 +216,7 @@ func (s *search) sessions() error {
 	})
 }
 
-// of returns the amount that a row's session adds to the score of the row.
+// of returns the amount to add to the score of row r because of the scores in the row's session.
 func (s *scratch) of(r uint32) float64 {
 	n := s.session(r)
 	if n == 0 && s.nameless {
@@ -227,7 +229,7 @@ func compareHits(a, b *Hit) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 }
 
-// worst is a heap of hits with the worst hit on top.
+// worst is a heap of hits. The worst hit is at the top.
 type worst []Hit
 
 func (w worst) Len() int           { return len(w) }

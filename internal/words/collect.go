@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// collect reads the postings of the current word in part i. It sets c.posts to the searched rows that are live
-// and have the word, with their counts. It sets c.tally to the tally of all live rows that have the word, searched
-// or not. If the tally is known already, or the word is excluded and needs none, it reads the postings of the
-// searched rows only.
+// collect reads the postings of the current word in part i. It sets c.posts to the searched rows that are live and have
+// the word, with the counts of the word. It sets c.tally to the tally of all live rows that have the word, whether
+// these rows are searched or not. If the tally is known already, or the word is excluded and needs no tally, collect
+// reads only the postings of the searched rows.
 func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	p, c := s.parts[i], s.scratch[i]
 	c.posts, c.tally = c.posts[:0], tally{}
@@ -44,8 +44,8 @@ func (s *search) collect(i int, w *query.Word, fields query.FieldSet) error {
 	return c.read(p, &e, counted, take)
 }
 
-// read calls take for the live rows that have a term: if searched is true, for the searched rows only, otherwise for
-// all.
+// read calls take for the live rows that have the term of entry e: only for the searched rows if searched is true,
+// otherwise for all.
 func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
 	if searched && c.some {
 		return p.among(e, c.in, take)
@@ -56,9 +56,9 @@ func (c *scratch) read(p *Part, e *entry, searched bool, take func(one)) error {
 // searches reports whether a row is among the searched rows.
 func (c *scratch) searches(row uint32) bool { return !c.some || c.in.has(row) }
 
-// several collects the rows that have a term beginning with the word. The tally counts a row that has several
-// such terms once; the counts of these terms are added up. If counted is true, several leaves the tally unchanged and
-// reads the searched rows only.
+// several collects the rows that have a term which begins with the word. If a row has several such terms, it counts
+// once in the tally, and the counts of its terms are added up. If counted is true, several does not change the tally,
+// and reads only the searched rows.
 func (c *scratch) several(p *Part, w *query.Word, fields query.FieldSet, counted bool) error {
 	err := p.beginning(w, func(e *entry) (bool, error) {
 		return true, c.read(p, e, counted, func(o one) {
@@ -96,9 +96,9 @@ const (
 	fewPosts = 512
 )
 
-// byRow sorts posts by their rows. It may use the array of spare; rest is the array that it does not use any more. A
-// short prefix matches hundreds of terms with many posts: distributing the posts by the digits of their rows takes a
-// fraction of the time of comparing them.
+// byRow sorts posts by row. It may use the array of spare as working memory; rest is the array that is free afterwards.
+// A short prefix matches hundreds of terms with many postings. Distributing the postings by the digits of their row
+// numbers (radix sort) takes a fraction of the time that comparing them would take.
 func byRow(posts, spare []own) (sorted, rest []own) {
 	if len(posts) < fewPosts {
 		slices.SortFunc(posts, func(a, b own) int { return cmp.Compare(a.row, b.row) })
@@ -156,7 +156,7 @@ func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) erro
 	return nil
 }
 
-// Has reports whether a live document has a word of a query in one of the fields that the word is searched in.
+// Has reports whether a live document has word w of a query in one of the fields in which w is searched.
 func (v *Set) Has(w *query.Word) (has bool, err error) {
 	look := func(p *Part, e *entry) error {
 		return p.having(e, func(o one) bool {
@@ -200,9 +200,9 @@ func (p *Part) having(e *entry, visit func(one) bool) error {
 	}
 }
 
-// Holders calls visit for the live rows that have a term in one of the fields in the parameter in. If more rows than
-// the parameter most have the term (dead rows and other fields included), it visits none and returns false. For a term
-// that no row has, it returns true.
+// Holders calls visit for the live rows that have a term in one of the given fields. If more rows than the parameter
+// most have the term in any field, dead rows included, Holders does not call visit and returns false. If no row has the
+// term, it returns true.
 func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row uint32)) (bool, error) {
 	e, ok, err := p.Seg.lookup([]byte(term))
 	if err != nil || !ok || e.df > most {

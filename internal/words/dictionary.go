@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/words/analyzer"
 )
 
-// entry is a term of a segment, with the place of its postings.
+// entry is a term in the dictionary of a segment, with the position of the term's postings.
 type entry struct {
 	term []byte // bytes of the term, valid until the next read
 	df   int    // number of rows that have the term, dead ones included

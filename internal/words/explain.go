@@ -25,8 +25,8 @@ func (w *watch) note(at place, s Share) {
 	}
 }
 
-// settle scales the recorded shares of documents that were ranked lower because they lack the only word found, so that
-// the shares add up to the scores.
+// settle corrects the recorded shares of documents that were ranked lower because they do not have the only word found.
+// It scales these shares so that they add up to the score.
 func (s *search) settle(w *watch) {
 	for at, i := range w.hits {
 		if s.looked == 1 && !s.scratch[at.part].self.Has(at.row) {
@@ -37,8 +37,8 @@ func (s *search) settle(w *watch) {
 	}
 }
 
-// Explain returns for each hit the amounts that the words add to Parts.Own, in the order of the words. q and f
-// must be those of the search that found the hits.
+// Explain returns, for each hit, the amounts that each word of the query adds to Parts.Own, in the order of the words.
+// q and f must be the query and the filter of the search that found the hits.
 func (v *Set) Explain(ctx context.Context, q *query.Query, f Filter, hits []Hit) ([][]Share, error) {
 	w := &watch{map[place]int{}, make([][]Share, len(hits))}
 	marks := v.newMarks()

@@ -12,7 +12,7 @@ import (
 // search keeps the rows of each word of a group (keepRows). Then each group counts as one more condition that a row
 // must meet.
 
-// keepRows records the rows that have the current word, for the groups that contain the word.
+// keepRows keeps the set of rows that have the current word, because a group of alternatives contains the word.
 func (s *search) keepRows() {
 	for _, c := range s.scratch {
 		var rows bitset.Set
@@ -82,7 +82,7 @@ func both(a, b bitset.Set) bitset.Set {
 	return out
 }
 
-// has records that a row meets one more of the conditions that a document must meet.
+// has counts one more condition that the row meets. A hit must meet all conditions of the query.
 func (c *scratch) has(row uint32) {
 	if c.must == nil {
 		c.must = make([]uint16, len(c.score))

@@ -49,8 +49,9 @@ func (s *Segment) rowFrom(i int, h uint64, id string) (r uint32, ok bool, err er
 	return 0, false, nil
 }
 
-// walkShare is the maximum number of rows per wanted id for which findAll scans the hashes of a segment in order
-// instead of searching for each id. A scan reads each cache line of hashes once, for all ids in it.
+// walkShare controls how findAll searches a segment. If the segment has at most walkShare rows per wanted id, findAll
+// scans all hashes of the segment in order, which reads each cache line of hashes only once. Otherwise it searches for
+// each id on its own.
 const walkShare = 64
 
 // wanted is one of the ids that findAll looks for.
@@ -105,9 +106,9 @@ func (v *Set) findAll(ids []string) ([]foundAt, error) {
 	return found, nil
 }
 
-// walkHashes returns the index of the first of the sorted hashes b that is not below h, or the number of hashes
-// if all are. The search begins at index from, which must not be above the result; it is fastest if the result
-// is near.
+// walkHashes returns the index of the first hash in the sorted list b that is not less than h, or the length of the
+// list if all are less. The search begins at index from, which must not be above the result. It is fastest if the
+// result is close to from.
 func walkHashes(b []byte, from int, h uint64) int {
 	look := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
 	lo, hi := from, from
@@ -118,7 +119,7 @@ func walkHashes(b []byte, from int, h uint64) int {
 	return lo + sort.Search(hi-lo, func(i int) bool { return look(lo+i) >= h })
 }
 
-// Versions returns the versions of the live rows of ids, in the order of ids; 0 for an id without a live row.
+// Versions returns the version of the live row of each id, in the order of ids; 0 if an id has no live row.
 func (v *Set) Versions(ids []string) ([]uint64, error) {
 	found, err := v.findAll(ids)
 	if err != nil {

@@ -22,13 +22,14 @@ type layout struct {
 	lengths  []byte
 }
 
-// Kept is a cache for package rows: what it has computed from a segment or from the live rows of a segment.
+// Kept holds what package rows has computed from a segment, or from the live rows of a segment, so that it is computed
+// once.
 type Kept struct {
 	sync.Mutex
 	Made any
 }
 
-// layoutOnce computes the layout of a part once, for all sets that share the state of the part.
+// layoutOnce computes the layout of a part once. All sets that share the state of the part also share the layout.
 type layoutOnce struct {
 	once sync.Once
 	lay  layout
@@ -39,9 +40,9 @@ type layoutOnce struct {
 	kept    Kept
 }
 
-// tally describes the live rows of a part that have a word: the number of these rows, the number of those that
-// have the word in the name field, the length of the longest content with the word, whether some row has the word
-// outside its content only, and how often rows have the word at most.
+// tally describes the live rows of a part that have a word. It has the number of these rows, the number of rows with
+// the word in the name field, the length of the longest content with the word, whether a row has the word only outside
+// its content, and upper bounds of how often a row has the word.
 type tally struct {
 	df, names int
 	longest   uint32
@@ -67,12 +68,12 @@ func (t *tally) add(o tally) {
 	t.times.join(&o.times)
 }
 
-// asName returns the tally of those rows that have the word in the name field; it counts the word in this field only.
+// asName returns the tally for the name field only: of the rows that have the word in that field.
 func (t *tally) asName() tally {
 	return tally{df: t.names, names: t.names, elsewhere: t.names > 0, times: times{other: t.times.other}}
 }
 
-// sumOf returns the tally of all parts.
+// sumOf adds up the tallies of all parts.
 func sumOf(parts []tally) (of tally) {
 	for _, t := range parts {
 		of.add(t)

@@ -6,13 +6,14 @@ import (
 	"github.com/varve-db/varve/internal/words/bitset"
 )
 
-// marks are sessions of a set, and rows without a session.
+// marks is a selection in a set: some sessions are marked as a whole, and rows without a session are marked one by one.
 type marks struct {
 	*Set
 	parts []partMarks
 }
 
-// partMarks are the marks of a part.
+// partMarks has the marks in one part: the numbers of the marked sessions, and the marked rows that belong to no
+// session.
 type partMarks struct {
 	*layout
 	sessions, rows bitset.Set
@@ -37,7 +38,8 @@ func (m *marks) add(at place) (err error) {
 	return nil
 }
 
-// spans returns the rows of the marked sessions in all parts, and the other marked rows, by part.
+// spans returns, for each part, the rows of the marked sessions and the other marked rows. A session that is marked in
+// one part counts as marked in all parts.
 func (m *marks) spans() ([]spans, error) {
 	if err := m.share(); err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func (m *marks) spans() ([]spans, error) {
 	return out, nil
 }
 
-// share marks the marked sessions in the other parts too.
+// share makes sure that a session which is marked in one part is marked in all other parts too.
 func (m *marks) share() error {
 	names := map[string]bool{}
 	for i := range m.parts {

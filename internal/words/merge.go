@@ -24,8 +24,8 @@ func (m *merging) step() (err error) {
 	return err
 }
 
-// Merge merges the live documents of the parts ids into one segment. moved has the new number of each row by part, -1
-// for a dead row. w is nil if no row is live.
+// Merge merges the live documents of the parts with the given ids into one segment. moved gives, for each part id, the
+// new number of each row of that part; -1 for a dead row. w is nil if no row is live.
 func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, err error) {
 	var list []*merging
 	moved, print, live, format := map[uint64][]int32{}, uint64(0), 0, uint32(build.Sparse)
@@ -66,7 +66,7 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 	return w, moved, mergeTerms(w, list)
 }
 
-// forth moves to the first live row from r on.
+// forth moves to row r, or, if row r is dead, to the next live row after it.
 func (m *merging) forth(r uint32) (err error) {
 	rows, was, begun := uint32(m.part.Seg.Rows), m.row, r > 0 && m.to[m.at] >= 0
 	for r < rows && m.part.dead.Has(r) {
@@ -144,7 +144,7 @@ func mergeTerms(w *build.Writer, list []*merging) error {
 	}
 }
 
-// row returns row r with all its metadata.
+// row returns row r of the segment with all metadata of the row.
 func (s *Segment) row(r uint32) (out build.Row, err error) {
 	id, err := s.ID(r)
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *Segment) row(r uint32) (out build.Row, err error) {
 	return out, err
 }
 
-// Merged returns the set in which segment seg replaces the parts that Merge read. seg is nil if Merge returned no
-// writer.
+// Merged returns a set in which the segment seg replaces the parts that Merge has read. seg is nil if Merge returned a
+// nil writer.
 func (v *Set) Merged(id uint64, seg *Segment, moved map[uint64][]int32) (*Set, error) {
 	old, out := v, &edit{&Set{index: map[uint64]int{}}}
 	ref := func(r Ref) (Ref, error) {

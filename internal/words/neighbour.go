@@ -1,7 +1,7 @@
 package words
 
-// Before returns the id of the last live document of a session before the given time and id, leaving out those
-// in except. It reports whether there is such a document.
+// Before returns the id of the last live document in a session that is before the given time and id. It skips the ids
+// in except. The bool result reports whether there is such a document.
 func (v *Set) Before(session string, time int64, id string, except map[string]bool) (string, bool, error) {
 	e := &edit{v} // it only looks
 	at, ok, _, _, err := e.around(session, time, id, -1)
@@ -20,7 +20,8 @@ func (v *Set) Before(session string, time int64, id string, except map[string]bo
 	return "", false, err
 }
 
-// Neighbours returns the ids of the live documents before and after the row of, in the session of that row.
+// Neighbours returns the ids of the live documents directly before and after the row that the parameter of names, in
+// the session of that row.
 func (v *Set) Neighbours(of Ref) (ids []string, err error) {
 	for i, p := range v.parts {
 		if p.ID != of.Part {

@@ -32,7 +32,8 @@ func (s *Segment) posts(e *entry) (postings, error) {
 
 func (p *postings) bad() error { return broken("invalid postings at byte %d", p.at) }
 
-// one is a posting: a row that has a term. tf has the encoded counts per field; nil means once, in the content.
+// one is a posting: it records that a row has a term. tf has the encoded counts per field; nil means that the term
+// occurs once, in the content.
 type one struct {
 	row uint32
 	tf  []byte
@@ -149,7 +150,7 @@ func (o *one) fields() query.FieldSet {
 }
 
 // times returns how often the row has the term in the content, and the sum of the weights of the term in the other
-// fields. It takes into account only the fields in by, also for the content.
+// fields. Fields that are not in by do not count; this is also true of the content.
 func (o *one) times(by query.FieldSet) (content, other int32) {
 	if o.tf == nil {
 		if by&query.Of(query.Content) != 0 {

@@ -15,7 +15,7 @@ import (
 // pass over all rows, so the scores are the same to the bit. This is MaxScore (Turtle and Flood, 1995) for sessions in
 // the place of documents.
 
-// pruning has the limits that pruned works with.
+// pruning has the limits that pruned and the functions it calls use.
 type pruning struct {
 	least int // the number of postings of optional words from which on pruned tries two passes
 	share int // the first pass may read 1 in share of these postings
@@ -30,11 +30,11 @@ type pruning struct {
 // The limits that Search uses.
 var usual = pruning{least: 1 << 13, share: 3, odds: 64, rows: 4}
 
-// slack is the factor by which a bound must be above or below a score to exclude a document. It covers the rounding of
-// sums that are made in another order.
+// slack is a safety factor: a document is excluded only if its bound differs from the score by more than this factor.
+// It covers rounding differences between sums that are made in another order.
 const slack = 1 + 1e-9
 
-// plan is the order in which pruned searches for the words of a query.
+// plan is the order in which pruned searches for the words of a query, and the points at which it may stop.
 type plan struct {
 	first     []int     // words that are always looked for: excluded ones and conditions
 	later     []int     // the others, the rarest first
@@ -44,7 +44,7 @@ type plan struct {
 	tries     []try
 }
 
-// try is a point of the first pass at which the sessions for the second one are chosen.
+// try is a point in the first pass. At this point it is attempted to choose the sessions that the second pass searches.
 type try struct {
 	looked int     // number of words in later that the pass has searched for
 	rest   float64 // the most that the other words in later add to a score
@@ -94,8 +94,8 @@ func (s *search) plan(limits pruning) (p plan) {
 	return p
 }
 
-// df returns the number of documents that have word i of the query; for a word that counts as a name, of those that
-// have it in the name field. The word must have been counted.
+// df returns the number of documents that have word i of the query. For a word that counts as a name, it returns the
+// number of documents that have the word in the name field. The documents with the word must have been counted before.
 func (s *search) df(i int) int { return cmp.Or(s.named[i], s.counts[i]) }
 
 // mostWeight returns an upper bound of the weight w (see the package comment) of a word.
@@ -113,8 +113,8 @@ func (s *search) mostWeight(t *times) float64 {
 	return c*(1+shareBefore+shareBehind) + float64(t.other)/unit
 }
 
-// pruned returns the best hits that pass the filter, the best first. The parameter most is their maximum number. It
-// returns false if it is not cheaper than a pass over all rows, or if that is not known.
+// pruned returns the best hits that pass the filter, the best first; at most as many as the parameter most. The bool
+// result is false if a pass over all rows is cheaper, or if it is unknown which is cheaper.
 func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok bool, err error) {
 	if s.filter.Session != nil {
 		return nil, false, nil // few rows are searched anyway
@@ -141,8 +141,8 @@ func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok
 	return hits, err == nil, err
 }
 
-// candidates looks for the rarest words in all rows and returns the rows that can be among the best hits, with the
-// others of their sessions; nil if there are too many.
+// candidates searches all rows for the rarest words. It returns the rows that can be among the best hits, together with
+// all other rows of the same sessions; nil if these are too many.
 func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([]spans, error) {
 	pass, err := s.pass(nil)
 	defer pass.release()
@@ -172,9 +172,9 @@ func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([
 	return nil, nil
 }
 
-// reaching returns the rows of the sessions with a document that can be among the best hits if the words that were not
-// looked for yet add at most rest to the score of each document; nil if there are too many such rows. requires means
-// that a document without a score so far cannot be a hit.
+// reaching returns the rows of those sessions in which a document can still be among the best hits. It assumes that the
+// words not searched for yet add at most rest to the score of each document. The result is nil if there are too many
+// such rows. If requires is true, a document without a score so far cannot be a hit.
 func (s *search) reaching(rest float64, most int, least float64, requires bool, limits pruning) ([]spans, error) {
 	if err := s.sessions(); err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (t *times) join(o *times) {
 	t.content, t.other = max(t.content, o.content), max(t.other, o.other)
 }
 
-// shorter returns the lesser of two lengths plus 1, of which 0 stands for none.
+// shorter returns the lesser of two values of times.shortest, in which 0 means that there is no length.
 func shorter(a, b uint32) uint32 {
 	if a == 0 || b == 0 {
 		return max(a, b)

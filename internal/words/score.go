@@ -97,7 +97,7 @@ type scratch struct {
 	shares []float64          // per session: the amount that it adds to the scores of its documents
 }
 
-// own has the count and the weight of a term in a row itself, without its neighbours.
+// own has the count and the weight of a term in the row itself, without what the row's neighbours add.
 type own struct {
 	row            uint32
 	content, other int32
@@ -318,8 +318,8 @@ func (s *search) names() error {
 	return nil
 }
 
-// rarest returns the indexes of the n rarest words of the query; nil means all words. Words that only one document
-// has come last: if the query was made from that document, they would only find it again.
+// rarest returns the indexes of the n rarest words of the query; nil means all words. It puts words that only one
+// document has last: if the query was made from that document, these words would only find the same document again.
 func (s *search) rarest(n int) map[int]bool {
 	if n == 0 {
 		return nil
@@ -459,9 +459,9 @@ func (s *search) idf(i, df int) float64 {
 	return math.Log(1 + (s.docs-d+0.5)/(d+0.5))
 }
 
-// nearbyOf returns the factor for the scores of documents that lack the word themselves, if it is the only word
-// of the query that is found. The factor is the lowest score of a document with the word, divided by the limit
-// of what neighbours can add.
+// nearbyOf returns a factor for the scores of documents that do not have the word themselves. The factor is used if
+// only one word of the query is found. It is the lowest score of a document with the word, divided by the limit of what
+// neighbours can add. It makes every document with the word rank above all documents without it.
 func (s *search) nearbyOf(of tally) float64 {
 	least := math.Inf(1)
 	if of.longest > 0 {
@@ -473,8 +473,8 @@ func (s *search) nearbyOf(of tally) float64 {
 	return least / (least + k1)
 }
 
-// scores returns the scores of row r and of its session. If only one word of the query is found, rows that are found
-// through their neighbours only rank below all rows with the word.
+// scores returns the score of row r itself and the share of the row's session. If only one word of the query is found,
+// rows that do not have the word, and are found only because of their neighbours, rank below all rows that have it.
 func (s *search) scores(c *scratch, r uint32) (own, session float64) {
 	own, session = c.score[r], c.of(r)
 	if s.looked == 1 && !s.partial && !c.self.Has(r) {
@@ -553,7 +553,8 @@ func (s *search) spread(i int, idf float64) error {
 	return s.ctx.Err()
 }
 
-// touchNeighbours marks the odd neighbours of an odd row that has the current term in its content.
+// touchNeighbours marks the neighbours of an odd row as rows to be scored, if the row has the current term in its
+// content. It marks only neighbours that are odd rows too.
 func (s *search) touchNeighbours(at place) error {
 	c := s.scratch[at.part]
 	for _, before := range [...]bool{true, false} {
@@ -616,7 +617,8 @@ func (s *search) own(c *scratch, r uint32) float64 {
 	return x
 }
 
-// inContent returns c of the package comment, for a row that has the current term times times.
+// inContent returns the quantity c of the package comment for a row that has the current term the given number of
+// times.
 func (s *search) inContent(c *scratch, r uint32, times int32) float64 {
 	if times == 0 {
 		return 0

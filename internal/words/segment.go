@@ -145,7 +145,8 @@ func (s *Segment) section(i int) ([]byte, error) {
 	return b, nil
 }
 
-// column32 and column64 return entry i of a column. They verify only the blocks that contain it.
+// column32 and column64 return entry i of a column. They verify the checksums of only the blocks that contain the
+// entry.
 func (s *Segment) column32(sec, i int) (uint32, error) {
 	at := s.at[sec] + 4*i
 	if err := s.check(at, at+4); err != nil {
@@ -162,7 +163,8 @@ func (s *Segment) column64(sec, i int) (uint64, error) {
 	return binary.LittleEndian.Uint64(s.b[at:]), nil
 }
 
-// spanOf returns entry i of a section sec of byte strings, whose end offsets are in the column ends.
+// spanOf returns entry i of section sec, which contains byte strings. The column ends has the offset at which each
+// string ends.
 func (s *Segment) spanOf(ends, sec, i int) ([]byte, error) {
 	from, err := uint32(0), error(nil)
 	if i > 0 {
@@ -245,7 +247,7 @@ func (s *Segment) FindSession(name string) (n uint32, ok bool, err error) {
 	return uint32(i), err == nil && string(b) == name, err
 }
 
-// before reports whether row r precedes the given time and id in the order of a session.
+// before reports whether row r comes before the given time and id in the order of the rows of a session.
 func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	t, err := s.Time(r)
 	if err != nil || t != time {
@@ -255,8 +257,8 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind returns the number of the first of the rows from ≤ row < to that does not precede the given time and
-// id; if all of them do, it returns to.
+// behind returns the first row in the range from ≤ row < to that does not come before the given time and id. If all
+// rows of the range come before them, it returns to.
 func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
 	n := sort.Search(int(to-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)

@@ -1,6 +1,6 @@
 package words
 
-// InSession returns the live rows of a session, with their ids, those of each part in their order.
+// InSession returns the live rows of a session and their ids. The rows of each part are in the order of the part.
 func (v *Set) InSession(name string) (at []Ref, ids []string, err error) {
 	for _, p := range v.parts {
 		n, ok, err := p.Seg.FindSession(name)
@@ -37,8 +37,8 @@ func (v *Set) LSN(at Ref) (uint64, error) {
 	return v.parts[i].Seg.LSN(at.Row)
 }
 
-// Union returns a set with the parts of two sets, which have no id of a part in common: the documents of both are
-// ranked together, by statistics of all of them.
+// Union returns a set with the parts of both a and b, so that the documents of both are ranked together, with
+// statistics over all of them. It fails if a part of a has the same id as a part of b.
 func Union(a, b *Set) (*Set, error) {
 	switch {
 	case len(a.parts) == 0:

@@ -14,8 +14,9 @@ type Ref struct {
 	Row  uint32
 }
 
-// link names those neighbours of a row in its session that are not the adjacent live row of the same segment.
-// has: the link overrides the adjacent row on that side; no: the row has no neighbour on that side.
+// link has the neighbours of a row in the row's session, on each side where the neighbour is not the adjacent live row
+// of the same segment. If hasBefore is set, the link determines the neighbour before the row: there is none if noBefore
+// is set, else the neighbour is before. hasBehind, noBehind and behind do the same for the neighbour after the row.
 type link struct {
 	before, behind       Ref
 	hasBefore, hasBehind bool
@@ -73,7 +74,7 @@ func (v *Set) Docs() (n int64, length uint64) {
 	return n, length
 }
 
-// edit builds a new set. It copies parts before it changes them.
+// edit builds a new set from an existing one. It copies a part before it changes the part.
 type edit struct{ *Set }
 
 func (v *Set) edit() *edit {
@@ -86,7 +87,7 @@ func (v *Set) edit() *edit {
 	return &edit{c}
 }
 
-// owned returns part i with state that may be changed in place.
+// owned returns part i. Its state may be changed in place, because owned has copied it if necessary.
 func (e *edit) owned(i int) *Part {
 	p := e.parts[i]
 	if !p.own {
@@ -157,7 +158,7 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 }
 
 // adjoins returns the next live row of the same segment, or the previous one if before is true. The bool reports
-// whether the segment has such a row, and the row is of the same session.
+// whether there is such a row in the segment and it belongs to the same session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	session, err := p.Seg.Session(r)
 	if err != nil {
@@ -181,7 +182,8 @@ func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	return r, err == nil && n == session, err
 }
 
-// nameless reports whether a session has no name. Rows without a session have no neighbours.
+// nameless reports whether a session has no name. The rows of the nameless session belong to no session, and so have no
+// neighbours.
 func (p *Part) nameless(session uint32) (bool, error) {
 	if session != 0 {
 		return false, nil
@@ -190,7 +192,8 @@ func (p *Part) nameless(session uint32) (bool, error) {
 	return len(name) == 0, err
 }
 
-// kill marks a row as dead and makes its neighbours neighbours of each other.
+// kill marks a row as dead. It makes the neighbour before the row and the neighbour after the row neighbours of each
+// other.
 func (e *edit) kill(at place) error {
 	before, hasBefore, err := e.next(at, true)
 	if err != nil {
@@ -229,8 +232,8 @@ func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	return nil
 }
 
-// point makes the row to the neighbour after the row at, or before it if before is true; if has is false, the row at
-// has no neighbour on that side. point stores a link only if the neighbour differs from the adjacent row.
+// point makes the row to the neighbour of the row at: the next one, or the previous one if before is true. If has is
+// false, the row at gets no neighbour on that side. point stores a link only if the neighbour is not the adjacent row.
 func (e *edit) point(at place, before bool, to place, has bool) error {
 	r, ok, err := e.parts[at.part].adjoins(at.row, before)
 	if err != nil {
@@ -265,7 +268,8 @@ func (e *edit) point(at place, before bool, to place, has bool) error {
 	return nil
 }
 
-// around returns the live rows before and after a time and id in a session, in all parts except part but.
+// around returns the last live row before a time and id in a session, and the first live row at or after them. It
+// searches all parts except the part with index but.
 func (e *edit) around(session string, time int64, id string,
 	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
@@ -328,8 +332,8 @@ func (v *Set) less(a, b place) (bool, error) {
 	return v.parts[a.part].Seg.before(a.row, time, string(id))
 }
 
-// With returns a set with one more segment, whose documents replace those with the same ids, and without the documents
-// remove. seg may be nil.
+// With returns a set with one more segment, seg. Its documents replace documents with the same ids. The set does not
+// have the documents in remove. seg may be nil.
 func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	e := v.edit()
 	ids := remove
@@ -361,7 +365,7 @@ func (v *Set) With(id uint64, seg *Segment, remove []string) (*Set, error) {
 	return e.Set, e.link(len(e.parts) - 1)
 }
 
-// link links the rows of the added part n with the rows of their sessions in other parts.
+// link connects the rows of the added part n with their neighbours in other parts, session by session.
 func (e *edit) link(n int) error {
 	seg := e.parts[n].Seg
 	for s := range uint32(seg.Sessions) {
@@ -403,9 +407,9 @@ func (e *edit) link(n int) error {
 	return nil
 }
 
-// insert links row r of the new part n into its session. Rows of n after r up to the first row of another part stay
-// adjacent to each other, so insert links only r and the last of them, which it returns. The rows before r must be
-// linked already.
+// insert connects row r of the new part n with its neighbours in the other parts. The rows of part n from r up to the
+// next row of another part are adjacent to each other, so insert links only the first and the last of them, and returns
+// the last one. The rows before r must be linked already.
 func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, err error) {
 	seg := e.parts[n].Seg
 	time, err := seg.Time(r)

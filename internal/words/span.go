@@ -31,7 +31,8 @@ func (l spans) rows() (n int) {
 	return n
 }
 
-// among calls visit for the live rows in the list that have a term. It skips the groups of postings without such rows.
+// among calls visit for the live rows in the list that have a term. It does not decode groups of postings that have no
+// such rows.
 func (p *Part) among(e *entry, in spans, visit func(one)) error {
 	if len(in) == 0 {
 		return nil

@@ -83,7 +83,7 @@ func (s *stateReader) uvarint() uint64 {
 	return v
 }
 
-// rows decodes n ascending rows and calls each with every one.
+// rows decodes n row numbers in ascending order, and calls each for every one of them.
 func (s *stateReader) rows(n uint64, rows int, each func(r uint32)) {
 	last := int64(-1)
 	for ; n > 0 && !s.bad; n-- {

@@ -17,7 +17,7 @@ import (
 // MostTerm is the maximum length of a term in bytes. Longer terms are cut, in documents and in queries.
 const MostTerm = 64
 
-// mostTerms is the maximum number of words whose terms an Analyzer caches.
+// mostTerms is the maximum number of words for which an Analyzer caches the term.
 const mostTerms = 1 << 16
 
 // Terms is the version of the terms that New makes. FirstTerms is the version of indexes that record no version: its
@@ -51,8 +51,8 @@ func NewOf(language string, version int) *Analyzer {
 	return a
 }
 
-// For returns an analyzer of a language and version: a itself, with its cached words, if it has both, and a new one
-// otherwise. a may be nil.
+// For returns an analyzer of a language and version. It returns a, whose cache has words already, if a is of this
+// language and version, and otherwise a new analyzer. a may be nil.
 func (a *Analyzer) For(language string, version int) *Analyzer {
 	if a != nil && a.language == language && a.version == version {
 		return a
@@ -60,7 +60,7 @@ func (a *Analyzer) For(language string, version int) *Analyzer {
 	return NewOf(language, version)
 }
 
-// Again returns a new analyzer of the same language and version, for another goroutine.
+// Again returns a new analyzer of the same language and version as a, to be used by another goroutine.
 func (a *Analyzer) Again() *Analyzer { return NewOf(a.language, a.version) }
 
 // Language returns the language of the analyzer.
@@ -84,7 +84,7 @@ func Common(term string) bool { return len(term) > 0 && term[0] == common }
 // AsCommon returns the term of a stop word, for which Common is true.
 func AsCommon(term string) string { return string(rune(common)) + term }
 
-// Shown returns a term without the mark of stop words, for display.
+// Shown returns a term in the form for display: without the mark that terms of stop words have.
 func Shown(term string) string { return strings.TrimPrefix(term, string(rune(common))) }
 
 // Each calls visit for all terms by which a text is found, in the order of the text; the terms of parts of identifiers
@@ -99,8 +99,8 @@ func (a *Analyzer) Each(b []byte, visit func(term []byte, quiet bool)) {
 	}, visit)
 }
 
-// Words is like Each, but calls word with each word instead of visit with its term. It serves a caller that has a table
-// of terms and calls Term for new words only.
+// Words is like Each, but calls word with each word of the text instead of visit with the word's term. It is for a
+// caller that keeps the terms of words in a table, and calls Term only for new words.
 func (a *Analyzer) Words(b []byte, word func(w []byte), term func(term []byte, quiet bool)) {
 	if a.version > FirstTerms {
 		x := &a.index
@@ -121,7 +121,7 @@ func (a *Analyzer) Words(b []byte, word func(w []byte), term func(term []byte, q
 	})
 }
 
-// indexed is a text.Sink that receives the words of a text and passes on the terms for an index.
+// indexed is a text.Sink that receives the words of a text and passes their terms on to an index.
 type indexed struct {
 	an   *Analyzer
 	word func(w []byte)
@@ -131,7 +131,7 @@ type indexed struct {
 	ends  []int  // offset of the end of each term in parts
 }
 
-// Once reports whether a term counts at most once in a text, however often the text has it.
+// Once reports whether a term counts only once in a text, even if the text has it several times.
 func Once(term []byte, quiet bool) bool { return quiet && term[0] < utf8.RuneSelf || term[0] == common }
 
 // Word implements text.Sink.

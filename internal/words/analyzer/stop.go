@@ -2,7 +2,7 @@ package analyzer
 
 import "strings"
 
-// stopWords are the English words that are too frequent to characterise a text.
+// stopWords are English words that are so frequent that they do not distinguish texts.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`

@@ -49,8 +49,8 @@ func (a *Analyzer) Tokens(b []byte, visit func(t Token)) {
 	})
 }
 
-// Single returns the term of s if s is a single word of lower-case ASCII letters, as most words of queries are; ok is
-// false otherwise.
+// Single returns the term of s if s is one word of lower-case ASCII letters, as most words in queries are. Otherwise ok
+// is false.
 func (a *Analyzer) Single(s string) (term string, ok bool) {
 	if len(s) == 0 || len(s) > MostTerm {
 		return "", false

@@ -115,7 +115,7 @@ func (b *Builder) Add(d *Doc) {
 	b.turns.Give() // segments are built while commits run, and a commit should not wait for a whole segment
 }
 
-// word counts the term of a word in the current field.
+// word counts an occurrence of a word, as its term, in the current field.
 func (b *Builder) word(w []byte) {
 	if len(w) > analyzer.MostTerm {
 		if w = b.an.Term(w); len(w) > 0 {
@@ -145,9 +145,9 @@ func (b *Builder) term(of []byte, quiet bool) {
 	b.count(b.words.number(of), quiet, analyzer.Once(of, quiet))
 }
 
-// count counts the term with the given number in the current field of the document that is being added. If quiet is
-// true, or the term is a stop word, it does not add to the length of the content. If once is true, or the term is a
-// stop word, it counts at most once per field.
+// count counts an occurrence of a term, given by its number, in the current field of the document that is being added.
+// If quiet is true, or the term is a stop word, the occurrence does not add to the length of the content. If once is
+// true, or the term is a stop word, the term counts at most once per field.
 func (b *Builder) count(number int32, quiet, once bool) {
 	at := b.words.at(number)
 	if at.content == 0 && at.other == 0 {
@@ -172,7 +172,7 @@ func (b *Builder) count(number int32, quiet, once bool) {
 	}
 }
 
-// end adds r as the row of the document that is being added, and encodes the document's postings.
+// end completes the document that is being added: it adds r as the document's row, and encodes the document's postings.
 func (b *Builder) end(r Row) {
 	doc := int32(len(b.rows))
 	for _, t := range b.now {
@@ -248,7 +248,8 @@ func formatOf(an *analyzer.Analyzer) uint32 {
 	return Format
 }
 
-// Segment returns the segment of the added documents, or nil if there are none, and empties the builder.
+// Segment returns the segment of the added documents, and empties the builder. It returns nil if no documents were
+// added.
 func (b *Builder) Segment() []byte { return b.Writer().Bytes() }
 
 // Writer returns a writer with the segment of the added documents, or nil if there are none, and empties the builder.

@@ -43,7 +43,7 @@ func newVocabulary() vocabulary {
 	return vocabulary{seed: maphash.MakeSeed(), slots: make([]uint64, 1<<10)}
 }
 
-// at returns the word with number n.
+// at returns the word that has number n.
 func (v *vocabulary) at(n int32) *term { return &v.terms[n/slabTerms][n%slabTerms] }
 
 // bytes returns the bytes of a word.

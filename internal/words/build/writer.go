@@ -29,7 +29,8 @@ func (r *Row) Compare(o *Row) int {
 	return cmp.Or(cmp.Compare(r.Time, o.Time), strings.Compare(r.ID, o.ID))
 }
 
-// Posting records that a row has a term. TF is the encoded counts per field; nil means once, in the content.
+// Posting records that a row has a term. TF has the encoded counts per field; nil means that the term occurs once, in
+// the content.
 type Posting struct {
 	Row uint32
 	TF  []byte
@@ -99,7 +100,7 @@ func (w *Writer) Row(r *Row) {
 	}
 }
 
-// sort makes the sections whose order differs from the order of the rows: hashes and orders.
+// sort makes the sections that are sorted otherwise than the rows: hashes and orders.
 func (w *Writer) sort() {
 	le, p := binary.LittleEndian, &w.parts
 	ids := string(p[SecIDs]) // one string for all ids
@@ -140,7 +141,7 @@ func (w *Writer) sort() {
 	}
 }
 
-// step yields to other goroutines now and then. It is called for each row and for each comparison.
+// step lets other goroutines run now and then. It is called for each row and each comparison.
 func (w *Writer) step() {
 	if w.steps++; w.steps%1024 == 0 {
 		w.turns.Give()
@@ -210,7 +211,7 @@ func (w *Writer) encode(list []Posting) {
 	}
 }
 
-// pieces is a growing sequence of bytes that are never copied once they are added.
+// pieces is a growing sequence of bytes. Bytes that were added are never copied again.
 type pieces struct {
 	list [][]byte
 	size int
@@ -296,7 +297,7 @@ func (w *Writer) Write(give func(b []byte) error) error {
 	return s.finish()
 }
 
-// sums passes bytes on to give and computes their checksums.
+// sums passes bytes on to the function give, and computes the checksums of their blocks.
 type sums struct {
 	give  func(b []byte) error
 	block xxhash.Digest // digest of the current block

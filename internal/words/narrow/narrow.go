@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/words/query"
 )
 
-// Cond is a condition on a member of the metadata: the member, or an element of its list, is a text equal to
-// one of Values.
+// Cond is a condition on a member of the metadata. A document meets it if the member is a text equal to one of Values,
+// or a list with such a text.
 type Cond struct {
 	Name   string
 	Values []string
@@ -39,8 +39,9 @@ type wanted struct {
 	any [][]string
 }
 
-// Of returns the rows that can satisfy all conditions, and the number of live rows among them. rows is nil, and n 0, if
-// no condition narrows. bare reports whether a part has no words, in which case all its rows are included.
+// Of returns the rows that can satisfy all conditions, and n, the number of live rows among them. If no condition
+// restricts the rows, rows is nil and n is 0. bare reports whether a part has no words at all: then all rows of that
+// part are in the result.
 func Of(v *words.Set, conds []Cond, an *analyzer.Analyzer, from *query.Sources,
 	bare func(*words.Part) bool) (rows Rows, n int, err error) {
 	var all []wanted
@@ -98,8 +99,8 @@ func wantedOf(c *Cond, an *analyzer.Analyzer, from *query.Sources) (w wanted, ok
 	return w, true
 }
 
-// termsOf returns terms of value that every text has that equals value, or that begins with value if begins is true. It
-// returns at most mostTerms terms, the longest first.
+// termsOf returns terms that every text has which equals value, or, if begins is true, which begins with value. It
+// returns at most mostTerms terms, from the longest to the shortest.
 func termsOf(value string, begins bool, an *analyzer.Analyzer) (terms []string) {
 	if begins { // the last word of the value may be longer in the text, or have marks
 		value = value[:1+strings.LastIndexFunc(value, separates)]
@@ -124,7 +125,7 @@ func separates(r rune) bool {
 }
 
 // of returns the rows of part p that can satisfy all conditions, including the rows without a time. some is false if no
-// condition narrows, so that all rows can.
+// condition restricts the rows, so that all rows of the part can satisfy them.
 func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
 	for i := range all {
 		one, ok, err := all[i].of(p)
@@ -156,7 +157,8 @@ func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
 	return set, true, nil
 }
 
-// of returns the rows of part p that have the wanted terms; ok is false if the terms are in too many rows to narrow.
+// of returns the rows of part p that have the wanted terms. ok is false if so many rows have the terms that they are no
+// useful restriction.
 func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	for _, terms := range w.any {
 		one, some := bitset.Set(nil), false

@@ -15,8 +15,9 @@ type texts struct {
 	words []map[string]bool // all terms that an index would have for each text; nil: not computed
 }
 
-// Holds reports whether the texts of a document satisfy what the index cannot decide: they have every phrase of the
-// query, none of its excluded phrases, and at least one member of each group that has phrases.
+// Holds reports whether a document's texts satisfy the part of the query that the index cannot decide. The texts must
+// have every phrase of the query and none of the excluded phrases. Of each group with phrases, they must have at least
+// one member.
 func (q *Query) Holds(list []Text, an *analyzer.Analyzer) bool {
 	t := newTexts(list, an)
 	for i := range q.phrases {
@@ -37,13 +38,13 @@ func newTexts(list []Text, an *analyzer.Analyzer) *texts {
 		make([]map[string]bool, len(list))}
 }
 
-// Excludes reports whether the query has excluded phrases.
+// Excludes reports whether the query has excluded phrases, that is, phrases that a document must not have.
 func (q *Query) Excludes() bool {
 	return slices.ContainsFunc(q.phrases, func(p phrase) bool { return p.not })
 }
 
-// Lends reports whether a neighbour of a document may be found because of the document. That is so if the
-// document's content has a word of the query, and its texts have none of the excluded phrases.
+// Lends reports whether a document can add to the scores of its neighbours in the session. That is so if its content
+// has a word of the query and its texts have none of the excluded phrases.
 func (q *Query) Lends(list []Text, an *analyzer.Analyzer) bool {
 	t := newTexts(list, an)
 	for i := range q.phrases {

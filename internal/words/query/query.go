@@ -150,7 +150,7 @@ func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
 	return q, nil
 }
 
-// counted turns stop words into ordinary words if the query has no other words and no phrases.
+// counted makes the stop words of the query ordinary words if the query has no other words and no phrases.
 func (q *Query) counted() {
 	if slices.ContainsFunc(q.All, func(w Word) bool { return !w.Not && !w.Quiet }) {
 		return
@@ -162,8 +162,8 @@ func (q *Query) counted() {
 	}
 }
 
-// settled replaces items whose field has no document with their words by plain words. Among several items joined by OR
-// it does so only if no other item is a condition that some document can meet.
+// settled replaces items of the form field:words by plain words, if no document has these words in that field. Of
+// several items joined by OR it replaces none if another item is a condition that some document can meet.
 func (q *Query) settled(items []item, an *analyzer.Analyzer, has Has) ([]item, error) {
 	if has == nil {
 		return items, nil
@@ -352,14 +352,14 @@ func Plain(s string, an *analyzer.Analyzer) *Query {
 	return q
 }
 
-// begins reports whether s begins with a word or a phrase.
+// begins reports whether s begins with a character that can begin a word or a phrase.
 func begins(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r == '"' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || text.Emoji(r)
 }
 
-// words returns the words of an item. condition reports whether the item is a condition: only for other items
-// the result includes additional forms of words.
+// words returns the words of an item. If condition is false, the result also has additional forms of these words. The
+// caller passes true for an item that documents must meet.
 func (it *item) words(an *analyzer.Analyzer, condition bool) (list []Word) {
 	terms := termsOf(it.text, an)
 	for i, t := range terms {
@@ -494,7 +494,7 @@ func termsOf(s string, an *analyzer.Analyzer) (terms []term) {
 	return terms
 }
 
-// seqOf returns the words of a text in sequence, with symbols if the text has some.
+// seqOf returns the words of a text in their order. If the text has symbols, the result has the symbols too.
 func seqOf(s string, an *analyzer.Analyzer) (terms []string, symbols bool) {
 	symbols = strings.ContainsFunc(s, text.Emoji)
 	return sequence(s, an, symbols), symbols

@@ -98,7 +98,7 @@ func ParseSources(s string) (map[string][]string, error) {
 	return given, nil
 }
 
-// Each calls visit for each member name and its field.
+// Each calls visit for each member name of the metadata and the field to which the name belongs.
 func (s *Sources) Each(visit func(f Field, name string)) {
 	for _, f := range sourced {
 		for _, name := range s.fields[f] {
@@ -107,7 +107,8 @@ func (s *Sources) Each(visit func(f Field, name string)) {
 	}
 }
 
-// Given returns the fields that were given, with their names: a fingerprint of the settings.
+// Given returns the fields that the settings name, with their member names, as one string. Equal strings mean equal
+// settings.
 func (s *Sources) Given() string { return s.text(s.given) }
 
 // String returns all fields with their names.

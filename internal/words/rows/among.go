@@ -6,9 +6,9 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Among calls visit for live rows, in no particular order, until visit returns false. It visits the rows of
-// each part that are in the part's set in only; if only has no set for a part, all rows of the part. The Key of
-// the rows is 0 and their ID nil.
+// Among calls visit for live rows, in no particular order, until visit returns false. For a part that has a set in
+// only, it visits the rows in that set; for any other part, all rows. In the rows that it passes to visit, Key is 0 and
+// ID is nil.
 func Among(v *words.Set, only map[uint64]bitset.Set, visit func(*Row) (bool, error)) error {
 	var row Row
 	for _, p := range v.Parts() {

@@ -50,7 +50,7 @@ func (r *Row) Session() ([]byte, error) {
 	return r.part.Seg.SessionName(n)
 }
 
-// cursor is a position in the order of one part.
+// cursor is a position in a part's rows, in the order of a listing.
 type cursor struct {
 	Row
 	order order.Order
@@ -85,8 +85,8 @@ func (c *cursor) step() {
 	}
 }
 
-// seek returns the number of rows of a segment that come before place p in order o. If with is true, it counts a row at
-// p too.
+// seek returns the number of rows of a segment that come before place p in order o. If with is true, a row exactly at p
+// counts too.
 func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err error) {
 	n = sort.Search(s.Rows, func(i int) bool {
 		r, e := s.Ranked(o, i)

@@ -23,8 +23,8 @@ type Session struct {
 	end uint32
 }
 
-// sums has, for each session of a part, the totals of its documents. They are valid at times t with from ≤ t <
-// until.
+// sums has the totals of the documents of each session in a part. They are valid for every time t with from ≤ t <
+// until: within this span no document expires.
 type sums struct {
 	list        []Session
 	from, until int64
@@ -60,7 +60,7 @@ func keyed(s *words.Segment, key func(string) (string, error)) (list []Session, 
 	return list, nil
 }
 
-// sessions returns the sessions of a part that have rows which are live and not expired at time now.
+// sessions returns the sessions of a part that have live rows which have not expired at the time now.
 func sessions(p *words.Part, now int64, key func(string) (string, error)) (*sums, error) {
 	kept := p.Kept()
 	kept.Lock()
