@@ -7,7 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Fold is data derived from the store's documents: computed from an index, then updated entry by entry.
+// Fold is data that is derived from the store's documents. It is computed from an index once, and then updated with
+// each log entry.
 type Fold interface {
 	// Reset replaces all content by that of an index.
 	Reset(ctx context.Context, set *index.Set) error
@@ -55,7 +56,8 @@ type View interface {
 	Verify(ctx context.Context, f *Folder, set *index.Set) error
 }
 
-// Purger is a View that can purge its files without a rebuild, which would read every document.
+// Purger is a View that can remove purged data from its files. Any other view must be rebuilt by a purge, which reads
+// every document.
 type Purger interface {
 	// Purge removes all data of deleted documents from the content. The following Save writes new files under
 	// new names, except for files that had no such data, and fails if it cannot remove an old file.

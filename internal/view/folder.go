@@ -43,7 +43,7 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return vfs.ReadFile(f.FS, filepath.Join(f.Path, name), limit)
 }
 
-// Map maps the file that has the given name at this moment.
+// Map maps the file that has the given name when Map is called. Later the name may belong to another file.
 func (f *Folder) Map(name string) (vfs.Mapping, error) {
 	file, err := f.FS.OpenFile(filepath.Join(f.Path, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -102,8 +102,8 @@ func (f *Folder) WriteBy(name string, write func(give func(b []byte) error) erro
 	}, f.FileMode)
 }
 
-// Names returns the sorted names of the regular files in the folder. Other kinds of files are ignored: they are not the
-// view's.
+// Names returns the sorted names of the regular files in the folder. It ignores other kinds of files, because the view
+// did not create them.
 func (f *Folder) Names() (files []string, err error) {
 	names, err := f.FS.ReadDir(f.Path)
 	slices.Sort(names)
@@ -122,7 +122,7 @@ func (f *Folder) Names() (files []string, err error) {
 	return files, err
 }
 
-// Clear removes all files durably, so that Load finds none.
+// Clear durably removes all files of the view, so that Load finds no files.
 func (f *Folder) Clear() error {
 	names, err := f.Names()
 	if err != nil {

@@ -49,7 +49,7 @@ type Source struct {
 	Explain func(error) error
 }
 
-// Explained returns err with the advice of Explain, if there is any.
+// Explained returns err. If Source.Explain has advice about the error, Explained adds the advice.
 func (s *Source) Explained(err error) error {
 	if s.Explain == nil {
 		return err

@@ -42,7 +42,7 @@ type Candidate struct {
 	score   float64
 }
 
-// before compares two candidates by the order of eviction; negative if a is evicted first.
+// before compares two candidates by the order of eviction. The result is negative if a is evicted before b.
 func (x *Evictions) before(a, b *Candidate) int {
 	if x.policy == settings.AtLimitEvictLowest {
 		if c := cmp.Compare(a.score, b.score); c != 0 {
@@ -58,9 +58,9 @@ const (
 	mostQueues = 64
 )
 
-// Next claims the first candidate of a session ("" for the store) for which spared returns false. The candidate
-// belongs to the caller until Release. c is nil if there is none; in that case, busy reports whether another commit
-// of this process has claimed a suitable candidate.
+// Next claims the first candidate of a session ("" for the whole store) for which spared returns false. No other commit
+// can claim this candidate until the caller calls Release. c is nil if no candidate is free; then busy reports whether
+// another commit of this process has claimed a candidate that would be suitable.
 func (x *Evictions) Next(ctx context.Context, cs *Counts, session string,
 	spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
@@ -111,8 +111,9 @@ func (x *Evictions) remove(c *Candidate) {
 	}
 }
 
-// Release returns candidates that a commit has claimed to the lists. If gone is true, the commit deleted them
-// or found them changed; then they are removed instead.
+// Release ends the claims of a commit on its candidates. If gone is true, the commit has deleted the candidates or
+// found that they have changed, so Release removes them from the lists. If gone is false, it puts them back into the
+// lists.
 func (x *Evictions) Release(taken []Candidate, gone bool) {
 	if len(taken) == 0 {
 		return
@@ -127,7 +128,8 @@ func (x *Evictions) Release(taken []Candidate, gone bool) {
 	}
 }
 
-// feed adds a memory that was written to those lists of candidates whose last one it precedes.
+// feed adds a memory that was just written to the lists of candidates in which the memory comes before the last
+// candidate.
 func (x *Evictions) feed(id string, line *index.Entry) {
 	if Stays(id) {
 		return
@@ -159,7 +161,8 @@ func (x *Evictions) reset() {
 	x.lists = nil
 }
 
-// fill rebuilds the list of candidates of a session ("" for the store), with least or more candidates if so many exist.
+// fill rebuilds the list of candidates of a session ("" for the whole store). The new list has at least as many
+// candidates as the parameter least, if that many exist.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.engine.State().Live(kind.Memories.Letter)

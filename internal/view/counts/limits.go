@@ -41,7 +41,8 @@ type Effect struct {
 	WasSession, IsSession string
 }
 
-// Demand is the number and bytes of memories that a commit adds to the store or to a session, with the limit.
+// Demand is the number and the total size in bytes of the memories that a commit adds to the store or to a session,
+// together with the limit for these.
 type Demand struct {
 	Session string // the session; "": the store
 	Limit   Sum
@@ -66,8 +67,9 @@ func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within returns the preconditions which ensure that concurrent puts leave the room that the demand needs. before has
-// the running totals of puts (PutTotals), read before the caller read the number of memories.
+// Within returns the preconditions that make a commit fail if concurrent puts leave too little room for the demand. The
+// parameter before has the running totals of puts (see PutTotals). The caller must have read these totals before it
+// read the number of memories.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
@@ -81,12 +83,13 @@ func (d *Demand) Within(before Sum) (list []wal.Precondition) {
 	return list
 }
 
-// Grows reports whether the demand increases a number or a size that is limited.
+// Grows reports whether the demand increases a quantity that is limited: the number of memories or their size in bytes.
 func (d *Demand) Grows() bool {
 	return d.Limit.N > 0 && d.Add.N > 0 || d.Limit.Bytes > 0 && d.Add.Bytes > 0
 }
 
-// Watch begins to count the puts into the store and its sessions.
+// Watch makes the store's state count the puts into the store and into each session from now on. Further calls have no
+// effect.
 func (cs *Counts) Watch() {
 	cs.watching.Do(func() {
 		cs.engine.State().WatchPuts()

@@ -73,10 +73,11 @@ func New(eng *engine.Engine) *Counts {
 	return cs
 }
 
-// PutsFrom returns the log position from which on all puts are counted.
+// PutsFrom returns the log position at which Watch began to count puts. All puts after this position are counted.
 func (cs *Counts) PutsFrom() *atomic.Uint64 { return &cs.putsFrom }
 
-// Look returns the sum of all memories and the sums of some sessions, as of this call or later.
+// Look returns the number and size of all memories and of the memories in some sessions. The result includes all
+// commits before the call.
 func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[string]Sum, err error) {
 	eng := t.counts.engine
 	if err := eng.CatchUp(ctx); err != nil {
@@ -93,7 +94,7 @@ func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[st
 	return all, in, nil
 }
 
-// Reset begins with the sums of an index; it implements view.Fold.
+// Reset starts counting again from the sums that an index records. It implements view.Fold.
 func (t *Tally) Reset(_ context.Context, set *index.Set) error {
 	bytes, known := index.MemoryBytes(set)
 	if !known {
@@ -150,7 +151,8 @@ func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
 	return nil
 }
 
-// before returns the version of a memory that the tally has counted so far; size is -1 if there is none.
+// before returns the version of a memory that the tally has counted last. Its size is -1 if the tally has counted no
+// version of this memory.
 func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	if c, ok := t.over[id]; ok {
 		return c, nil
@@ -166,7 +168,7 @@ func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
 
-// inSessions returns the number and bytes of the memories in some sessions.
+// inSessions returns the number and the size in bytes of the memories in some sessions.
 func (t *Tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, error) {
 	if len(sessions) == 0 {
 		return nil, nil

@@ -12,7 +12,8 @@ import (
 // processes the preconditions on the evicted versions have the same effect, since all processes evict in the same
 // order.
 
-// Turn is the permission of a commit to evict memories: none, together with other commits, or alone.
+// Turn is the permission of a commit to evict memories. A commit may have no permission, may share a permission with
+// other commits, or may be the only commit that evicts.
 type Turn int64
 
 // The turns: no eviction, eviction beside commits of this process that also evict, eviction alone.
@@ -25,8 +26,8 @@ const (
 // turns grants permissions to evict in the order of the requests.
 type turns struct{ held *semaphore.Weighted }
 
-// Take waits for a permission to evict. waited reports whether another commit had the permission, and so may have made
-// room meanwhile.
+// Take waits until the commit may evict memories. waited reports whether another commit had the permission at first:
+// that commit may have made room, so the caller should count the memories again.
 func (x *Evictions) Take(ctx context.Context, t Turn) (waited bool, err error) {
 	if x.turns.held.TryAcquire(int64(t)) {
 		return false, nil

@@ -55,7 +55,7 @@ type manifest struct {
 	by vector.Metric // Metric
 }
 
-// listing is a file in the manifest.
+// listing is the description of one file in the manifest.
 type listing struct {
 	Name    string `json:"name"`
 	Vectors int    `json:"vectors,omitempty"`
@@ -113,8 +113,8 @@ func parseManifest(b []byte) (*manifest, error) {
 	return m, nil
 }
 
-// holds reports whether a segment with the listed number of vectors, of dimension dim, has the listed size in bytes.
-// The calculation does not overflow, whatever numbers a manifest has.
+// holds reports whether the listed size in bytes is right for a segment with the listed number of vectors of dimension
+// dim. The calculation does not overflow, even if a damaged manifest has extreme numbers.
 func (l *listing) holds(dim int) bool {
 	if dim < 1 || l.Vectors < 1 || l.Bytes < headerBytes {
 		return false
@@ -396,7 +396,7 @@ func (m *Meanings) save(f *view.Folder, at wal.Mark) error {
 	return m.load(f, b) // what was written is read from the files from now on
 }
 
-// group lists what becomes one segment: existing segments, and added vectors.
+// group describes a segment to be written: it is made of existing segments and of added vectors.
 type group struct {
 	segs  []*segment
 	added []Vector
@@ -439,14 +439,14 @@ func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err e
 	return list, nil
 }
 
-// keeps reports whether a vector is kept. It is kept if a section has its text. It is also kept if the process that
-// added it had read the log beyond the position of the rows, because its note may be newer than the rows; but a purge
-// drops such vectors.
+// keeps reports whether the vector of the text with hash h is kept. It is kept if a section has that text. It is also
+// kept if the process that added the vector had read the log up to a position seen that is after the position at of the
+// rows, because the section may be in a newer version of the note. A purge does not keep such vectors.
 func (m *Meanings) keeps(h Hash, seen, at uint64) bool {
 	return m.used[h] > 0 || seen > at && !m.purges
 }
 
-// dead returns the number of vectors that a merge would drop from a segment.
+// dead returns the number of vectors in a segment that a merge would not keep.
 func (m *Meanings) dead(s *segment, at uint64) (n int) {
 	if s.Seen > at && !m.purges {
 		return 0

@@ -28,13 +28,13 @@ const Name = "meanings"
 // Hash is the SHA-256 of the text of a section.
 type Hash [sha256.Size]byte
 
-// sections lists the sections of one version of a note.
+// sections has the sections in one version of a note.
 type sections struct {
 	lsn    uint64
 	hashes []Hash
 }
 
-// section is the place of one section.
+// section tells where a section is: the path of the note, and the index of the section in the note.
 type section struct {
 	path string
 	i    int // index of the section in the result of note.Sections
@@ -103,7 +103,8 @@ func (m *Meanings) Absent() bool {
 // Outdated reports whether the vectors are by another model than those of the store, or for another metric.
 func (m *Meanings) Outdated() bool { return m.model != m.storeModel() || m.by != m.metric() }
 
-// OutdatedIn reports whether the files in a folder are Outdated, without loading them.
+// OutdatedIn reports whether the view's files in a folder are outdated in the sense of Outdated. It does not load the
+// files.
 func (m *Meanings) OutdatedIn(f *view.Folder) bool {
 	b, err := f.Read(manifestName, manifestMost)
 	if err != nil {
@@ -209,7 +210,8 @@ func (m *Meanings) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error 
 	return m.put(path, e.LSN, doc)
 }
 
-// put replaces the sections of a note by those of a version. Texts that the note had before keep their vectors.
+// put replaces the sections of a note by those of another version of the note. The vectors of texts that both versions
+// have are kept.
 func (m *Meanings) put(path string, lsn uint64, doc []byte) error {
 	list := note.Sections(doc)
 	now := sections{lsn: lsn, hashes: make([]Hash, len(list))}
@@ -236,7 +238,8 @@ func (m *Meanings) set(path string, now sections) {
 	}
 }
 
-// queueSpare is the number of entries that the queue may have in addition to two for each text without a vector.
+// queueSpare is a limit on the length of the queue, above which compact is called: the queue may have two entries for
+// each text without a vector, and queueSpare more.
 const queueSpare = 1024
 
 // compact removes duplicates from m.queue, and texts that are no longer in m.lacks.

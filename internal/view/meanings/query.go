@@ -35,10 +35,10 @@ func NewQuery(eng *engine.Engine, damaged func()) *Query {
 // Close releases the mapped files. No call may be in progress.
 func (q *Query) Close() error { return q.files.Close() }
 
-// Forget releases the mapped files, unless a call is just reading them.
+// Forget releases the mapped files, unless another call is reading them at that moment.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Absent reports whether the view has nothing to find: see Meanings.Absent.
+// Absent reports whether the view has no data that a search could find: see Meanings.Absent.
 func (q *Query) Absent() bool { return q.files.Absent() }
 
 // files is the view as a query keeps it up to date. Its methods are called by one goroutine at a time.
@@ -103,7 +103,7 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 // damagedTries is the maximum number of times that a search starts again after it found the files damaged.
 const damagedTries = 2
 
-// with calls use when the view includes all commits from before the call of with.
+// with calls use after it has updated the view with all commits before the call of with.
 func (q *Query) with(ctx context.Context, use func() error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -132,8 +132,8 @@ type Lacks struct {
 	Unread []Hash // hashes of texts whose notes could not be read, or have another text by now
 }
 
-// Lacking returns texts of sections that have no vector, without those for which skip returns true. most is
-// their maximum number.
+// Lacking returns texts of sections that have no vector. It omits the texts for which skip returns true. The parameter
+// most is the maximum number of texts in the result.
 func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l Lacks, err error) {
 	type wanted struct {
 		Hash
@@ -194,7 +194,8 @@ func textIn(doc []byte, i int, want Hash) (text string, ok bool) {
 	return text, hashOf(text) == want
 }
 
-// one returns the first section that has a text.
+// one returns a section that has the text with hash h. If several notes have such a section, it is the one in the note
+// whose path sorts first.
 func (m *Meanings) one(h Hash) (first section) {
 	for path, s := range m.notes {
 		if first.path != "" && path > first.path {
@@ -216,7 +217,7 @@ func (q *Query) Waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Live returns those of the given vectors whose text belongs to a section.
+// Live returns those vectors in the list whose text is still the text of a section.
 func (q *Query) Live(ctx context.Context, list []Vector) (live []Vector, err error) {
 	err = q.with(ctx, func() error {
 		live = slices.DeleteFunc(slices.Clone(list), func(v Vector) bool { return q.files.used[v.Hash] == 0 })

@@ -109,13 +109,13 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a re-embedding to a model can continue the file. It can if the file was begun for that
-// model and no switch to that model has taken over its vectors and ended since.
+// serves reports whether a re-embedding to a model can continue the file. The file must have been begun for that model.
+// If a switch to that model has already taken the vectors of the file over and has ended, the file cannot be continued.
 func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }
 
-// load reads the file of computed vectors. size stays 0 if the file has no usable record.
+// load reads the file of computed vectors. If the file has no usable record, load leaves size at 0.
 func (c *Computed) load(model string, by *index.Model) error {
 	var head ComputedHeader
 	var v ComputedVector
@@ -327,8 +327,8 @@ func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	return vs.engine.Env().FS.SyncDir(filepath.Join(vs.engine.Env().Dir, VectorFolder))
 }
 
-// Under reports whether the file may belong to a re-embedding that was in progress while model was the store's
-// model. A re-embedding by the same model as the store's is not announced in the log.
+// Under reports whether the file can belong to a re-embedding that was in progress while the store's model was the one
+// in the parameter model. If a re-embedding keeps the store's model, the log has no entry that announces it.
 func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {
 	case h.Format != computedFormat, h.After > model.LSN:

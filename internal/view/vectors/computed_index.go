@@ -19,8 +19,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// computedIndex finds records of vector_index/reembed by id while the documents are rewritten after a switch of the
-// model. It takes 16 bytes of heap per record.
+// computedIndex finds the records of a memory in vector_index/reembed by the memory's id, while a re-embedding rewrites
+// the documents after a switch of the model. It takes 16 bytes of heap per record.
 type computedIndex struct {
 	mu    sync.Mutex
 	since uint64 // the switch (index.Model.Since) to which the other fields belong
@@ -48,8 +48,8 @@ func (x *computedIndex) drop() error {
 	return f.Close()
 }
 
-// computed returns the vector that was computed for a memory for the model that the store has switched to; false if
-// there is none. It returns ErrBehind if the file has been removed because the switch ended.
+// computed returns the vector of a memory by the model that the store has switched to, if the file of computed vectors
+// has one. Otherwise it returns false. It returns ErrBehind if the file has been removed because the switch has ended.
 func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) (v ComputedVector, ok bool, err error) {
 	x := &vs.side
 	x.mu.Lock()
@@ -76,8 +76,8 @@ func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) 
 	return v, ok, nil
 }
 
-// ComputedFor returns the vector that was computed, for the model that the store has switched to, from the content of a
-// memory with the hash sum. The bool reports whether such a vector was computed.
+// ComputedFor returns the vector of a memory by the model that the store has switched to, if one was computed from
+// content whose hash is sum. The bool result reports whether there is such a vector.
 func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string,
 	sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {
@@ -148,7 +148,7 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 	return nil
 }
 
-// stillSwitching returns ErrBehind if the switch to the model has ended meanwhile.
+// stillSwitching returns ErrBehind if the switch to this model is no longer in progress.
 func (vs *Vectors) stillSwitching(ctx context.Context, model *index.Model) error {
 	if err := vs.engine.CatchUp(ctx); err != nil {
 		return err

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// dimensions counts vectors by dimension. The oldest vector determines the store's dimension. Among vectors of
-// unknown age, whose versions are lost, the most frequent dimension wins, and of equally frequent ones the
-// greater.
+// dimensions counts vectors by dimension. The dimension of the oldest vector is the store's dimension. If the age of
+// the vectors is unknown because their versions are lost, the most frequent dimension is the store's; if several are
+// equally frequent, the greatest of them.
 type dimensions map[int]dimensionSeen
 
 type dimensionSeen struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked is what this process has found out about the dimension of the store's vectors.
+// looked is what this process knows about the dimension of the store's vectors.
 type looked struct {
 	of  engine.Tables // base and delta of the index that was searched
 	at  wal.LSN       // log position below which the store has no vector
@@ -22,8 +22,8 @@ type looked struct {
 	by  decider       // the document that determines it; zero if the index does
 }
 
-// decider is the document in the log whose vector determines the dimension, as long as no index records a
-// dimension.
+// decider is the document whose vector determines the store's dimension. It is used while no index records the
+// dimension, so the document is in the log.
 type decider struct {
 	key    string
 	pos    wal.LSN // newest version of the document
@@ -31,12 +31,13 @@ type decider struct {
 	alone  bool    // no vector of another dimension has been seen
 }
 
-// errOtherDimension is the advice in an error about a vector of another dimension. A store keeps its dimension
-// even when its last vector is deleted: the next put does not mean to change it.
+// errOtherDimension is the advice in an error about a vector of another dimension than the store's. A store keeps its
+// dimension even after its last vector is deleted, so that the next put does not change the dimension by accident.
 var errOtherDimension = fmt.Errorf("%w: memctl reindex changes the model of all embeddings", vector.ErrDimension)
 
-// OtherDimension returns the error for a vector whose dimension differs from the store's. field is the vector's name in
-// the error. If the store's model is being changed, the error is an *errs.ModelError that describes the change.
+// OtherDimension returns the error for a vector whose dimension differs from the store's dimension. field is the name
+// that the error uses for the vector. While the store's model is being changed, the error is an *errs.ModelError that
+// describes the change.
 func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got),
 		Limit: fmt.Sprintf("%d dimensions, like the store's vectors", dim), Err: errOtherDimension})
@@ -51,8 +52,8 @@ func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	return e
 }
 
-// Dimension returns the dimension of the store's vectors, 0 while no vector has determined it, and the
-// precondition under which this result stays valid.
+// Dimension returns the dimension of the store's vectors; 0 if no vector has determined a dimension yet. It also
+// returns the precondition for a commit that relies on this result: the commit fails if the result is no longer valid.
 func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
 	model := vs.Model()
 	if d := vs.DecidedDimension(&model); d != 0 {
@@ -121,8 +122,7 @@ func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	return true, nil
 }
 
-// decidedDimension returns the dimension that the last switch of the model has set, or config.json if that was
-// set later.
+// decidedDimension returns the dimension that was set last: by the last switch of the model, or by config.json.
 func decidedDimension(model *index.Model, config int) int {
 	if model.Since != 0 && (model.Switching() || config == 0) {
 		return model.Dimension
@@ -196,8 +196,9 @@ func (vs *Vectors) findDimension(ctx context.Context) error {
 	return nil
 }
 
-// filesDimension returns the dimension that the index idx records. If it records none, the existing vector
-// files determine it, else the lines of the index, and if these are older than vectors, the documents.
+// filesDimension returns the dimension that the index idx records. If idx records none, the vector files determine the
+// dimension. If there are no vector files, the lines of the index determine it, and if these lines are from before
+// vectors were recorded, the documents do.
 func (vs *Vectors) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
 	if _, dim, known := index.Vectors(idx); known {
 		return dim, nil

@@ -31,8 +31,9 @@ func (vs *Vectors) Model() index.Model {
 	return m
 }
 
-// SetModel commits the change c of the store's embedding model. It fails if the model is no longer was. If undecided is
-// not 0, it also fails if anything was committed at or after the log position undecided.
+// SetModel commits the change c of the store's embedding model. It fails if the store's model has changed since the
+// caller read it as the parameter was. If undecided is not 0, it also fails if there is a commit at or after the log
+// position undecided.
 func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
 	line, err := jsonLine(c)
 	if err != nil {
@@ -115,9 +116,10 @@ func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 	return p, nil
 }
 
-// NewestVector returns the vector to use in place of the embedding in the newest version of a memory, if that embedding
-// is by the previous model; nil if no vector replaces it. older reports whether it is by the previous model. If it is
-// not, or no switch of the model is in progress, NewestVector returns nil and false.
+// NewestVector returns the vector that replaces the embedding in the newest version of a memory, if a switch of the
+// model is in progress and that embedding is by the previous model. older reports whether the embedding is by the
+// previous model; v is nil if there is no vector that replaces it. In all other cases NewestVector returns nil and
+// false.
 func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	id string) (v []float32, older bool, err error) {
 	if !model.Switching() {
@@ -145,8 +147,9 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	return v, true, err
 }
 
-// EmbeddingNow returns the embedding to use for a version of a document. own is the embedding in the version; if it is
-// by a previous model, EmbeddingNow returns the one that replaces it, else own.
+// EmbeddingNow returns the embedding to use for the version of a document at log position at. own is the embedding that
+// the version contains. If own is by a previous model, EmbeddingNow returns the vector that replaces it, or nil if
+// there is none; otherwise it returns own.
 func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN,
 	own []float32) ([]float32, error) {
 	if !model.Switching() {

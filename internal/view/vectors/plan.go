@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// vectorPlan determines the vectors to write into vector files: from the changes of documents, or, if it is
-// unknown what the existing files lack, by comparing all.
+// vectorPlan determines which vectors to write into the vector files. If the changes since the existing files are
+// known, it uses these changes. Otherwise it compares the files with all documents in the index.
 type vectorPlan struct {
 	st    *Vectors
 	ctx   context.Context
@@ -31,8 +31,8 @@ type vectorPlan struct {
 	line  []byte
 }
 
-// collect determines the edits of the vector files. complete means that list has all changes that the existing
-// files lack.
+// collect determines the edits of the vector files. complete means that list has all changes since the existing files
+// were written.
 func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	p.dims = dimensions{}
 	var changed [2]map[string]bool
@@ -77,7 +77,7 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	return nil
 }
 
-// kindSection returns the index section of the documents whose vectors are of the kind of.
+// kindSection returns the section of the index for the documents whose vectors have the given kind.
 func kindSection(of vector.Kind) int { return kind.Kinds[of].Section }
 
 // edit returns the edit of the vector files for a change of a document.
@@ -114,8 +114,9 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	return e, nil
 }
 
-// compare adds edits for the vectors of a kind that the existing files lack, and for vectors in the files that the
-// index does not name. It skips the documents in changed.
+// compare finds the differences between the existing vector files and the index for one kind of vectors. It adds an
+// edit for each vector that the files lack, and for each vector that the index does not have. It skips the documents in
+// changed.
 func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
 	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {

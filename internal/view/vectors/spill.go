@@ -70,7 +70,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context,
 	}
 }
 
-// completeOver does what CompleteBy does, on the basis of the mapped index.
+// completeOver does what CompleteBy does, with the index that is mapped now.
 func (vs *Vectors) completeOver(ctx context.Context, held *wal.Held,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	idx := vs.engine.State().Set()
@@ -253,7 +253,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 	return w.LSN, p.dim, nil
 }
 
-// anyVector reports whether some change brings a vector, or may bring one.
+// anyVector reports whether any change in the list adds a vector, or may add one.
 func anyVector(list []index.Change) bool {
 	for i := range list {
 		if c := &list[i]; !c.Deleted && lineDimension(c.Finished) != 0 {

@@ -60,15 +60,15 @@ func New(eng *engine.Engine, host Host) *Vectors {
 	return &Vectors{engine: eng, host: host, Lock: engine.NewMutex()}
 }
 
-// Damaged returns a flag that is set when a search finds damage. The next round then verifies the files, and rebuilds
-// them if needed.
+// Damaged returns a flag that a search sets when it finds damage in the vector files. The next flush then verifies the
+// files, and rebuilds them if necessary.
 func (vs *Vectors) Damaged() *atomic.Bool { return &vs.damaged }
 
 // Computed returns the index of the vectors that are computed for the next model.
 func (vs *Vectors) Computed() *computedIndex { return &vs.side }
 
-// Healed records up to which position CompleteBy has completed the vector files. It is used while the index in of is
-// the current one: that index does not record this position.
+// Healed records how far the last call of CompleteBy has completed the vector files. The index does not record this. So
+// Healed is used only while the index in the field of is the current one.
 type Healed struct {
 	of   engine.Tables
 	view wal.LSN // position of the vector files
@@ -85,9 +85,9 @@ func (vs *Vectors) Close() error {
 	return err
 }
 
-// ErrBehind means that an operation must start again, because its basis was replaced: the overlay of a view cannot be
-// updated after a newer index replaced its index and the log between the two was released, the model was changed
-// meanwhile, or the files are damaged.
+// ErrBehind means that an operation must start again, because the data that it used was replaced. Causes are: a newer
+// index has replaced the index of a view and the log between the two indexes was released, so the overlay of the view
+// cannot be updated; the model was changed; the files are damaged.
 var ErrBehind = errors.New("a newer index has replaced the index of the vectors in memory")
 
 // View returns the vectors as of now. The caller must release the view.
@@ -206,7 +206,8 @@ func KindOf(key byte) (vector.Kind, bool) {
 	return 0, false
 }
 
-// frameNumber returns the number of the vector that a log entry brings or keeps.
+// frameNumber returns the vector number that the index line in a log entry gives: the number of the vector that the
+// entry adds or keeps.
 func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 	line, err := index.ParseLine(rec.Line)
 	if err != nil {
@@ -246,7 +247,7 @@ func (vs *Vectors) openView(ctx context.Context) error {
 	}
 }
 
-// tryView opens a view over the vector files and the index idx. It returns false if the files must be
+// tryView opens a view that combines the vector files with the index idx. It returns false if the vector files must be
 // completed first.
 func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
 	rotten := vs.damaged.Load() && vs.engine.Settings().Now().MayRepair()
@@ -307,9 +308,9 @@ func (vs *Vectors) Fault(err error) error {
 	return errors.Join(ErrBehind, vs.Close())
 }
 
-// Load maps the existing vector files. If they are unusable, it returns an empty set and the reason; if they cannot be
-// read at the moment, it returns nil and the error. Files of an older model count as missing: Load returns an empty set
-// without a reason.
+// Load maps the existing vector files. If the files are unusable, it returns an empty set and the reason. If the files
+// cannot be read at the moment, it returns nil and the error. It treats files of an older model as missing, and returns
+// an empty set without a reason for them.
 func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
 	set, err := vector.Load(vs.engine.Env().FS, vs.engine.Env().Dir, uuid.UUID(vs.engine.Log().UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.Model().Since {

@@ -35,7 +35,7 @@ func unread(id string, line *index.Entry, lsn uint64) *words.Doc {
 	return &words.Doc{ID: id, LSN: lsn, Session: strings.Clone(line.SessionID), Time: words.NoTime, Line: lineOf(line)}
 }
 
-// lineOf returns what sorted listings need of a memory, from its index line.
+// lineOf returns the metadata of a memory that sorted listings need, taken from the memory's index line.
 func lineOf(e *index.Entry) order.Line {
 	l := order.Line{Created: e.CreatedAt.UnixMicro(), Updated: e.UpdatedAt.UnixMicro(), Expires: order.Never,
 		Score: e.Score, Size: uint32(e.Size)}

@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/words/rows"
 )
 
-// Fact is the time of a memory, in microseconds since 1970, and its quickrecal_score.
+// Fact has two values of a memory: its time, in microseconds since 1970, and its quickrecal_score.
 type Fact struct {
 	Time  int64
 	Score float64

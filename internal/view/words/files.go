@@ -52,11 +52,11 @@ type listing struct {
 	State  string `json:"state"`
 }
 
-// terms returns the version of the rules by which the words in the listed segments were made.
+// terms returns the version of the terms in the segments that the manifest lists.
 func (m *manifest) terms() int { return cmp.Or(m.Terms, analyzer.FirstTerms) }
 
-// of records in the manifest the language of an analyzer and the version of its terms. The first version is written as
-// format 1, which records no version.
+// of writes the language of an analyzer and the version of its terms into the manifest. If the version is the first
+// one, the manifest gets format 1, which does not record a version.
 func (m *manifest) of(an *analyzer.Analyzer) {
 	m.Format, m.Language = formatFirst, an.Language()
 	if v := an.Version(); v > analyzer.FirstTerms {
@@ -207,7 +207,8 @@ func mapOrRead(f *view.Folder, name string, size int) (vfs.Mapping, error) {
 	return read(b), err
 }
 
-// part opens the file of a segment and the file with the state of its rows, and records the mapping in maps.
+// part opens the file of a segment and the file with the state of the segment's rows. It records the mapped file in
+// maps.
 func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*words.Part, error) {
 	name := segmentName(l.Number)
 	if maps[name] != nil {

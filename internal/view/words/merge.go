@@ -23,9 +23,10 @@ func tierOf(rows int) (t int) {
 	return t
 }
 
-// merge merges segments of the word index for which may returns true until no size class has too many, and returns how
-// many segments it merged. It rewrites a segment alone if the segment has no live row, or if more than 1/deadIn of its
-// rows, and more than tierFirst, are dead. A row is dead if its version of the document was replaced or deleted.
+// merge merges segments of the word index until no size class has too many of them, and returns the number of segments
+// that it merged. It merges only segments for which may returns true. It rewrites a segment alone if no row in it is
+// live, or if more than 1/deadIn of its rows, and more than tierFirst rows, are dead. A row is dead if its version of
+// the document was replaced or deleted.
 func (w *Words) merge(deadIn int, may func(*words.Part) bool) (n int, err error) {
 	for {
 		ids := w.due(deadIn, may)
@@ -74,7 +75,8 @@ func (w *Words) due(deadIn int, may func(*words.Part) bool) []uint64 {
 	return nil
 }
 
-// replace merges some segments into one. If f is not nil, replace writes the new segment to a file in f at once.
+// replace merges some segments into one. If f is not nil, replace also writes the new segment to a file in the folder
+// f.
 func (w *Words) replace(ids []uint64, f *view.Folder) error {
 	merged, moved, err := w.set.Merge(ids)
 	if err != nil {

@@ -35,17 +35,19 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 	return narrow.Of(s.Set, conds, s.Analyzer, s.From, func(p *words.Part) bool { return s.lean && p.Name == "" })
 }
 
-// narrowShare limits reading row by row: if more than 1 in narrowShare memories must be read, all are scanned instead.
+// narrowShare is the fraction above which memories are not read one by one: if more than 1 in narrowShare memories must
+// be read, all memories are scanned instead.
 const narrowShare = 4
 
-// few reports whether reading the n rows of the parameter only is cheaper than a full scan. It returns false if only
-// is nil.
+// few reports whether it is cheaper to read the n rows in the parameter only than to scan all rows. It returns false if
+// only is nil.
 func (s *Snapshot) few(only narrow.Rows, n int) bool {
 	docs, _ := s.Set.Docs()
 	return only != nil && int64(n) <= docs/narrowShare
 }
 
-// Among implements engine.Orders: it returns memories that include all that pass the filters on content.
+// Among implements engine.Orders. It returns memories that include every memory that passes the filters on content;
+// some of them may not pass.
 func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids []string, ok bool, err error) {
 	if len(condsOf(f)) == 0 {
 		return nil, false, nil
@@ -66,7 +68,7 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 	return ids, ok && narrowed, err
 }
 
-// Times implements engine.Times: it returns memories that may be within the time spans of the filters.
+// Times implements engine.Times. It returns the memories whose times may be within the time spans of the filters.
 func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []string, ok bool, err error) {
 	few := false
 	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
@@ -76,8 +78,9 @@ func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []
 	return ids, ok && few, err
 }
 
-// passing returns the ids of those rows of the parameter only (nil: all rows) that pass the filters, as far as rows can
-// decide that. If there are more than most such rows, few is false and the list is incomplete.
+// passing returns the ids of those rows in the parameter only (nil: of all rows) that pass the filters, or that may
+// pass because a row does not have the data to decide. If there are more such rows than the parameter most, few is
+// false and the list is incomplete.
 func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
 	most int) (ids []string, few bool, err error) {
 	c := o.chosen(f)

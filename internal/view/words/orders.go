@@ -22,10 +22,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Orders answers questions that need no words: pages of a sorted listing, counts, sessions. It reads the
-// existing files of the word index and the log since, without the texts; it never builds content from
-// documents. While there are no files that it can use, every answer has ok false, and the caller reads the
-// index instead.
+// Orders answers requests that need no words: pages of a sorted listing, counts, and lists of sessions. It reads the
+// existing files of the word index, and the log after these files. It does not read the texts and never builds the word
+// index from the documents. If the word index has no usable files, Orders returns false as ok for every request, and
+// the caller reads the index of the store instead.
 type Orders struct {
 	eng     *engine.Engine
 	files   lines
@@ -54,7 +54,7 @@ func (o *Orders) Close() error { return o.files.Close() }
 // Forget releases the mapped files, unless a call is reading them at the moment.
 func (o *Orders) Forget() error { return o.follow.Forget(false, o.files.Close) }
 
-// lines is the word index without its words. It is a fold that Orders keeps up to date.
+// lines is the word index without the words, as a fold that Orders keeps up to date.
 type lines struct {
 	files
 	absent bool
@@ -75,7 +75,8 @@ func (r *lines) Reset(ctx context.Context, set *index.Set) error {
 // Covered implements view.Fold: it reports whether the content stays valid with a newer index.
 func (r *lines) Covered(set *index.Set) bool { return !r.absent && r.goesOn(set) }
 
-// Apply implements view.Fold: it takes in the document of a log entry, without its words.
+// Apply implements view.Fold: it adds the rows of the document in a log entry, without words, or removes the rows of
+// the deleted document.
 func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 	if r.absent {
 		return nil
@@ -83,7 +84,8 @@ func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 	return r.Words.Apply(ctx, set, e)
 }
 
-// with calls use with the rows as of now or later. ok is false if there are no usable files.
+// with calls use with rows that include all commits before the call of with. ok is false if the word index has no
+// usable files.
 func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, err error) {
 	if err := o.eng.CatchUp(ctx); err != nil {
 		return false, err
@@ -165,8 +167,8 @@ type chosen struct {
 	walked int
 }
 
-// bounds are a time span in microseconds. A key outside [from, before) does not pass. A key in it but outside
-// [coreFrom, coreBefore) may pass: the line or document decides.
+// bounds are a time span in microseconds. A row whose key is outside [from, before) does not pass. If the key is inside
+// that span but outside [coreFrom, coreBefore), the row may pass, and the index line or the document must decide.
 type bounds struct{ from, before, coreFrom, coreBefore int64 }
 
 const never = order.Never
@@ -205,8 +207,8 @@ func (o *Orders) chosen(f *engine.Filters) *chosen {
 		spans: [3]bounds{timeBounds(f.Happened), lineBounds(f.Created), lineBounds(f.Updated)}}
 }
 
-// judge reports whether a row passes the filters, as far as rows can decide that. ask means that the index line or
-// the document must decide.
+// judge reports whether a row passes the filters, so far as the row's own data can decide. If ask is true, the row's
+// data cannot decide, and the caller must examine the index line or the document.
 func (c *chosen) judge(r *rows.Row) (yes, ask bool, err error) {
 	if !c.f.Expired {
 		if at, err := r.Expires(); err != nil || at <= c.now {
@@ -304,8 +306,8 @@ const (
 	sessionLeast = 4096
 )
 
-// Page implements engine.Orders: it returns a page of a sorted listing, including rows for which only the
-// document can decide whether they pass.
+// Page implements engine.Orders: it returns a page of a sorted listing. The page may include rows for which only the
+// document can decide whether they pass the filters.
 func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 	most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
 	if f.After != "" {
@@ -374,7 +376,7 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 	return list, at, ok, err
 }
 
-// pageOf sorts some rows and calls visit for those after the place s.At.
+// pageOf sorts some rows, and calls visit for the rows after the place s.At.
 func pageOf(list []rows.Row, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
 	rows.Sort(list, s.Down)
 	from := 0
@@ -392,8 +394,8 @@ func pageOf(list []rows.Row, s *memstore.Order, visit func(*rows.Row) (bool, err
 	return nil
 }
 
-// walk calls visit for the rows after the place s.At in the order s that are within the span of that order, and, in the
-// order by time, for the rows without a time.
+// walk calls visit in the order s for the rows after the place s.At whose key is within the time span of that order. In
+// the order by time it also calls visit for the rows without a time.
 func (c *chosen) walk(set *words.Set, s *memstore.Order, visit func(*rows.Row) (bool, error)) error {
 	in := bounds{from: -never, before: never}
 	if i := int(s.By - memstore.OrderTimestamp); i < len(c.spans) {

@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Query answers word searches in an open store. An answer shows the store as of the call or later.
+// Query answers word searches in an open store. An answer includes all commits before the call.
 type Query struct {
 	eng     *engine.Engine
 	files   files
@@ -47,13 +47,13 @@ func newQuery(eng *engine.Engine, of subject, damaged func()) *Query {
 // Close releases the mapped files. No call may be in progress.
 func (q *Query) Close() error { return q.files.Close() }
 
-// Loose returns the number of rows that were only in memory at the last search.
+// Loose returns the number of rows that the last search found only in memory, because they were not in the files yet.
 func (q *Query) Loose() int { return int(q.loose.Load()) }
 
 // Forget releases the mapped files, unless a call is reading them at the moment.
 func (q *Query) Forget() error { return q.follow.Forget(false, q.files.Close) }
 
-// Snapshot is the data of one search: the rows and the analyzer of words at one moment.
+// Snapshot is the data of one search at one moment: the rows, and the analyzer that made the rows' words.
 type Snapshot struct {
 	Set      *words.Set
 	Analyzer *analyzer.Analyzer
@@ -89,7 +89,7 @@ func beside(n int, do func(i int) error) error {
 	return g.Wait()
 }
 
-// snapshot returns a snapshot as of now or later. The caller must release it.
+// snapshot returns a snapshot that includes all commits before the call. The caller must release the snapshot.
 func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 	err = q.follow.With(ctx, q.eng, func(*index.Set, int64) error {
 		err := vfs.Guard(q.files.settle)
@@ -136,7 +136,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	}
 }
 
-// found logs that the snapshot turned out to be damaged, and makes the next one be built from the documents.
+// found logs that a snapshot is damaged, and makes the next snapshot be built from the documents.
 func (q *Query) found(err error) {
 	q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
 		q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
@@ -204,15 +204,15 @@ func (s *Snapshot) check() error {
 	return nil
 }
 
-// Place is a position in a session: of a memory that exists, or that is about to be written.
+// Place is a position in a session: the position of an existing memory, or of a memory that is about to be written.
 type Place struct {
 	Session string
 	Time    int64 // time in microseconds since 1970
 	ID      string
 }
 
-// Before returns the id of the memory before each of the given places in their sessions, "" if no memory is before it.
-// Memories in except are skipped.
+// Before returns, for each of the given places, the id of the memory before that place in the place's session; "" if
+// there is none. It skips the memories in except.
 func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
 	err = q.With(ctx, func(s *Snapshot) (err error) {
 		ids = make([]string, len(of))
@@ -247,11 +247,11 @@ type files struct {
 // Covered implements view.Fold: it reports whether the content stays valid with a newer index.
 func (f *files) Covered(set *index.Set) bool { return !f.Outdated() && f.goesOn(set) }
 
-// goesOn reports whether the view keeps its content with a newer index. If much of the content is in memory, the view
-// should reload the files, which have the same content. But the files are written some seconds after the index. If the
-// view dropped its content before, each searching process would read all that the index contains from the log again,
-// just when the process that writes the files needs the processors. So the view keeps its content and waits for the
-// files, unless it has too much in memory.
+// goesOn reports whether the view keeps its content although there is a newer index. If much of the content is only in
+// memory, the view should load the files instead, which will have the same content. But the files are written some
+// seconds after the index. If the view dropped its content before that, every process that searches would read all
+// entries that the newer index contains from the log again, at the moment when the process that writes the files needs
+// the processors. So the view keeps its content and waits for the files, unless it has too much in memory.
 func (f *files) goesOn(set *index.Set) bool {
 	f.wait, f.look = wal.Mark{}, ""
 	n, size := f.loose()
@@ -266,7 +266,7 @@ func (f *files) goesOn(set *index.Set) bool {
 	return !f.came()
 }
 
-// came reports whether the files that match the newer index exist by now.
+// came reports whether the files exist by now that are as of the newer index, for which the view waits.
 func (f *files) came() bool {
 	if f.wait == (wal.Mark{}) {
 		return false
@@ -280,7 +280,7 @@ func (f *files) came() bool {
 	return err == nil && f.wait == wal.Mark{LSN: m.LSN, Sum: m.Sum}
 }
 
-// settle makes pending changes searchable, and merges small segments in memory.
+// settle makes pending changes searchable, and merges the small segments that are only in memory.
 func (f *files) settle() error {
 	if err := f.seal(); err != nil {
 		return err
@@ -289,8 +289,9 @@ func (f *files) settle() error {
 	return err
 }
 
-// stale reports whether newer files of the view should be loaded: the expected ones, or, if the loaded ones do not
-// match the settings, any other files. A flush writes such other files even if it has nothing to write into the index.
+// stale reports whether the view should load newer files. If the loaded files match the settings, it waits for the
+// files as of the newer index (see came). If they do not match, any other files are better: a flush writes such files
+// after a change of the settings, even if the index itself does not change.
 func (f *files) stale() bool {
 	if !f.Outdated() {
 		return f.came()
@@ -307,8 +308,8 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 	return f.Words.Reset(ctx, set)
 }
 
-// resume loads the files of the view and continues from them; false if they are unusable. It returns an error if the
-// files may be usable later.
+// resume loads the files of the view and continues from them. It returns false if the files are unusable, and an error
+// if the files may be usable later.
 func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	f.wait = wal.Mark{}
 	to, ok := view.MarkOf(set)
@@ -328,7 +329,7 @@ func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	return false, nil
 }
 
-// from applies the log entries between the position at of the files and the position to of the index.
+// from applies the log entries from the position at, which the files cover, to the position to, which the index covers.
 func (f *files) from(ctx context.Context, at, to wal.Mark) error {
 	switch {
 	case at == to:

@@ -121,10 +121,10 @@ func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
 	return nil
 }
 
-// drop empties the view and removes the files that were written but are not listed by the manifest. If the manifest
-// lists them, and only a later step of Save failed, the previous files stay until that manifest is certain to be
-// durable. Only the holder of flush.lock may remove files: for others, a file that no manifest lists is one being
-// written.
+// drop empties the view, and removes the files that this view wrote and that the manifest does not list. If a step of
+// Save after writing the manifest has failed, the new manifest may not be durable, so the files of the previous
+// manifest are kept until it is. Only the holder of flush.lock may remove files: for any other process, a file that no
+// manifest lists may be one that is being written.
 func (w *Words) drop(f *view.Folder) {
 	w.begin()
 	if w.times != filingTimes {
@@ -146,7 +146,7 @@ func (w *Words) drop(f *view.Folder) {
 	w.written = nil
 }
 
-// tidy removes the files that a failed Save has left if it failed after writing its manifest. The caller holds
+// tidy removes leftover files, after a Save that failed when its manifest was already written. The caller holds
 // flush.lock.
 func (w *Words) tidy(f *view.Folder) {
 	if f.FS.SyncDir(f.Path) != nil {
@@ -159,8 +159,9 @@ func (w *Words) tidy(f *view.Folder) {
 	w.untidy = false
 }
 
-// stray returns the files of segments, and of the states of their rows, that the manifest does not list: all of names
-// if the manifest is missing or damaged, none if it cannot be read at the moment.
+// stray returns those of the given names that are files of segments, or of the states of their rows, and that the
+// manifest does not list. If the manifest is missing or damaged, it returns all such files. If the manifest cannot be
+// read at the moment, it returns none.
 func stray(f *view.Folder, names []string) []string {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return filepath.Ext(name) != ".seg" && filepath.Ext(name) != ".st"
@@ -203,8 +204,9 @@ const (
 	chunkBytes = 8 << 20
 )
 
-// documents yields the rows of all documents of the index set with their terms, in batches, session by session; nil for
-// a document that does not exist. It reads the next batch while the caller uses the previous one.
+// documents yields the rows of all documents in the index set, with their terms, in batches and session by session. The
+// entry of a document that no longer exists is nil. documents reads the next batch while the caller uses the previous
+// one.
 func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[][]*words.Doc, error] {
 	ans := make([]*analyzer.Analyzer, runtime.GOMAXPROCS(0))
 	if w.eng.Env().System.Inline {
@@ -233,7 +235,8 @@ func (w *Words) documents(ctx context.Context, set *index.Set) iter.Seq2[[][]*wo
 	return ahead(read)
 }
 
-// ahead yields the values of seq, which runs in its own goroutine.
+// ahead yields the values of seq. A goroutine of its own runs seq, so that the next value is computed while the caller
+// uses the previous one.
 func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type item struct {
 		v   T
@@ -283,7 +286,8 @@ func inChunks(of iter.Seq2[string, error]) iter.Seq2[[]string, error] {
 	}
 }
 
-// read reads the documents of the first ids, with one goroutine per analyzer, until their size reaches chunkBytes.
+// read reads documents from the start of ids until the size of the documents reaches chunkBytes. It uses one goroutine
+// per analyzer.
 func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
 	ans []*analyzer.Analyzer) ([][]*words.Doc, error) {
 	docs, failed := make([][]*words.Doc, len(ids)), make([]error, len(ans))
@@ -314,8 +318,8 @@ func (w *Words) read(ctx context.Context, set *index.Set, ids []string,
 	return docs[:min(int(next.Load()), len(ids))], errors.Join(failed...)
 }
 
-// readOne reads a document as of the index, and returns its rows with their terms. If neither its file nor the log has
-// that version, the document is included without words.
+// readOne reads the version of a document that the index has, and returns the document's rows with their terms. If
+// neither the document's file nor the log has that version, the result is a row without words.
 func (w *Words) readOne(ctx context.Context, set *index.Set, id string, an *analyzer.Analyzer) ([]*words.Doc, error) {
 	b, ok, err := set.Get(nil, w.of.kind(w.eng).Section, id)
 	if err != nil || !ok {

@@ -95,15 +95,15 @@ func (sections) ids(set *index.Set) iter.Seq2[string, error] {
 	}
 }
 
-// Absent reports whether the store has never had a document that this view is about: then the view has no
-// files, and no round looks for them.
+// Absent reports whether the store has never had a document of the kind that this view is about. In that case the view
+// has no files, and flushes need not look for them.
 func (w *Words) Absent() bool { return !w.eng.HasHad(w.of.kind(w.eng)) }
 
 // IsOfSections reports whether the segment number part contains sections of notes, and not memories.
 func IsOfSections(part uint64) bool { return part >= FirstSection }
 
-// PathOf returns the path of the note to which the row with an id, a section, belongs; false for the id of a
-// memory.
+// PathOf returns the path of the note that contains a section, given the id of the section's row. It returns false if
+// the id is that of a memory.
 func PathOf(at words.Ref, id string) (path string, ok bool) {
 	if !IsOfSections(at.Part) {
 		return "", false

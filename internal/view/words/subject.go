@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// subject is the kind of thing that a view has rows for: memories, or sections of notes.
+// subject is the kind of documents that a view indexes: memories, or the sections of notes.
 type subject interface {
 	name() string   // name of the view
 	folder() string // path of its files in the store
@@ -69,7 +69,7 @@ func (memories) find(set *words.Set, id string) (words.Ref, int, error) {
 	return at, 1, nil
 }
 
-// ids yields the ids of the index's memories, session by session.
+// ids yields the ids of all memories in the index, session by session.
 func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for e, err := range set.Range(index.BySession, index.Span{}) {
@@ -100,8 +100,8 @@ func (memories) ids(set *index.Set) iter.Seq2[string, error] {
 	}
 }
 
-// matches returns the number of rows that the view has for a document. It returns an error if they do not match the
-// document's index line.
+// matches returns the number of rows that the view has for a document. It returns an error if these rows do not match
+// the document's line in the index.
 func (w *Words) matches(id string, line *index.Entry) (n int, err error) {
 	k := w.of.kind(w.eng)
 	at, n, err := w.of.find(w.set, id)

@@ -42,7 +42,8 @@ const (
 	filingTimes = 4
 )
 
-// halvesLeast is the minimum number of rows for which two goroutines make a segment each, of half of the rows.
+// halvesLeast is the minimum number of rows for which two goroutines work at the same time, each of which makes a
+// segment of half of the rows.
 const halvesLeast = 1 << 10
 
 // decodedTimes is the memory needed to find the words of a document, as a multiple of its size: for its bytes, its text
@@ -95,8 +96,8 @@ func (w *Words) begin() {
 	}
 }
 
-// inFiles returns the version of the terms that the files of the store must have: the first one while a
-// program that knows no other may write to the store.
+// inFiles returns the version of the terms that files of the store must have. As long as a program that knows only the
+// first version may write to the store, this is the first version.
 func (w *Words) inFiles() int {
 	if log := w.eng.Log(); log != nil && log.Features()&wal.FeatureTerms != 0 { // nil while the store is being opened
 		return analyzer.Terms
@@ -104,7 +105,7 @@ func (w *Words) inFiles() int {
 	return analyzer.FirstTerms
 }
 
-// terms returns the version of the terms for new segments. Segments that stay in memory have the newest
+// terms returns the version of the terms for new segments. Segments that are never written to files have the newest
 // version.
 func (w *Words) terms() int {
 	if w.times == filingTimes {
@@ -140,7 +141,7 @@ func (w *Words) Covered(*index.Set) bool {
 	return !w.Outdated() && w.few()
 }
 
-// few reports whether less than pendingRows rows are only in memory.
+// few reports whether fewer than pendingRows rows are only in memory.
 func (w *Words) few() bool {
 	rows, _ := w.loose()
 	return rows < pendingRows
@@ -157,7 +158,7 @@ func (w *Words) loose() (rows, size int) {
 	return rows, size
 }
 
-// Apply implements view.Fold: it takes in the document of a log entry.
+// Apply implements view.Fold: it adds the document in a log entry to the view, or removes the deleted document.
 func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
 	if w.eng.Kinds().Of(e.Key) != w.of.kind(w.eng) || !w.of.has(e.Key[1:]) {
 		return nil
@@ -193,7 +194,7 @@ func (w *Words) decode(id string, doc []byte, line *index.Entry, lsn uint64) []*
 	return docs
 }
 
-// unread returns the rows of a document that cannot be read: one without words.
+// unread returns the rows of a document that cannot be read: one row without words.
 func (w *Words) unread(id string, line *index.Entry, lsn uint64) []*words.Doc {
 	if w.of.cut() > 0 {
 		return w.of.rows(w, id, nil, line, lsn)
@@ -201,7 +202,8 @@ func (w *Words) unread(id string, line *index.Entry, lsn uint64) []*words.Doc {
 	return []*words.Doc{unread(id, line, lsn)}
 }
 
-// change records the new rows of a document in place of its previous ones; nil if the document is deleted.
+// change records that the given rows replace the previous rows of a document. The rows are nil if the document was
+// deleted.
 func (w *Words) change(id string, docs []*words.Doc) error {
 	if old := w.pending[id]; docs != nil && old != nil && old[0].LSN >= docs[0].LSN {
 		return nil // applied already
@@ -227,7 +229,7 @@ func (w *Words) mostPending() int {
 	return w.times * pendingRows
 }
 
-// seal makes segments from the pending changes: one, or two if these are many.
+// seal makes segments from the pending changes: one segment, or two segments if there are many changes.
 func (w *Words) seal() error {
 	if len(w.pending) == 0 {
 		return nil
@@ -276,14 +278,15 @@ func (w *Words) seal() error {
 	return nil
 }
 
-// halves reports whether two goroutines may make a segment each of the pending changes. The sections of a note must be
-// in one segment. One goroutine is enough in a view that writes files, because no caller waits for it.
+// halves reports whether two goroutines may each make a segment from half of the pending changes. The sections of a
+// note must be in one segment, so halves returns false for sections. A view that writes files needs only one goroutine,
+// because no caller waits for it.
 func (w *Words) halves() bool {
 	return w.times == 1 && !w.lean && w.of.cut() == 0 && !w.eng.Env().System.Inline && runtime.GOMAXPROCS(0) > 1
 }
 
-// segments returns a segment of documents made by the builder b, nil if there are none, and a segment of the documents
-// behind, if there are any. Both are made at the same time.
+// segments returns a segment made from docs with the builder b, which is nil if there are no docs. If behind is not
+// empty, a second goroutine makes another segment from behind at the same time.
 func (w *Words) segments(b *build.Builder, docs, behind []*words.Doc) ([]*words.Segment, error) {
 	segment := func(b *build.Builder, docs []*words.Doc) (*words.Segment, error) {
 		for _, d := range docs {
@@ -310,8 +313,9 @@ func (w *Words) segments(b *build.Builder, docs, behind []*words.Doc) ([]*words.
 	return list, err
 }
 
-// builder returns an empty builder of segments. The caller should store it in w.built after use, because it
-// knows words, but not if building failed.
+// builder returns an empty builder of segments. If building succeeds, the caller should store the builder in w.built,
+// so that the next build can use the words that this builder already knows. If building fails, the caller must not
+// store it.
 func (w *Words) builder() *build.Builder {
 	b := w.built
 	if w.built = nil; b == nil || b.Analyzer() != w.an {
@@ -329,7 +333,7 @@ func segmentOf(b *build.Builder) (*words.Segment, error) {
 	return words.OpenSegment(data)
 }
 
-// addNew adds the segment of a builder to the set. Its documents must be new.
+// addNew adds the segment of a builder to the set. The set must not have any of the segment's documents yet.
 func (w *Words) addNew(b *build.Builder) error {
 	seg, err := segmentOf(b)
 	if err != nil {
@@ -338,7 +342,8 @@ func (w *Words) addNew(b *build.Builder) error {
 	return w.add(seg, nil)
 }
 
-// add adds a segment to the set, replacing older rows of its documents, and removes the rows of remove. seg may be nil.
+// add adds a segment to the set. The segment's rows replace older rows of the same documents. add also removes the rows
+// with the ids in remove. seg may be nil.
 func (w *Words) add(seg *words.Segment, remove []string) error {
 	set, err := w.set.With(w.next, seg, remove)
 	if err != nil {
