@@ -31,12 +31,13 @@ func (vs *Views) owned() (bool, error) {
 	return string(b) == ignoreText, err
 }
 
-// inTheWay reports whether err means that a view's path leads to something other than a file or folder of the
-// views, so that a retry will not help.
+// inTheWay reports whether err means that a link, a file of another kind or a missing permission prevents access to a
+// file or folder of the views. A retry will not help then.
 func inTheWay(err error) bool { return errors.Is(err, errs.ErrInvalid) || vfs.IsPermission(err) }
 
-// enter prepares the folder of the views for writing: it raises the feature and creates the folder. It returns
-// false if a process that does not know the feature has the store open, or a process is just opening it.
+// enter prepares the folder of the views for writing. It raises the store's feature for views and creates the folder.
+// It returns false if a process that does not know the feature has the store open, or if a process is opening the store
+// at that moment.
 func (vs *Views) enter(held *wal.Held) (bool, error) {
 	log := vs.engine.Log()
 	ok, err := log.RaiseFlushing(held, wal.FeatureViews|wal.FeatureTerms)
@@ -63,8 +64,8 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	return err == nil, err
 }
 
-// strange returns an error if the folder of the views has files and is not marked as the store's; then nothing
-// in it may be changed.
+// strange returns an error if the folder of the views has files but is not marked as the store's own folder. In that
+// case no file in the folder may be changed.
 func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {

@@ -16,10 +16,10 @@ var ErrNoIndex = errors.New("the first index of the store is not written yet")
 // errBusy is the error of AddMeanings when vectors cannot be added now.
 var errBusy = errors.New("a purge is rewriting the files of views")
 
-// AddMeanings adds vectors of sections to the files of the view of meanings, and creates the files if there are
-// none yet. It takes flush.lock. model is the name that the model has in this store. AddMeanings skips vectors of
-// texts that no section has any more, and all vectors if the store has another model by now. n is the number of
-// vectors that it added.
+// AddMeanings adds vectors of note sections to the files of the view of meanings. It creates the files if they do not
+// exist. It takes flush.lock. model is the name by which this store records the model of the vectors. AddMeanings skips
+// vectors of texts that no section has any more. If the store's model is another one by now, it skips all vectors. n is
+// the number of vectors that it added.
 func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.Vector) (n int, err error) {
 	held, err := vs.engine.Log().LockFlush(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (vs *Views) AddMeanings(ctx context.Context, model string, list []meanings.
 	return n, v.Save(f, at)
 }
 
-// meanings returns the view of meanings that writes files; nil if the store has none.
+// meanings returns the instance of the view of meanings that writes files; nil if the store has no such view.
 func (vs *Views) meanings() *meanings.Meanings {
 	for _, v := range vs.list {
 		if m, ok := v.(*meanings.Meanings); ok {

@@ -62,15 +62,16 @@ func New(eng *engine.Engine, makers []Maker) *Views {
 	return vs
 }
 
-// Limit limits how many entries of the log a round takes into a view. It leaves the others to later rounds, each of
-// which continues where the round before it ended. 0 means no limit.
+// Limit sets the maximum number of log entries that a round adds to a view. Later rounds add the remaining entries:
+// each continues where the previous round ended. 0 means no limit.
 func Limit(vs *Views, _ *wal.Held, n int) { vs.most = n }
 
-// Partly reports whether the last round left entries of the log to later rounds. Then the log must keep these entries.
+// Partly reports whether the last round has left log entries for later rounds because of Limit. In that case the log
+// must keep these entries.
 func Partly(vs *Views, _ *wal.Held) bool { return vs.partly }
 
-// Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once; Close closes
-// them, and what Meanings has returned.
+// Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once. Close closes
+// these queries, and also the query that Meanings has returned.
 func (vs *Views) Words() (memories, sections *words.Query, orders *words.Orders) {
 	vs.words, vs.orders = words.NewQuery(vs.engine, vs.damaged), words.NewOrders(vs.engine, vs.damaged)
 	vs.places = words.NewSectionsQuery(vs.engine, vs.damaged)
@@ -83,20 +84,20 @@ func (vs *Views) Meanings() *meanings.Query {
 	return vs.near
 }
 
-// absent reports whether a view has no content in this store, so that it has no files.
+// absent reports whether a view has no content in this store and therefore needs no files.
 func absent(v view.View) bool {
 	a, ok := v.(interface{ Absent() bool })
 	return ok && a.Absent()
 }
 
-// damaged makes the next round rebuild the files of all views.
+// damaged makes the next round rebuild the files of all views, because a query has found damage.
 func (vs *Views) damaged() {
 	vs.rotten.Store(true)
 	vs.retry.Store(0)
 	vs.due.Store(len(vs.list) > 0)
 }
 
-// Due reports whether the views need a round although no document has changed.
+// Due reports whether the views need a round even if no document has changed.
 func (vs *Views) Due() bool {
 	if as := vs.as.Load(); as != nil && *as != vs.engine.Settings().Now().Words() {
 		return true
@@ -104,8 +105,8 @@ func (vs *Views) Due() bool {
 	return vs.due.Load() && vs.engine.Env().Clock().UnixNano() >= vs.retry.Load()
 }
 
-// Loose returns the number of rows that searches of this process had only in memory because the files of the views
-// were behind.
+// Loose returns the number of rows that the searches of this process had only in memory, because the files of the views
+// were not up to date.
 func (vs *Views) Loose() int {
 	if vs.words == nil {
 		return 0
@@ -139,8 +140,8 @@ func (vs *Views) path(elem ...string) string {
 	return filepath.Join(append([]string{vs.engine.Env().Dir, places.Views}, elem...)...)
 }
 
-// Round updates the files of all views to the position of the mapped index. written means that the index may
-// differ from that of the last round.
+// Round updates the files of all views to the log position that the mapped index covers. written means that the index
+// may have changed since the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if vs.kept != nil {
 		vs.failed(ctx, "", vs.kept)
@@ -214,8 +215,8 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	}
 }
 
-// outdated reports whether another process has written a view, since the last round of this process, with settings
-// other than the current ones.
+// outdated reports whether files of a view were written with other settings than the current ones. Another process may
+// have written such files since the last round of this process.
 func (vs *Views) outdated() bool {
 	return slices.ContainsFunc(vs.list, func(v view.View) bool {
 		o, ok := v.(interface{ OutdatedIn(*view.Folder) bool })
@@ -251,7 +252,7 @@ func sameCause(was, err error) bool {
 	return errors.Unwrap(was).Error() == err.Error()
 }
 
-// remember stores the error of the last round for Health, and returns the previous one.
+// remember stores the error of the last round, which Health reports, and returns the previous one.
 func (vs *Views) remember(err error) (was error) {
 	h := vs.engine.Health()
 	h.Mu.Lock()
@@ -262,8 +263,8 @@ func (vs *Views) remember(err error) (was error) {
 
 var errOutdated = errors.New("the view was made with other settings")
 
-// complete updates the files of one view to the position of the index set. If purge is true, no data of deleted
-// documents stays in the files.
+// complete updates the files of one view to the log position that the index set covers. If purge is true, it leaves no
+// data of deleted documents in the files.
 func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set, purge bool) error {
 	to, ok := view.MarkOf(set)
 	if !ok {
@@ -310,8 +311,8 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	return err
 }
 
-// again rebuilds a view from the index set. For a purge it removes the files first, because Save leaves files
-// that it cannot remove to a later round without an error.
+// again rebuilds a view from the index set. For a purge it removes the view's files first: if Save cannot remove an old
+// file, it returns no error and leaves the file to a later round, which a purge must not accept.
 func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, purge bool) error {
 	if purge {
 		if err := f.Clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -321,10 +322,10 @@ func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, pur
 	return v.Reset(ctx, set)
 }
 
-// Doom makes the next round rewrite the files of views without deleted data. It returns the names of the
-// existing files, relative to the store, including those of views that this program does not have: the caller must
-// overwrite the contents of these files once they are replaced. Doom releases the files that this process has mapped.
-// unseen is an error if some files cannot be listed at the moment.
+// Doom makes the next round write the files of all views again, without the data of deleted documents. It returns the
+// names of the existing files, relative to the store's folder. These include files of views that this program does not
+// have. After the files are replaced, the caller must overwrite the contents of the old files. Doom also releases the
+// files that this process has mapped. unseen is an error if some files cannot be listed at the moment.
 func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	vs.stale, vs.left, vs.behind = true, nil, false
 	err := vs.release()
@@ -343,8 +344,8 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep makes the rounds leave all files of views unchanged, because a purge could not open the files that the rounds
-// would replace. why is the reason why it could not; a nil why lets the rounds change the files again.
+// Keep makes the rounds leave all files of views unchanged, if why is not nil. A purge uses this if it cannot open the
+// files that a round would replace; why is the reason. If why is nil, the rounds may change the files again.
 func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
 
 // release releases the files of views that this process has mapped.
@@ -362,7 +363,7 @@ func (vs *Views) release() error {
 	return err
 }
 
-// purgers returns the names of the views that implement view.Purger: a purge need not remove their files.
+// purgers returns the names of the views that implement view.Purger. A purge need not remove the files of these views.
 func (vs *Views) purgers() (names []string) {
 	for _, v := range vs.list {
 		if _, ok := v.(view.Purger); ok && !absent(v) { // no round writes the files of an absent one
@@ -372,15 +373,15 @@ func (vs *Views) purgers() (names []string) {
 	return names
 }
 
-// NoteMissed records an error because of which some purged data in views was not overwritten.
+// NoteMissed records the error because of which some purged data in the files of views was not overwritten.
 func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Behind returns, as an error, the reason why some data in the files that Doom found remains, or was not
-// overwritten. behind means that files of a view remain that have not processed the latest log entries, so
-// these must not be erased yet.
+// Behind returns an error if some data in the files that Doom returned still exists or was not overwritten; the error
+// is the reason. behind means that some files of a view have not processed the latest log entries, so the caller must
+// not erase these entries yet.
 func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
 
-// folders calls visit for the folder of each view that has one on disk.
+// folders calls visit for the folder of each view that has a folder on disk.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	if ours, err := vs.owned(); err != nil || !ours {
 		return err
@@ -403,7 +404,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return all
 }
 
-// forget removes the files of all views except those in but: the contents of the removed files are no longer trusted.
+// forget removes the files of all views except those in but, because their contents are no longer trusted.
 func (vs *Views) forget(but []string) error {
 	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, name string) error {
