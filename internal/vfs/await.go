@@ -2,8 +2,8 @@ package vfs
 
 import "time"
 
-// Awaiter is a Shared on which a process can sleep until another process wakes it. Only some systems support it; on the
-// others callers poll.
+// Awaiter is a Shared on which a process can sleep until another process wakes it. Only some systems support this; on
+// the other systems callers poll the page.
 type Awaiter interface {
 	// Await returns when a word of the page differs from was, when Wake is called for the word, or when the duration
 	// most has passed. It may also return without a reason.

@@ -14,8 +14,8 @@ const (
 	futexWake = 1
 )
 
-// Await waits until a word changes; it implements Awaiter. The kernel compares 32 bits: the lower ones, which change
-// with every step of a position.
+// Await waits until a word of the page changes; it implements Awaiter. The kernel compares only 32 bits, so Await waits
+// on the lower half of the word, which changes with every step of a position.
 func (p *page) Await(word int, was uint64, most time.Duration) {
 	t := unix.NsecToTimespec(int64(most))
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(was)), uintptr(unsafe.Pointer(&t)), 0,
@@ -27,7 +27,7 @@ func (p *page) Wake(word int) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWake, math.MaxInt32, 0, 0, 0)
 }
 
-// low returns the address of the lower half of a word.
+// low returns the address of the lower 32 bits of a word.
 func (p *page) low(word int) uintptr {
 	at := uintptr(unsafe.Pointer(&p.words.Load()[word]))
 	if one := uint16(1); *(*byte)(unsafe.Pointer(&one)) == 0 { // big-endian

@@ -103,7 +103,7 @@ func (b *below) under(name string) int {
 	return at
 }
 
-// place returns the same offset as under, and also the handle of that root, nil if it has none.
+// place returns the offset that under returns, and the handle of the root that counts; nil if this root has no handle.
 func (b *below) place(name string) (at int, held *heldFolder) {
 	least, literal := -1, -1
 	var heldLiteral *heldFolder
@@ -126,8 +126,8 @@ func (b *below) place(name string) (at int, held *heldFolder) {
 	return least, held
 }
 
-// anchor returns the handle of the root that name is, or is below, and the path of name from that root; nil if that
-// root has no handle, or if there is no such root.
+// anchor returns the handle of a root, and the path of name relative to that root. The root is the one that name is, or
+// that name is below. The handle is nil if this root has no handle, or if there is no such root.
 func (b *below) anchor(name string) (held *heldFolder, rest string) {
 	if at, held := b.place(name); at >= 0 {
 		if rest = strings.TrimLeft(name[at:], string(filepath.Separator)); rest == "" {
@@ -150,7 +150,8 @@ func upward(path string) bool {
 	return strings.HasPrefix(path, ".") && strings.TrimLeftFunc(path, dots) == "" && climbs(path)
 }
 
-// inside returns the error for a path that Only refuses, or nil. above means that a folder above a root is allowed.
+// inside returns the error for a path that Only refuses, and nil for any other path. If above is true, a folder above a
+// root is also allowed.
 func (b *below) inside(name string, above bool) error {
 	at := b.under(name)
 	if at >= 0 {
@@ -208,8 +209,8 @@ func (b *below) folders(name string, yield func(dir string) error) error {
 	return nil
 }
 
-// enter returns a *NotFolderError if one of the folders between a root and name is not a folder. A missing folder is
-// left to the operation itself.
+// enter returns a *NotFolderError if a folder on the path from a root to name is not a folder, for example if it is a
+// link. It returns nil for a missing folder, because the operation itself reports that.
 func (b *below) enter(name string) error {
 	return b.folders(name, func(dir string) error {
 		info, err := b.lstat(dir)
@@ -230,7 +231,7 @@ func (b *below) isRoot(name string) bool {
 	return false
 }
 
-// real returns a *NotFolderError if name, or one of the folders between a root and name, is not a folder.
+// real returns a *NotFolderError if name, or a folder on the path from a root to name, is not a folder.
 func (b *below) real(name string) error {
 	if b.under(name) < 0 {
 		return nil
@@ -271,7 +272,7 @@ func (b *below) Exchange(one, two string) error { return b.bothInside(b.exchange
 
 func (b *below) Link(old, new string) error { return b.bothInside(b.link, old, new) }
 
-// bothInside calls op with two names if Only refuses neither of them.
+// bothInside calls op with two names if Only allows both of them. Otherwise it returns the error for the refused name.
 func (b *below) bothInside(op func(one, two string) error, one, two string) error {
 	if err := b.inside(one, false); err != nil {
 		return err
@@ -377,8 +378,8 @@ func (b *below) Flags(name string) (Flags, error) {
 	return FlagsOf(b.osFS, name), nil
 }
 
-// EnterError returns the *NotFolderError in err, or nil. Such an error means that there is a link or another file at
-// the path of a folder.
+// EnterError returns the *NotFolderError that err contains, or nil. Such an error means that a path which should lead
+// to a folder leads to a link or to another kind of file.
 func EnterError(err error) *NotFolderError {
 	var e *NotFolderError
 	if errors.As(err, &e) {

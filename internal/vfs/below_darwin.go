@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onlyFolder are the flags to open a folder for operations on its entries.
+// onlyFolder are the flags with which a folder is opened for operations on the entries in it.
 const onlyFolder = unix.O_RDONLY | unix.O_DIRECTORY
 
 func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onlyFolder are the flags to open a folder for operations on its entries only.
+// onlyFolder are the flags with which a folder is opened, only for operations on the entries in it.
 const onlyFolder = unix.O_PATH | unix.O_DIRECTORY
 
-// openGuarded makes the system refuse links on the whole path, at no extra cost. That includes links above the root,
-// where they are allowed: if there are any, the root is opened first.
+// openGuarded opens a path below a root so that the system refuses links on the whole path, at no extra cost. The
+// system then also refuses links above the root, which are allowed. If the path has such links, openGuarded opens the
+// root first, and then the rest of the path.
 func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {
 	if !b.links.Load() {
 		fd, err := openNoLinks(unix.AT_FDCWD, name, unix.RESOLVE_NO_SYMLINKS, flag, perm)

@@ -133,7 +133,7 @@ func (b *below) syncDir(name string) error {
 	return pathError("sync", name, syncFolder(d))
 }
 
-// ways has the two openers for paths below a root, which are created once.
+// ways has the two openers for paths below a root: one that only opens files, and one that may also create files.
 type ways struct{ opening, making *way }
 
 func (b *below) init() { b.ways = ways{&way{b.openFD, b.lstat}, &way{b.create, b.lstat}} }
@@ -191,7 +191,8 @@ func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error
 	return openFrom(root, rest, flag, perm)
 }
 
-// walk does the same as openFrom on systems that cannot refuse links themselves: it opens one folder at a time.
+// walk does the same as openFrom on systems that cannot refuse links by themselves. It opens the folders of the path
+// one after the other.
 func walk(root int, rest string, flag int, perm fs.FileMode) (fd int, err error) {
 	at := root
 	defer func() {
@@ -246,9 +247,10 @@ func linkNewAt(fd1 int, old string, fd2 int, new string) error {
 	return retry(func() error { return unix.Unlinkat(fd1, old, 0) })
 }
 
-// renameFolderAt does the same as RenameNew for a folder on file systems without such a call (NFS, FUSE, 9p, Ceph),
-// where a folder cannot be linked. The system's rename of a folder replaces neither a file nor a folder with content,
-// so all that another process can lose in between is an empty folder.
+// renameFolderAt does the same as RenameNew for a folder, on file systems that have no such call and where a folder
+// cannot be linked (NFS, FUSE, 9p, Ceph). The system's rename of a folder replaces neither a file nor a folder with
+// content. So if another process creates something at the new name in between, the only thing that can be lost is an
+// empty folder.
 func renameFolderAt(fd1 int, old string, fd2 int, new string) error {
 	var st unix.Stat_t
 	switch err := retry(func() error { return unix.Fstatat(fd2, new, &st, unix.AT_SYMLINK_NOFOLLOW) }); err {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// CreateNew creates a new file. An existing file of that name is removed instead of overwritten: it may be open, or
-// have another name outside of the store.
+// CreateNew creates a new file. If a file of that name exists, CreateNew removes the name instead of overwriting the
+// file: a process may have the file open, or the file may have another name outside of the store.
 func CreateNew(fsys FS, name string, perm fs.FileMode) (File, error) {
 	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
 	f, err := fsys.OpenFile(name, flag, perm)

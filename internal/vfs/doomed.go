@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Doomed is a file that is about to lose its last name and must then be overwritten.
+// Doomed is a file that is about to lose its last name. The contents of the file must be overwritten after that.
 type Doomed struct {
 	fs     FS
 	f      File
@@ -56,8 +56,11 @@ func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	return d, nil
 }
 
-// freeSecond returns a second name that is not in use. A file left there is overwritten, unless it is the same file as
-// name, or open in some process: then it keeps that name.
+// freeSecond returns a path at which the file name can get a second name: the path second, or second with a number in
+// it. If an earlier process has left another file at such a path, freeSecond overwrites and removes that file; if that
+// file has yet another name, freeSecond only removes this one. If it cannot be overwritten, for example because a
+// process has it open, freeSecond leaves it there and tries the next number. If the path is already a second name of
+// the file name itself, freeSecond removes that second name.
 func freeSecond(fsys FS, name, second string) (string, error) {
 	base, ext := strings.TrimSuffix(second, filepath.Ext(second)), filepath.Ext(second)
 	for n := 1; ; n++ {
@@ -82,7 +85,7 @@ func freeSecond(fsys FS, name, second string) (string, error) {
 	}
 }
 
-// SameFile reports whether two names lead to the same file.
+// SameFile reports whether two names lead to the same file (inode).
 func SameFile(fsys FS, a, b string) bool {
 	x, err := fsys.Stat(a)
 	if err != nil {
@@ -107,7 +110,7 @@ func (d *Doomed) link(second string) error {
 	return d.fs.SyncDir(filepath.Dir(second))
 }
 
-// unlink removes the second name.
+// unlink removes the second name of the file.
 func (d *Doomed) unlink() error {
 	if d.second == "" {
 		return nil
@@ -120,8 +123,8 @@ func (d *Doomed) unlink() error {
 	return nil
 }
 
-// Close releases the file without overwriting it. If the second name is its only name, the file keeps that, and the
-// next purge finds it there.
+// Close releases the file without overwriting it. If the file has another name, Close removes the second name. If the
+// second name is the only one, Close keeps that name, and the next purge finds the file there.
 func (d *Doomed) Close() error {
 	if d == nil {
 		return nil
@@ -143,8 +146,8 @@ func (d *Doomed) names() (n uint64, info Info, err error) {
 	return n, info, err
 }
 
-// Named returns the inode of the file if it still has a name besides the second one; 0 if it has none, or if that is
-// unknown.
+// Named returns the inode number of the file if the file still has a name other than the second name. It returns 0 if
+// the file has no such name, or if this is unknown.
 func (d *Doomed) Named() (ino uint64) {
 	if d == nil {
 		return 0

@@ -45,8 +45,9 @@ func IsPermission(err error) bool {
 	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
 }
 
-// IsStarved reports whether this process lacks files or memory at the moment, was interrupted, or another process has a
-// lease on the file. A file that could not be read for this reason may be undamaged.
+// IsStarved reports whether a file could not be read for one of these reasons: this process lacks file descriptors or
+// memory at the moment, the process was interrupted, or another process has a lease on the file. The file itself may be
+// undamaged.
 func IsStarved(err error) bool {
 	return IsLeased(err) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
 }

@@ -8,12 +8,13 @@ type Flags struct {
 	AppendOnly bool
 }
 
-// FlagReader is implemented by file systems that have such flags.
+// FlagReader is implemented by file systems that have the flags in Flags.
 type FlagReader interface {
 	Flags(name string) (Flags, error)
 }
 
-// FlagsOf returns the flags of a file; none if the file system has no flags or they cannot be read.
+// FlagsOf returns the flags of a file. It returns no flags if the file system does not have them, or if they cannot be
+// read.
 func FlagsOf(fsys FS, name string) Flags {
 	r, ok := fsys.(FlagReader)
 	if !ok {

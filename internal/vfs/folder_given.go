@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// FolderGiven returns the folder to create or fill for a name that a user has passed. If the name is a link to a folder
-// (such as a volume), that is its target, because the link itself would be replaced.
+// FolderGiven returns the folder to create or to fill if a user has passed the path name. If name is a link to a folder
+// (such as a volume), FolderGiven returns the target of the link, because an operation on name itself would replace the
+// link.
 func FolderGiven(name string) string {
 	if info, err := os.Lstat(name); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return name
@@ -19,7 +20,7 @@ func FolderGiven(name string) string {
 	return real
 }
 
-// Dangles reports whether a name is a symbolic link that leads nowhere.
+// Dangles reports whether a path is a symbolic link whose target does not exist.
 func Dangles(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode()&fs.ModeSymlink != 0 && FolderGiven(name) == name

@@ -11,12 +11,13 @@ import (
 // FIFO.
 func OpenGiven(name string) (*os.File, error) { return openGiven(name, os.Stat, os.OpenFile) }
 
-// OpenIn does the same as OpenGiven for a file below a root, out of which no link leads.
+// OpenIn does the same as OpenGiven for a file below a root. It does not follow links that lead out of the root.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return openGiven(name, root.Stat, root.OpenFile)
 }
 
-// OpenFolderIn opens a folder below a root for listing. Anything else is a *NotFolderError.
+// OpenFolderIn opens a folder below a root for listing. If the path leads to anything else, the error is a
+// *NotFolderError.
 func OpenFolderIn(root *os.Root, name string) (*os.File, error) {
 	info, err := root.Stat(name)
 	if err == nil && !info.IsDir() {

@@ -22,9 +22,9 @@ func Hold(fsys FS, root string) (held FS, release func(), err error) {
 	return b.hold(root)
 }
 
-// AtPath describes the file or folder to which the path leads now, even if Hold has a handle of another folder that had
-// this path before. Like Identify it returns no times. ok is false if fsys cannot have handles, so that the path and a
-// handle cannot differ.
+// AtPath describes the file or folder to which the path leads now. The result can differ from what a handle of Hold
+// shows, because the handle may be of another folder that had this path before. Like Identify, AtPath returns no times.
+// ok is false if fsys cannot have handles, so that the path and a handle cannot differ.
 func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	switch fsys.(type) {
 	case osFS, *below:
@@ -35,7 +35,8 @@ func AtPath(fsys FS, name string) (info Info, ok bool, err error) {
 	return info, true, err
 }
 
-// SharedAtPath opens the existing page to which the path leads now, as OpenShared does.
+// SharedAtPath opens the existing shared page (see Shared) to which the path leads now, in the same way as OpenShared
+// does. It ignores the handles of Hold.
 func SharedAtPath(name string) (Shared, error) { return openShared(name, false, 0) }
 
 // OpenFolderLock opens a lock on the inode of a folder, which needs no file in it. It returns errors.ErrUnsupported if

@@ -51,8 +51,8 @@ func (h *heldFolder) open(rest string, flag int, perm fs.FileMode) (fd int, err 
 	return openFrom(h.fd, rest, flag, perm)
 }
 
-// stat describes the file rest below the folder. It follows no link in the last element. The caller must check the
-// folders on the path.
+// stat describes the file at the path rest below the folder. If the last element of the path is a link, stat describes
+// the link itself. The caller must check the folders on the path.
 func (h *heldFolder) stat(rest string) (Info, error) {
 	if err := h.enter(); err != nil {
 		return Info{}, err
@@ -101,7 +101,8 @@ func (b *below) lstat(name string) (Info, error) {
 	return info, nil
 }
 
-// strays reports whether the path of a file leads to another file than the handle of the store's folder does.
+// strays reports whether a file name leads to different files by path and by the handle of the store's folder. That is
+// so if the folder was renamed or covered by a mount.
 func strays(w opener, name string) bool {
 	if w == nil {
 		return false
@@ -145,8 +146,8 @@ func (l *folderLock) Unlock() error {
 
 func (l *folderLock) Close() error { return closeOnce(&l.closed, l.fd) }
 
-// closeOnce closes a bare descriptor once. A second call returns fs.ErrClosed: the number may be another file's by
-// then.
+// closeOnce closes a bare descriptor on the first call. A later call returns fs.ErrClosed and closes nothing, because
+// another file may have the number of the descriptor by then.
 func closeOnce(closed *atomic.Bool, fd int) error {
 	if closed.Swap(true) {
 		return fs.ErrClosed

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NextData skips holes; see Zero. The descriptor's own offset is not used elsewhere.
+// NextData returns the next range with data and skips holes; see Zero. It changes the file offset of the descriptor,
+// which no other method uses.
 func (f *osFile) NextData(off int64) (from, end int64, err error) {
 	seek := func(fd uintptr, off int64, what int) (at int64, err error) {
 		err = retry(func() (err error) {

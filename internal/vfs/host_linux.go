@@ -43,8 +43,8 @@ func pidNamespace() string {
 	return s
 }
 
-// birth returns a number that identifies this process together with its id: its start time with its PID
-// namespace. It returns 0 if /proc is missing or belongs to another namespace.
+// birth returns a number that, together with the process id, identifies this process: it encodes the start time of the
+// process and its PID namespace. It returns 0 if /proc is missing or belongs to another namespace.
 func birth() uint64 {
 	began, pid, _, ok := stat("self")
 	space := pidNamespace()

@@ -19,7 +19,7 @@ type timeOfDay struct {
 	SleepTimeBias uint64
 }
 
-// bootID returns the time of the boot, without the adjustments of the clock made since.
+// bootID returns the time of the boot, without the adjustments that were made to the clock since the boot.
 func bootID() [2]uint64 {
 	var t timeOfDay
 	err := windows.NtQuerySystemInformation(windows.SystemTimeOfDayInformation,

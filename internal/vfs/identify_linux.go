@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identifying is what Identify asks the system for: all but times and blocks.
+// identifying selects what Identify asks the system for: all attributes except times and blocks.
 const identifying = unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_GID |
 	unix.STATX_INO | unix.STATX_SIZE
 

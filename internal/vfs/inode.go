@@ -8,15 +8,15 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// NoInodeError reports a disk that has free space but no free inodes. It is detected when a name cannot be created.
-// Later, after cleaning up, some inodes may be free again.
+// NoInodeError reports that a disk has free space but no free inodes. It is returned when a file or folder cannot be
+// created. Some inodes may be free again later, when other files have been removed.
 type NoInodeError struct{ Err error }
 
 func (e *NoInodeError) Error() string { return e.Err.Error() + ", no inode is free (df -i shows them)" }
 func (e *NoInodeError) Unwrap() error { return e.Err }
 
-// unmade returns the error of an operation that failed to create a name; if no inode is free, it includes a
-// *NoInodeError.
+// unmade returns the error of an operation that failed to create a file or folder. If the disk has no free inode, the
+// error includes a *NoInodeError.
 func unmade(name string, err error) error {
 	if err == nil || !IsDiskFull(err) {
 		return err

@@ -80,8 +80,8 @@ func KindOf(m fs.FileMode) string {
 // be reached through a link.
 func ReadRoot(fsys FS, name string) ([]string, error) { return fsys.ReadDir(throughLink(name)) }
 
-// throughLink returns a path that leads to the target of a link to a folder: name with a separator and a dot.
-// filepath.Join would remove that suffix.
+// throughLink returns a path that follows name if name is a link to a folder: name with "/." appended. Do not use
+// filepath.Join for this, because it removes the dot.
 func throughLink(name string) string { return name + "/." }
 
 // lostAndFound is the name of the folder that mkfs creates in the root of a file system for use by fsck.
@@ -94,7 +94,7 @@ func Contents(fsys FS, name string) ([]string, error) {
 	return WithoutLost(fsys, name, names), err
 }
 
-// WithoutLost returns the names in a folder without lost+found, if the folder is a mount point.
+// WithoutLost returns the given names of entries of a folder. If the folder is a mount point, it omits lost+found.
 func WithoutLost(fsys FS, name string, names []string) []string {
 	if at := slices.Index(names, lostAndFound); at >= 0 && IsMount(fsys, name) {
 		if info, serr := fsys.Stat(filepath.Join(name, lostAndFound)); serr == nil && info.Mode.IsDir() {

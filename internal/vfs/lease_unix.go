@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// patience limits the waits for leases of other processes. A flusher of Varve holds a lease for microseconds; a process
-// that holds one longer is stopped, or does so on purpose. So for some time after a wait in vain, as long as the limit
-// itself, each open waits only for leaseBrief: many leased files do not cost many long waits.
+// patience limits the waits for leases of other processes. A flusher of Varve holds a lease for microseconds. A process
+// that holds a lease longer was stopped, or holds it on purpose. If a wait for a lease was in vain, each open waits
+// only for leaseBrief during a time as long as the limit itself. So many leased files do not cause many long waits.
 type patience struct {
 	most  time.Duration
 	brief atomic.Pointer[time.Time] // waits are brief until this time
@@ -58,8 +58,8 @@ func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	return -1, &errs.LockError{Path: name, Holder: holder, Err: fmt.Errorf("%w, waited %v", errLeased, left)}
 }
 
-// lock does the same as open for a library that opens the file and locks it without blocking: ok is false, without an
-// error, if another process has the lock.
+// lock does the same as open for a library that opens a file and locks it without blocking. If another process has the
+// lock, ok is false and the error is nil.
 func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err error) {
 	_, err = p.open(name, func() (int, error) {
 		if ok, err = by(); errors.Is(err, unix.EWOULDBLOCK) {
@@ -70,7 +70,7 @@ func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err erro
 	return ok && err == nil, err
 }
 
-// errLeased is the cause of errors for which IsLeased is true.
+// errLeased is in every error for which IsLeased returns true.
 var errLeased = errors.New("a lease on the file (F_SETLEASE)")
 
 // IsLeased reports whether a file could not be opened because another process has a lease on it. Its contents are

@@ -21,9 +21,9 @@ const MarkName = "varve-unfinished.json"
 // markMost is the maximum size of a mark in bytes.
 const markMost = 64 << 10
 
-// Mark is the content of the file MarkName. The process that makes the folder writes it first, durably, and removes it
-// when the folder is finished. A folder is a leftover only if it has a mark that names the folder itself, and the lock
-// of its maker is free, never because of its name.
+// Mark is the content of the file MarkName. The process that creates a folder durably writes this file first, and
+// removes it when the folder is complete. A folder counts as a leftover only if it has a mark that names this folder
+// and the lock of the process that made it is free. A folder is never a leftover only because of its name.
 type Mark struct {
 	Format int       `json:"varve_unfinished"` // version of the mark: MarkFormat
 	Name   string    `json:"name"`             // name of the folder; a mark that names another folder is ignored
@@ -34,7 +34,7 @@ type Mark struct {
 // MarkFormat is the version of marks that this program writes.
 const MarkFormat = 1
 
-// WriteMark marks a folder that this process has just created.
+// WriteMark marks a folder that this process has just created as unfinished.
 func WriteMark(fsys FS, dir string, m Mark, perm fs.FileMode) error {
 	m.Format, m.Name = MarkFormat, filepath.Base(dir)
 	b, err := json.Marshal(m)
@@ -69,8 +69,9 @@ func ReadMark(fsys FS, dir string) (m Mark, ok bool) {
 	return m, ok
 }
 
-// Unfinished returns the mark of a folder that was never finished; false for any other folder. If a process was killed
-// just after it gave the folder its final name, the mark names another folder.
+// Unfinished returns the mark of a folder that was never finished. It returns false for any other folder: for example,
+// if a process was killed just after it gave the finished folder its final name, the mark in the folder names another
+// folder.
 func Unfinished(fsys FS, dir string) (m Mark, ok bool) {
 	m, ok = ReadMark(fsys, dir)
 	return m, ok && m.Name == filepath.Base(dir)
@@ -101,10 +102,10 @@ func (e *NotOursError) Error() string {
 
 func (e *NotOursError) Unwrap() error { return errs.ErrInvalid }
 
-// RemoveKnown removes a file, or a folder with its contents, if known approves every name in it. known gets a path
-// relative to name, with slashes, "." for name itself. It follows no links, enters no mounts, and removes regular files
-// and folders only. Everything is checked before the first file is removed; if a name is not approved, it returns a
-// *NotOursError and removes nothing.
+// RemoveKnown removes a file, or a folder with its contents, if the function known approves every name. The argument of
+// known is a path relative to name, with slashes; it is "." for name itself. RemoveKnown follows no links, enters no
+// mounts, and removes only regular files and folders. It checks everything before it removes the first file. If known
+// does not approve a name, RemoveKnown returns a *NotOursError and removes nothing.
 func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool) error {
 	for _, remove := range []bool{false, true} {
 		if err := removeKnown(fsys, name, ".", known, Deepest, remove); err != nil {
@@ -114,7 +115,7 @@ func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool)
 	return nil
 }
 
-// markLast compares two names in the order in which a folder is emptied: its mark is removed last.
+// markLast compares two names in the order in which a folder's files are removed: the mark comes last.
 func markLast(a, b string) int {
 	switch {
 	case a == b:
@@ -127,8 +128,8 @@ func markLast(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Deepest is the maximum nesting of folders that are inspected. The limit on the path of a document (docfile.MostDepth)
-// leaves room for the folders that a copy of a store is in.
+// Deepest is the maximum depth of nested folders that are inspected. The limit on the depth of a document's path
+// (docfile.MostDepth) is lower, so that a copy of a store may itself be in nested folders.
 const Deepest = 64
 
 func removeKnown(fsys FS, root, rel string, known func(rel string, folder bool) bool, depth int, remove bool) error {

@@ -10,8 +10,8 @@ const (
 	Dead
 )
 
-// LifeOf returns the state of the process that was identified by pid and birth (see Host). Dead is certain: the number
-// is unused, or used by another process now. own is the calling process.
+// LifeOf returns the state of the process that is identified by pid and birth (see Host). own identifies the calling
+// process. The result Dead is certain: no process has this id now, or another process has it.
 func LifeOf(own Host, pid int, birth uint64) Life {
 	if birth == 0 || own.Birth == 0 || birth>>32 != own.Birth>>32 {
 		return Unknown // the number belongs to another pid namespace, and means another process here
@@ -29,8 +29,8 @@ func LifeOf(own Host, pid int, birth uint64) Life {
 	return life
 }
 
-// Elsewhere reports whether a birth is from another PID namespace than own, where the same number means another
-// process. It returns false if that is unknown.
+// Elsewhere reports whether birth is from another PID namespace than own. There, the same process id belongs to another
+// process. Elsewhere returns false if the namespace is unknown.
 func Elsewhere(own Host, birth uint64) bool {
 	return birth != 0 && own.Birth != 0 && birth>>32 != own.Birth>>32
 }

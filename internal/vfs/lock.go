@@ -26,7 +26,8 @@ type flock struct {
 	waiters [2]*waiter // goroutines blocked in flock, by mode
 }
 
-// lockable is an open lock file: lockFile, a bare descriptor that stays open, or freshLock, which serves one acquire.
+// lockable is an open lock file. It is either a lockFile, which is a bare descriptor that stays open, or a freshLock,
+// which is used for only one acquire.
 type lockable interface {
 	tryLock(mode Mode) (bool, error)
 	lock(mode Mode) error
@@ -151,7 +152,7 @@ func (l *flock) TryLock(mode Mode) (bool, error) {
 	return ok, err
 }
 
-// try tries to lock without waiting. The caller must have the turn.
+// try tries to lock the file without waiting. The caller must have the turn of this handle.
 func (l *flock) try(mode Mode) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +185,7 @@ func (l *flock) try(mode Mode) (bool, error) {
 	}
 }
 
-// letGo closes the descriptor of the lock if it serves one acquire only.
+// letGo closes the descriptor of the lock, unless the descriptor stays open for later acquires (see KeepOpen).
 func (l *flock) letGo() {
 	if !l.keep {
 		l.fd.Close()
@@ -192,7 +193,8 @@ func (l *flock) letGo() {
 	}
 }
 
-// stale closes the descriptor and returns true if the path names another file now.
+// stale reports whether the path of the lock leads to another file by now than the open descriptor. If so, it closes
+// the descriptor.
 func (l *flock) stale() bool {
 	if l.fd.isNamed(l.name) {
 		return false
@@ -202,7 +204,8 @@ func (l *flock) stale() bool {
 	return true
 }
 
-// startWaiting returns the goroutine that already waits for the lock in this mode, with one more caller, or starts one.
+// startWaiting returns the goroutine that waits for the lock in this mode. It starts one if there is none, and
+// otherwise counts one more caller for the existing one.
 func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,7 +231,7 @@ func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 	return w, nil
 }
 
-// block waits in flock and passes the lock to a caller that still wants it.
+// block waits in the system's flock. When it gets the lock, it passes the lock to a caller that still wants the lock.
 func (l *flock) block(w *waiter, mode Mode) {
 	err := w.fd.lock(mode)
 	l.mu.Lock()
@@ -263,8 +266,8 @@ func (l *flock) wait(ctx context.Context, w *waiter) error {
 	return nil
 }
 
-// adopt makes the descriptor of a granted wait the descriptor of the handle. It returns false if the file was replaced
-// meanwhile; then the lock is void.
+// adopt takes the descriptor of a waiter that was granted the lock as the descriptor of the handle. It returns false if
+// the file at the path was replaced during the wait, because the lock has no effect then.
 func (l *flock) adopt(w *waiter) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -102,8 +102,8 @@ func (l *freshLock) unlock() error {
 	return err
 }
 
-// isNamed reports whether name still leads to the locked file. It returns true for a handle that was refused the lock:
-// it had the file that the path named just then.
+// isNamed reports whether name still leads to the locked file. If the handle did not get the lock, isNamed returns
+// true, because the handle had just opened the file at that path.
 func (l *freshLock) isNamed(name string) bool {
 	if !l.f.Locked() && !l.f.RLocked() {
 		return true

@@ -64,7 +64,7 @@ func (f *lockFile) flock(op int) error {
 	return retry(func() error { return unix.Flock(f.fd, op) })
 }
 
-// isNamed reports whether name still leads to this file.
+// isNamed reports whether the path name still leads to this open file.
 func (f *lockFile) isNamed(name string) bool {
 	i, err := lstatBy(f.way, name)
 	return err == nil && i.Ino == f.ino && i.Dev == f.dev

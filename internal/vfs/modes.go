@@ -32,8 +32,8 @@ type manners struct {
 // sharedFolder are the mode bits of a folder that its group may write.
 const sharedFolder = fs.ModeSetgid | 0o070
 
-// mannersOf returns the manners of a process with an effective user and group in a folder; nil if nothing is to be
-// done.
+// mannersOf returns the owner, group and mode bits for what a process with the user id euid and the group id egid
+// creates in a folder. It returns nil if nothing has to be set.
 func mannersOf(folder *Info, euid, egid int) *manners {
 	m := &manners{uid: -1, gid: -1}
 	if euid == 0 && (folder.UID != 0 || int(folder.GID) != egid) {
@@ -53,14 +53,14 @@ func InfoIsShared(folder *Info) bool {
 	return folder.Mode&fs.ModeSetgid != 0 && folder.Mode&0o070 == 0o070
 }
 
-// IsShared reports whether a folder is shared by its group: see Share.
+// IsShared reports whether the group of a folder may write in the folder and in what is created there: see Share.
 func IsShared(fsys FS, dir string) bool {
 	info, err := fsys.Stat(throughLink(dir))
 	return err == nil && info.Mode.IsDir() && InfoIsShared(&info)
 }
 
-// Share makes a folder shared by its group, so that the group may write it and gets what is created in it. It returns
-// errors.ErrUnsupported if the system has no such groups.
+// Share gives the group of a folder permission to write, and makes the group own what is created in the folder. It
+// returns errors.ErrUnsupported if the system has no such groups.
 func Share(fsys FS, dir string) error {
 	if s, ok := fsys.(interface{ share(dir string) error }); ok {
 		return s.share(dir)
@@ -68,9 +68,9 @@ func Share(fsys FS, dir string) error {
 	return errors.ErrUnsupported
 }
 
-// Alike gives a root that was just created the owner and sharing of another root, as for files created below a root: a
-// process of root sets the owner to that of the other folder, and the folder is shared if the other one is. A folder
-// that this process did not create, or that is a link by now, is left unchanged.
+// Alike makes the owner and the sharing of the folder dir like those of the folder other. dir must be a root that this
+// process has just created. If the process runs as root, Alike sets the owner of dir to that of other. If other is
+// shared, Alike shares dir. If this process did not create dir, or dir has become a link, Alike changes nothing.
 func Alike(fsys FS, dir, other string) error {
 	s, ok := fsys.(interface{ alike(dir, other string) error })
 	if !ok {
@@ -79,7 +79,7 @@ func Alike(fsys FS, dir, other string) error {
 	return s.alike(dir, other)
 }
 
-// mannersIn returns the manners for the folder that contains name; nil if nothing is to be done.
+// mannersIn returns the manners for the folder that contains name, or nil if nothing has to be set.
 func (b *below) mannersIn(name string) *manners {
 	if b.under(name) < 0 {
 		return nil

@@ -16,8 +16,8 @@ var euid, egid = os.Geteuid(), os.Getegid()
 
 var made atomic.Uint64 // counts the names of newName
 
-// newName returns a temporary name for something that is not ready for its real name. The log removes files with this
-// extension from wal/ after a process was killed.
+// newName returns a temporary name for a file or folder that is not ready to have its final name. If a process was
+// killed and has left such files in wal/, the log removes them, which it recognizes by the extension.
 func newName(name string) string {
 	return fmt.Sprintf("%s.%d-%d.new", name, os.Getpid(), made.Add(1))
 }
@@ -65,7 +65,7 @@ func (b *below) create(name string, flag int, perm fs.FileMode) (int, error) {
 	}
 }
 
-// fit sets the owner and mode of a file that was just created.
+// fit sets the owner and mode that a file needs which was just created.
 func (m *manners) fit(fd int, perm fs.FileMode) error {
 	if m.uid >= 0 {
 		if err := tolerant(unix.Fchown(fd, m.uid, m.gid)); err != nil {
@@ -78,8 +78,9 @@ func (m *manners) fit(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm | m.file).Perm())))
 }
 
-// tolerant returns nil for errors because of which the file is left as created: a root that may not give files away (in
-// a container, on a network file system), or a file system without owners or modes.
+// tolerant returns nil for an error that only means that owner or mode could not be set; the file then stays as it was
+// created. Reasons are: a root that may not give files away (in a container, on a network file system), or a file
+// system without owners or modes. tolerant returns any other error unchanged.
 func tolerant(err error) error {
 	if err == unix.EPERM || err == unix.EINVAL || err == unix.ENOTSUP || err == unix.ENOSYS {
 		return nil
@@ -135,7 +136,7 @@ func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32((perm|m.folder).Perm())|unix.S_ISGID))
 }
 
-// lookAt returns the Info of the folder dir in which something is to be created; dir may be the root itself.
+// lookAt returns the Info of the folder dir in which a file or folder is to be created; dir may be the root itself.
 func (b *below) lookAt(dir string) (Info, error) {
 	if held, _ := b.anchor(dir); held == nil && b.under(dir) < 0 {
 		return lstat(throughLink(dir))
@@ -148,7 +149,8 @@ func (b *below) lookAt(dir string) (Info, error) {
 	return fdInfo(fd)
 }
 
-// share lets the group of a folder write it, and makes files created in it belong to that group.
+// share gives the group of a folder permission to write in it, and makes the files that are created in the folder
+// belong to that group.
 func (b *below) share(dir string) error {
 	fd, err := b.openFD(throughLink(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -80,7 +80,7 @@ func Process(pid int) Host {
 	}
 }
 
-// nonZero returns id, or another value if it is zero, so that a boot id differs from a page of zeros.
+// nonZero returns id, or a fixed other value if id is zero. A boot id must differ from the contents of a page of zeros.
 func nonZero(id [2]uint64) [2]uint64 {
 	if id == [2]uint64{} {
 		id[1] = 1

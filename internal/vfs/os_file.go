@@ -35,7 +35,7 @@ func (f *osFile) Map() (Mapping, error) {
 
 func (f *osFile) wrap(op string, err error) error { return pathError(op, f.f.Name(), err) }
 
-// control runs op on the descriptor, which stays open meanwhile.
+// control runs op on the descriptor, and makes sure that the descriptor stays open until op returns.
 func control(f *os.File, op func(fd uintptr) error) error {
 	c, err := f.SyscallConn()
 	if err != nil {

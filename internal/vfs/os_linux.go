@@ -29,7 +29,7 @@ func renameNew(old, new string) error {
 	return err
 }
 
-// noFlag reports whether err means that the file system does not support a flag of renameat2 (EINVAL).
+// noFlag reports whether err means that the system or the file system does not support a flag of renameat2.
 func noFlag(err error) bool {
 	return err == unix.EINVAL || errors.Is(err, errors.ErrUnsupported)
 }

@@ -22,7 +22,7 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return openFileBy(nil, nil, name, flag, perm)
 }
 
-// opener is a way to open files; nil opens by path, through any links.
+// opener is a way to open files. A nil opener opens files by path and follows links in the path.
 type opener = *way
 
 type way struct {
@@ -84,8 +84,8 @@ func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMod
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// settle returns a *NotRegularError unless the file is regular, or a folder if that was requested. It makes the
-// descriptor blocking.
+// settle makes an open descriptor blocking. It returns a *NotRegularError if the file is not regular; a folder is
+// allowed if the flags have O_DIRECTORY.
 func settle(fd int, name string, flag int) error {
 	if flag&unix.O_DIRECTORY == 0 {
 		if _, err := regularFD(fd, name); err != nil {
@@ -300,7 +300,7 @@ func syncFolder(d *os.File) error {
 	return nil
 }
 
-// bare removes the wrapping with operation and path from an error, because the caller adds that itself.
+// bare returns the error without the operation and the path that package os adds, because the caller adds them itself.
 func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -309,7 +309,7 @@ func bare(err error) error {
 	return err
 }
 
-// retry calls op again as long as a signal interrupts it.
+// retry calls op, and calls it again if a signal has interrupted it.
 func retry(op func() error) error {
 	for {
 		if err := op(); err != unix.EINTR {

@@ -7,7 +7,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// ErrOutside is matched by every *OutsideError: a path is outside of the folders that may be used.
+// ErrOutside is the error that every *OutsideError matches. It means that a path is outside of the folders that may be
+// used.
 var ErrOutside = errors.New("outside of the store")
 
 // OutsideError reports a path that was refused because it is below none of the folders that an operation may use; see

@@ -12,7 +12,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Users are the ids of the users whose files count as this user's own; empty on systems without such ids.
+// Users are the ids of the users whose files count as the own files of this user. On systems without such ids, Users is
+// empty.
 type Users []int
 
 // Self returns the user of this process and, for root under sudo, also the user who called sudo.
@@ -38,11 +39,11 @@ func SelfOn(fsys FS, getenv func(string) string) Users {
 	return Self(getenv)
 }
 
-// Own reports whether a file or folder belongs to one of u.
+// Own reports whether a file or folder belongs to one of the users in u. It returns true if u is empty.
 func (u Users) Own(info *Info) bool { return len(u) == 0 || slices.Contains(u, int(info.UID)) }
 
-// Trusted reports whether a folder belongs to one of u or to root, so that no other user can have created it or chosen
-// its mode and group.
+// Trusted reports whether a folder belongs to one of the users in u or to root. If so, no other user can have created
+// the folder or chosen its mode and group.
 func (u Users) Trusted(info *Info) bool { return info.UID == 0 || u.Own(info) }
 
 // Stranger returns the owner of the store in a folder, and true, if that user is not one of u. It checks the owner of
@@ -110,8 +111,8 @@ func (u Users) Admit(path string, info *Info, shared bool) error {
 	return e
 }
 
-// MakeRoot creates a folder and its missing parents for a new store. made is false if the folder existed: then Admit
-// must accept it.
+// MakeRoot creates a folder and its missing parents for a new store. made is false if the folder existed already; the
+// caller must then check with Admit whether the folder may be used.
 func MakeRoot(fsys FS, dir string, perm fs.FileMode, self Users, shared bool) (made bool, err error) {
 	info, err := fsys.Stat(throughLink(dir))
 	if errors.Is(err, fs.ErrNotExist) {

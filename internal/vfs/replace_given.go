@@ -68,8 +68,8 @@ func openSink(name string, info fs.FileInfo) (*os.File, error) {
 
 var errReplacedSink = errors.New("the file was replaced meanwhile: run the command again")
 
-// inherited reports whether a path names an open file of this process, such as one opened by its parent, or a process
-// substitution of a shell.
+// inherited reports whether a path names a file that is open in this process, for example a file that the parent
+// process has opened, or a process substitution of a shell.
 func inherited(name string) bool {
 	switch name = filepath.Clean(name); filepath.Dir(name) {
 	case "/dev/fd", "/proc/self/fd":
@@ -78,7 +78,7 @@ func inherited(name string) bool {
 	return name == "/dev/stdout" || name == "/dev/stderr"
 }
 
-// ownSink returns an error for a file of another user, or for a link of another user to any file.
+// ownSink returns an error if a file belongs to another user, or if a link at its path does.
 func ownSink(name string, info fs.FileInfo) error {
 	for _, at := range []func() (fs.FileInfo, error){func() (fs.FileInfo, error) { return os.Lstat(name) },
 		func() (fs.FileInfo, error) { return info, nil }} {

@@ -26,7 +26,7 @@ type page struct {
 	unmap func() error
 }
 
-// newPage returns the page of a mapping. It reads all words, so that seen has all of them.
+// newPage returns a page for a mapping. It reads every word once, so that p.seen has the values of all words.
 func newPage(mapped *words, unmap func() error) *page {
 	p := &page{unmap: unmap}
 	p.words.Store(mapped)
@@ -69,22 +69,23 @@ func (p *page) Close() error {
 	return p.unmap()
 }
 
-// see records the value of a word. Most words do not change from one access to the next.
+// see records the value of a word in p.seen. Most words do not change from one access to the next, so see often has
+// nothing to write.
 func (p *page) see(word int, v uint64) {
 	if p.seen[word].Load() != v {
 		p.seen[word].Store(v)
 	}
 }
 
-// fall replaces the mapping by the process's own copy of the words, after a fault.
+// fall is called after a fault. It makes the page use the process's own copy of the words instead of the mapping.
 func (p *page) fall() *words {
 	p.cut.Store(true)
 	p.words.Store(&p.seen)
 	return &p.seen
 }
 
-// IsCut reports whether an access found the file behind a page truncated, or its medium failing. From then on the page
-// is private to this process.
+// IsCut reports whether an access to a page has found that the file behind the page was truncated, or that its medium
+// has failed. After that the page is private to this process.
 func IsCut(s Shared) bool {
 	p, ok := s.(*page)
 	return ok && p.cut.Load()
@@ -125,7 +126,7 @@ func swapWord(m *words, word int, old, new uint64) (swapped, ok bool) {
 	return swapped, true
 }
 
-// caught panics again unless r is a memory fault.
+// caught panics again with r, unless r is a memory fault.
 func caught(r any) {
 	if r != nil && !isFault(r) {
 		panic(r)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends, and returns the error of ctx. It is the default of System.Sleep.
+// Sleep waits until the duration d has passed or ctx ends, and returns the error of ctx. It is the default of
+// System.Sleep.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -10,13 +10,14 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// textStep is the number of bytes of a text that are read at a time, and checked for zeros.
+// textStep is the size of the pieces in which a text is read; each piece is checked for zeros.
 const textStep = 1 << 20
 
-// zerosMost is the maximum size of a file that is read even if it has zeros only: a note of any bytes may be so large.
+// zerosMost is the size in bytes up to which a file is read even if all its bytes are zero, because a note of this size
+// may have any content.
 const zerosMost = 16 << 20
 
-// sparseMost is the maximum size of a file that is read even if it consists of holes.
+// sparseMost is the size in bytes up to which a file is read even if it consists of holes only.
 const sparseMost = 64 << 20
 
 var zeroStep [textStep]byte
@@ -35,7 +36,7 @@ func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// CheckText returns an error for a text that ReadText would refuse to read.
+// CheckText returns an error for contents that ReadText would not have read to the end.
 func CheckText(b []byte) error {
 	for at := 0; len(b) > zerosMost && at+textStep < len(b); at += textStep {
 		if bytes.Equal(b[at:at+textStep], zeroStep[:]) {
@@ -45,7 +46,7 @@ func CheckText(b []byte) error {
 	return nil
 }
 
-// ReadTextAt reads size bytes from the start, as ReadText does.
+// ReadTextAt reads size bytes from the start of an open file, with the same checks as ReadText.
 func ReadTextAt(f io.ReaderAt, size int64) ([]byte, error) {
 	b, err := readAt(f, make([]byte, min(size, textStep)), 0)
 	for err == nil && int64(len(b)) < size && len(b)%textStep == 0 && len(b) > 0 {
@@ -74,7 +75,7 @@ func readAt(f io.ReaderAt, b []byte, off int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// SparseAt reports whether the file of a name is large and consists mostly of holes; see Sparse.
+// SparseAt reports whether the file at a path is large and consists mostly of holes; see Sparse.
 func SparseAt(fsys FS, name string, size int64) bool {
 	if size <= sparseMost {
 		return false

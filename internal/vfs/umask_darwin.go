@@ -7,5 +7,6 @@ func chmodAt(at int, base string, mode uint32) error {
 	return unix.Fchmodat(at, base, mode, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// ownerUmask returns 0777: darwin does not report the umask, so each created file is checked.
+// ownerUmask returns 0777, because darwin does not report the umask. Therefore the mode of each created file is
+// checked.
 func ownerUmask() uint64 { return 0o777 }

@@ -14,10 +14,10 @@ import (
 // created them cannot open again. So the owner's bits are always those requested, whatever the umask is; the bits of
 // group and others follow the umask or the folder (manners).
 
-// umaskTakes reports whether the umask at the start of this process removes rights of the owner.
+// umaskTakes reports whether the umask that this process was started with removes permissions of the owner.
 var umaskTakes = sync.OnceValue(func() bool { return ownerUmask()&0o700 != 0 })
 
-// owned restores the owner's bits that the umask removed from a file that was just created.
+// owned gives a file that was just created the owner's permissions in perm that the umask has removed.
 func owned(fd int, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil
@@ -33,7 +33,8 @@ func owned(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32(st.Mode)&0o7777|want))
 }
 
-// ownedFolder does the same as owned for a folder. at and base name it as in the system calls ending in "at".
+// ownedFolder does the same as owned for a folder. at and base name the folder in the form that the system calls ending
+// in "at" use.
 func ownedFolder(at int, base string, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil
@@ -49,7 +50,8 @@ func ownedFolder(at int, base string, perm fs.FileMode) error {
 	return tolerant(chmodAt(at, base, uint32(st.Mode)&0o7777|want))
 }
 
-// MkdirTemp creates a temporary folder as os.MkdirTemp does; its owner can use it, whatever the umask is.
+// MkdirTemp creates a temporary folder as os.MkdirTemp does. It makes sure that the owner can use the folder, whatever
+// the umask is.
 func MkdirTemp(dir, pattern string) (name string, err error) {
 	if name, err = os.MkdirTemp(dir, pattern); err != nil {
 		return "", err

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Until returns a reader of r that fails with the error of ctx once ctx has ended.
+// Until returns a reader that reads from r until ctx ends. After that it returns the error of ctx.
 func Until(ctx context.Context, r io.Reader) io.Reader { return &until{ctx, r} }
 
 type until struct {

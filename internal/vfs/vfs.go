@@ -110,9 +110,9 @@ type Lock interface {
 	Close() error
 }
 
-// KeepOpen makes a lock that is not held keep its file open from now on, if the file system supports that. It serves
-// locks that are taken so often that opening the file would matter, or that must be taken even when the process cannot
-// open more files.
+// KeepOpen makes a lock keep its file open from now on, if the file system supports that. The lock must not be held at
+// the time of the call. KeepOpen is for locks that are taken so often that opening the file each time would be slow,
+// and for locks that must be taken even when the process cannot open more files.
 func KeepOpen(l Lock) error {
 	if k, ok := l.(interface{ KeepOpen() error }); ok {
 		return k.KeepOpen()
@@ -132,7 +132,8 @@ type Shared interface {
 	Close() error
 }
 
-// Barrier makes everything durable that was written since it was opened.
+// Barrier makes writes durable: Sync makes everything durable that was written to the file system since the barrier was
+// opened.
 type Barrier interface {
 	Sync() error
 	Close() error
@@ -151,7 +152,8 @@ type Volume struct {
 	ReadOnly bool
 }
 
-// NoFile reports whether no further file can be created although space is free.
+// NoFile reports whether no further file can be created on the volume although space is free, because it has no free
+// inodes.
 func (v *Volume) NoFile() bool { return v.Files > 0 && v.FreeFiles == 0 && v.Free > 0 }
 
 // Host identifies a process on a machine.
@@ -164,8 +166,8 @@ type Host struct {
 	Birth        uint64 // distinguishes this process from others with the same number; 0 if unknown. See LifeOf
 }
 
-// Glancer is an FS that can read a small regular file once, into buf, which it grows if needed. For other kinds of
-// files, and for files above limit, it returns the Info only.
+// Glancer is an FS that can read a small regular file in one call, into buf, which is enlarged if necessary. For a file
+// that is not regular, or is larger than limit, it returns only the Info.
 type Glancer interface {
 	Glance(name string, buf []byte, limit int64) ([]byte, Info, error)
 }

@@ -45,7 +45,7 @@ func Overwrite(f File, from int64) error {
 	return nil
 }
 
-// dataSeeker is a File that can report its holes.
+// dataSeeker is a File that can tell where its holes are.
 type dataSeeker interface {
 	// NextData returns where the next data begins at or after off, and where the next hole after it begins;
 	// math.MaxInt64 if there is no data.
@@ -82,10 +82,10 @@ type UnwipedError struct {
 
 func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
 
-// What returns which file was not overwritten, and why.
+// What returns a text that names the file that was not overwritten, and the reason.
 func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
 
-// Help returns advice on how the user can get the file overwritten.
+// Help returns advice for the user: what to do so that the file can be overwritten.
 func (e *UnwipedError) Help() string {
 	switch {
 	case errors.Is(e.Err, ErrHeld):
@@ -110,8 +110,8 @@ func (e *UnwipedError) Unwrap() []error {
 	return []error{e.Err}
 }
 
-// Unwiped moves an *UnwipedError from err into a list and returns nil, so that the caller continues with other files;
-// it returns any other error.
+// Unwiped appends err to a list and returns nil if err is an *UnwipedError, so that the caller continues with other
+// files. It returns any other error unchanged.
 func Unwiped(list *[]error, err error) error {
 	var u *UnwipedError
 	if errors.As(err, &u) {

@@ -59,8 +59,9 @@ func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	return p, nil
 }
 
-// redeem removes the sectors that a write covers from those that a failed sync lost. The returned write covers
-// whole sectors, and includes the lost data in the rest of them.
+// redeem handles a write to sectors whose data a failed sync lost. It removes the sectors that the write covers from
+// the lost sectors. The returned write covers whole sectors: where it did not cover a sector completely, it includes
+// the lost data of that sector.
 func (in *inode) redeem(c change) change {
 	first, last := sectors(c.off, len(c.data))
 	for s := first; s <= last; s++ {
@@ -95,8 +96,8 @@ func (in *inode) truncate(d *Disk, size int64) error {
 	return nil
 }
 
-// fold merges the older half of a long list of pending writes, so that a file that is never synced (the shared page)
-// stays cheap: from then on, only the newest of the merged versions of each sector can survive a crash.
+// fold merges the older half of a long list of pending writes into one, so that a file that is never synced (the shared
+// page) stays cheap. After that, of each sector only the newest of the merged versions can survive a crash.
 func (in *inode) fold() {
 	const limit = 4096
 	if len(in.pending) < limit || len(in.pending)%limit != 0 {

@@ -13,8 +13,9 @@ func (d *Disk) Crash(p Pattern, rng *rand.Rand) *Disk {
 	return d.successor(p, rng, d.boot+1)
 }
 
-// Copy returns a copy of the disk in its present state, in the same boot, with everything durable and all processes
-// killed. It serves to try several things on one state of a machine that did not lose power.
+// Copy returns a copy of the disk in its present state and in the same boot. In the copy everything is durable and all
+// processes are killed. With copies, a test can try several things on the same state of a machine that has not lost
+// power.
 func (d *Disk) Copy() *Disk {
 	return d.successor(KeepAll, rand.New(rand.NewPCG(0, 0)), d.boot)
 }
@@ -48,7 +49,7 @@ type booter struct {
 	done    map[*inode]*inode
 }
 
-// steps decides which pending changes of names survive the crash.
+// steps decides which pending changes of file names survive the crash.
 func (b *booter) steps() {
 	kept := map[*step]bool{}
 	for _, s := range b.d.pending {
@@ -174,7 +175,7 @@ func (b *booter) failedSync(in *inode, out *content) {
 	}
 }
 
-// haunt fills the sectors of a file that have no surviving version with the content of removed files.
+// haunt fills the sectors of a file of which no version survives with the content of removed files.
 func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
 	if len(b.d.ghosts) == 0 {
 		return

@@ -18,7 +18,7 @@ var ErrWouldBlock = errors.New("crash: would block")
 // errKilled is the error of operations of a process that was killed.
 var errKilled = errors.New("crash: the process was killed or the machine went down")
 
-// Disk is one boot of a machine.
+// Disk is the simulated disk of a machine during one boot. Crash returns the Disk of the next boot.
 type Disk struct {
 	mu       sync.Mutex
 	changed  *sync.Cond // a lock or a lease was released
@@ -182,7 +182,7 @@ func (d *Disk) now() time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(d.seq) * time.Microsecond)
 }
 
-// charge charges n bytes to the capacity.
+// charge counts n more bytes as used, or returns an error if the capacity does not allow that.
 func (d *Disk) charge(n int64) error {
 	if d.capacity > 0 && d.used+n > d.capacity {
 		return syscall.ENOSPC
@@ -191,7 +191,7 @@ func (d *Disk) charge(n int64) error {
 	return nil
 }
 
-// wake makes waiters try again: a lock or a lease was released.
+// wake makes waiting operations try again, because a lock or a lease was released.
 func (d *Disk) wake() {
 	d.wakes++
 	d.changed.Broadcast()

@@ -173,7 +173,8 @@ func (d *Disk) drop(f *file) {
 	}
 }
 
-// forget closes a file.
+// forget closes an open file: it removes the file from its process, ends its lease, and releases the inode if nothing
+// else uses it.
 func (d *Disk) forget(f *file) {
 	p := f.p
 	lastFile := p.files[len(p.files)-1]

@@ -244,7 +244,7 @@ type place struct {
 	in   *inode
 }
 
-// pair calls f with the places of two names in their folders. The first name must exist.
+// pair calls f with the places that two names have in their folders. The first name must exist.
 func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 	err := p.enter()
 	if err == nil {

@@ -45,7 +45,7 @@ func (in *inode) syncAll(d *Disk) {
 	}
 }
 
-// mix returns page a with the sectors of mask from page b.
+// mix returns a copy of page a in which the sectors in mask come from page b.
 func mix(a, b *page, mask uint8, gen *generation) *page {
 	m := &page{owner: gen}
 	if a != nil {

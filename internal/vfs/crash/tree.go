@@ -22,7 +22,7 @@ type entry struct {
 	to   *inode // nil: the name is removed
 }
 
-// change makes a step visible and pending.
+// change makes a step visible to processes, and records it as pending.
 func (d *Disk) change(entries ...entry) {
 	s := &step{seq: d.tick(), entries: entries}
 	for i, e := range entries {
@@ -44,7 +44,7 @@ func (d *Disk) change(entries ...entry) {
 	d.pending = append(d.pending, s)
 }
 
-// settle makes a step durable, after the steps that it follows.
+// settle makes a step durable, and before that the steps that it follows.
 func (s *step) settle(d *Disk) {
 	if s.settled {
 		return
@@ -130,7 +130,7 @@ func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err erro
 	}
 }
 
-// must does the same as lookup for a name that must exist.
+// must does the same as lookup, and returns an error if the name does not exist.
 func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error) {
 	dir, base, in, err = d.lookup(name)
 	if err == nil && in == nil {

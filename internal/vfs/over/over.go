@@ -20,7 +20,7 @@ type FS struct {
 	gone         *gone
 }
 
-// gone has the names in the lower folder that were removed.
+// gone has the names in the lower folder that count as removed.
 type gone struct {
 	mu    sync.Mutex
 	names map[string]bool
@@ -123,7 +123,8 @@ func (f *FS) folder(name string) error {
 	return nil
 }
 
-// raise copies a file of the lower folder into the upper one, unless that has it, and returns its path there.
+// raise copies a file from the lower folder to the upper one, if the upper one does not have it, and returns the path
+// of the file in the upper folder.
 func (f *FS) raise(name string) (string, error) {
 	up := f.above(name)
 	if up == "" {
