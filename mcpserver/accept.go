@@ -11,8 +11,8 @@ import (
 // maxListens is the maximum number of calls that listen for changes at once.
 const maxListens = 100
 
-// accept admits a call of the client; the call runs when its turn comes. If accept returns a message, the SDK must get
-// that message first.
+// accept takes a call of the client in; the call runs when its turn comes. If accept returns a message, the SDK must
+// get that message before the call.
 func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id),
 		listens: e.method == "subscriptions/listen"}
@@ -55,7 +55,8 @@ func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	return nil
 }
 
-// mayGoAside reports whether parts of the call or of its answer may bypass the SDK.
+// mayGoAside reports whether the arguments of a call of this method, or its answer, may be passed without the SDK (see
+// aside).
 func (c *call) mayGoAside() bool { return c.Method == "tools/call" || c.Method == "resources/read" }
 
 // add gives a call a number that replaces its id for the SDK. The SDK clears the id in a request if
@@ -82,7 +83,7 @@ func (c *connection) add(k *call) {
 	}
 }
 
-// over removes a call from the calls in flight, whether it was answered or not.
+// over removes a call that has ended from the calls in flight, whether the call was answered or not.
 func (c *connection) over(k *call) {
 	if c.calls[k.ID] != k {
 		return
@@ -117,8 +118,7 @@ func withoutArguments(params []byte) (rest, arguments []byte) {
 	return append(rest, `"arguments":{}}`...), arguments
 }
 
-// reply sends the error responses to lines that are not valid messages. It does not wait until they are
-// written.
+// reply sends the error responses to lines that are not valid messages. It returns before the responses are written.
 func (c *connection) reply(list ...*refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

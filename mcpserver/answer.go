@@ -17,11 +17,13 @@ type answer struct {
 	image      *mcp.ImageContent // sent after the text; nil: there is no image
 }
 
-// maxAnswer is the maximum size in bytes of an answer to a query, as JSON with text and structure;
-// clients accept about that much. A call that has written always gets its complete answer.
+// maxAnswer is the maximum size in bytes of the answer to a query, as JSON with text and structured content. Clients
+// accept answers of about this size. For a call that changes data, the limit does not apply: its answer is always
+// complete.
 const maxAnswer = 32 << 20
 
-// smallAnswer is the maximum size in bytes of an answer that passes through the SDK.
+// smallAnswer is the size in bytes up to which an answer is passed through the SDK. A larger answer bypasses the SDK
+// (see aside).
 const smallAnswer = 32 << 10
 
 // largeError means that an answer is larger than maxAnswer.
@@ -31,7 +33,8 @@ func (e *largeError) Error() string {
 	return fmt.Sprintf("the answer is larger than the %d bytes that one answer may be: %s", maxAnswer, e.advice)
 }
 
-// less returns the error for a call that would load too much, with advice how to request less from the tool.
+// less returns the error for a call that would load too much data. The error advises how to request less data from the
+// tool.
 func less(tool string) error {
 	switch tool {
 	case "read_graph":
@@ -44,7 +47,7 @@ func less(tool string) error {
 	return &largeError{"request less at once"}
 }
 
-// write calls f with a writer that passes the written bytes to sink, piece by piece.
+// write calls f with a writer that passes what f writes to the function sink, in pieces.
 func (a *answer) write(f func(*writer), pretty bool, sink func([]byte)) {
 	if f == nil {
 		return
@@ -62,9 +65,9 @@ func (a *answer) size() int {
 	return n
 }
 
-// result returns the result of a call for the SDK, or an error result if the answer is too large. On a
-// connection of Stdio, the result has placeholders in place of a large answer; the answer is written there when
-// the message is written.
+// result returns the result of a call for the SDK, or an error result if the answer is too large. On a connection of
+// Stdio, the result has a placeholder for each part of a large answer. Stdio puts the answer in the place of the
+// placeholders when it writes the message.
 func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	if t.out == nil {
 		a = &answer{text: a.text, image: a.image}
@@ -104,7 +107,7 @@ func failed(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
 }
 
-// ready returns a function that writes b, in pieces.
+// ready returns a function that writes the bytes b in pieces.
 func ready(b []byte) func(*writer) {
 	return func(w *writer) {
 		for part := range slices.Chunk(b, piece) {
@@ -114,18 +117,18 @@ func ready(b []byte) func(*writer) {
 	}
 }
 
-// said returns an answer that consists of a text. structured writes it as JSON, for hosts that set
-// Options.Structured.
+// said returns an answer that consists of a text. The function structured writes the structured content, for hosts that
+// set Options.Structured.
 func said(text string, structured func(*writer)) *answer {
 	return &answer{text: ready([]byte(text)), structured: structured}
 }
 
-// answered returns an answer whose text and whose structured content are the same JSON, which the function
-// write writes.
+// answered returns an answer in which the text and the structured content are the same JSON. The function write writes
+// this JSON.
 func answered(write func(w *writer)) *answer { return &answer{text: write, structured: write} }
 
-// listedAs returns an answer with a list, which the function write writes: as text it is the list, as
-// structured content an object with the list in the given member.
+// listedAs returns an answer with a list, which the function write writes. The text of the answer is the list; the
+// structured content is an object that has the list in the given member.
 func listedAs(member string, write func(w *writer)) *answer {
 	return &answer{text: write, structured: func(w *writer) {
 		w.open('{')

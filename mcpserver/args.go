@@ -11,8 +11,8 @@ import (
 // args are the decoded arguments of a call, which match the shape of the tool's input.
 type args map[string]any
 
-// arguments decodes and checks the arguments of a call as JavaScript would: of duplicate names the last is
-// used, and half a surrogate pair becomes U+FFFD.
+// arguments decodes and checks the arguments of a call in the way JavaScript would: if a name occurs twice, the last
+// value is used, and half of a surrogate pair becomes U+FFFD.
 func (t *tool) arguments(raw json.RawMessage) (args, error) {
 	if !t.hints.lenient {
 		return t.strict(raw)

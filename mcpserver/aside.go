@@ -28,7 +28,7 @@ func (c *call) extra(of *connection) *mcp.RequestExtra {
 		aboutCall + ".connection": of}}}
 }
 
-// callOf returns the call to which a request of the SDK belongs, nil if the transport is not Stdio.
+// callOf returns the call that a request of the SDK belongs to. It returns nil if the transport is not Stdio.
 func callOf(extra *mcp.RequestExtra) *call {
 	if extra == nil || extra.TokenInfo == nil {
 		return nil
@@ -37,7 +37,8 @@ func callOf(extra *mcp.RequestExtra) *call {
 	return c
 }
 
-// takes records in the Stdio connection of a request that the server supports bypassing the SDK (see aside).
+// takes records, for the Stdio connection of a request, that the server can receive data that bypasses the SDK (see
+// aside).
 func takes(extra *mcp.RequestExtra) {
 	if extra != nil && extra.TokenInfo != nil {
 		if c, ok := extra.TokenInfo.Extra[aboutCall+".connection"].(*connection); ok {
@@ -52,7 +53,7 @@ const (
 	slotStructured = "varve: structured"
 )
 
-// fill writes a result to to, with the answer in place of its placeholders.
+// fill writes a result to the writer to. It replaces the placeholders in the result by the answer.
 func (a *answer) fill(to io.Writer, result []byte) error {
 	p := &pieces{to: to}
 	for {

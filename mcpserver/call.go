@@ -36,7 +36,7 @@ func memories(f func(c *memoryCall, ctx context.Context) (*answer, error)) func(
 	}
 }
 
-// said returns an answer that consists of lines of text, after the line told.
+// said returns an answer that consists of the given lines. If c.told is set, that line comes first.
 func (c *memoryCall) said(lines []string, structured func(*writer)) *answer {
 	if c.told != "" {
 		lines = append([]string{c.told}, lines...)
@@ -44,8 +44,9 @@ func (c *memoryCall) said(lines []string, structured func(*writer)) *answer {
 	return said(strings.Join(lines, "\n"), structured)
 }
 
-// withKey returns the memories with a key in a session, or with session "" those in no session, the last
-// written first. shared selects the memories of the part of the project or of the part that all projects share.
+// withKey returns the memories that have a key, from the last written to the first written. If session is "", these are
+// the memories that belong to no session, otherwise the memories of that session. The function shared selects the part
+// of the store: the project's own memories, or those that all projects share.
 func (c *memoryCall) withKey(ctx context.Context, session, key string, shared func(*varve.Memory) bool) ([]varve.Memory,
 	error) {
 	filters := []varve.Filter{varve.WithKey(key)}

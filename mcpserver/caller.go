@@ -38,8 +38,8 @@ type caller struct {
 
 type callerKey struct{}
 
-// callers has the state of each connected client. On a transport with tokens, where each request may have a
-// session of its own, a client is identified by its token.
+// callers has the state of each connected client. If the transport has tokens, each request may have its own session,
+// so a client is identified by its token.
 type callers struct {
 	mu     sync.Mutex
 	list   map[*mcp.ServerSession]*caller
@@ -84,8 +84,8 @@ func (cs *callers) of(req *mcp.CallToolRequest) *caller {
 	return c
 }
 
-// writer returns a context for changes by the client: their writer has the name that the client gave, the name
-// of its token, and the id that the server issued.
+// writer returns a context for changes by the client. The writer of these changes is described by the name that the
+// client gave, the name of the client's token, and the id that the server issued.
 func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host string) context.Context {
 	w := varve.Writer{Token: c.token}
 	if i := req.ClientInfo(); i != nil {
@@ -100,9 +100,9 @@ func (c *caller) writer(ctx context.Context, req *mcp.CallToolRequest, host stri
 	return varve.WithWriter(ctx, w)
 }
 
-// isNew reports whether a call of the client uses another store than the client's previous call; the client must be
-// told so once. For requests without a session it returns false: these have a token, which several clients may share,
-// so it is unknown which client to tell.
+// isNew reports whether a call of the client uses another store than the client's previous call. The client must be
+// told of a new store once. For requests without a session isNew returns false: such requests have a token that several
+// clients may share, so it is unknown which client to tell.
 func (c *caller) isNew(st *varve.Store) bool {
 	if c == nil || c.session == nil {
 		return false
@@ -114,7 +114,7 @@ func (c *caller) isNew(st *varve.Store) bool {
 	return was != none && was != c.store
 }
 
-// forgetStore is called when the client is told that the store of its last call is gone.
+// forgetStore is called when the client is told that its last call's store is no longer served.
 func (c *caller) forgetStore() {
 	if c == nil {
 		return
@@ -124,7 +124,7 @@ func (c *caller) forgetStore() {
 	c.store = weak.Pointer[varve.Store]{}
 }
 
-// own returns the name of the client's writer, by which undo finds the changes of the client.
+// own returns the name of the client's writer. undo uses this name to find the changes that the client made.
 func (c *caller) own(host string) string {
 	if host != "" && c.token != "" {
 		return c.token
@@ -135,8 +135,9 @@ func (c *caller) own(host string) string {
 // rootsWait is how long a client may take to list its roots.
 const rootsWait = 10 * time.Second
 
-// learn determines the project of the client before a call that needs it. In the protocol of newProtocol, the
-// server can ask for the client's roots only in a result; if they are needed, learn returns that result.
+// learn determines the project of the client, before a call that needs the project. From the protocol version
+// newProtocol on, the server can ask for the client's roots only in a result. If the roots are needed, learn returns a
+// result that asks for them.
 func (c *caller) learn(ctx context.Context, o *Options, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if o.Project == nil {
 		return nil, nil
@@ -169,7 +170,7 @@ func (c *caller) of() Project {
 	return c.project
 }
 
-// news returns the line that the next answer of the client must contain, and clears it.
+// news returns the line about the client's project that the next answer must contain, and clears it.
 func (c *caller) news() (told string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,12 +191,12 @@ func offersRoots(req *mcp.CallToolRequest) bool {
 	return p != nil && p.RootsV2 != nil
 }
 
-// rootsRequest is the name under which a result requests the client's roots.
+// rootsRequest is the name that a result uses for the request for the client's roots.
 const rootsRequest = "roots"
 
-// roots returns the folders that the client offers as roots, nil if it offers none. If a client declares roots
-// and does not list them, the error refuses the call: its memories might go to another project. In newProtocol,
-// roots may return a result that asks the client for its roots.
+// roots returns the folders that the client offers as roots, or nil if the client offers none. If a client declares
+// that it has roots but does not list them, roots returns an error and the call is refused, because its memories might
+// be stored in the wrong project. From newProtocol on, roots may return a result that asks the client for its roots.
 func (c *caller) roots(ctx context.Context, req *mcp.CallToolRequest) ([]string, *mcp.CallToolResult, error) {
 	if c.session == nil || !offersRoots(req) {
 		return nil, nil, nil

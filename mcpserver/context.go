@@ -113,7 +113,8 @@ func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 	return c.said(b.lines, nil), nil
 }
 
-// each calls yield with at most most of the memories in all. It skips memories that cannot be read.
+// each calls yield with memories, and stops when the number given by the parameter most is reached. It skips memories
+// that cannot be read.
 func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error) bool), most int,
 	yield func(*varve.Memory) bool) error {
 	n := 0

@@ -24,8 +24,8 @@ const (
 	maxRest   = 64 << 10 // bytes of a call without its arguments, and of any other message
 )
 
-// envelope is the parsed outer level of a line that is a message. id and params are JSON, and share
-// the memory of the line.
+// envelope is the outer level of a message: its method, its id and its parameters. id and params are still JSON text,
+// and use the memory of the line.
 type envelope struct {
 	id     []byte // as the client wrote it; nil: there is none
 	method string
@@ -95,8 +95,8 @@ func openLine(line []byte) (*envelope, error) {
 
 var errNoObject = errors.New("not an object")
 
-// membersOf returns an object's members as slices of the text, which it parses completely. Of
-// duplicate names the last is used, as in JavaScript.
+// membersOf parses an object completely, and returns the members as slices of the text. If a name occurs twice, the
+// last value is used, as in JavaScript.
 func membersOf(object []byte) (map[string][]byte, error) {
 	d := decoder(object)
 	if d.PeekKind() != '{' {
@@ -144,7 +144,7 @@ func atEnd(d *jsontext.Decoder) error {
 	return errors.New("unexpected data after the JSON value")
 }
 
-// unquoted returns the text of a JSON string. It returns "" if the parameter quoted is not a JSON string.
+// unquoted returns the text of the JSON string quoted. It returns "" if quoted is not a JSON string.
 func unquoted(quoted []byte) string {
 	if len(quoted) == 0 || quoted[0] != '"' {
 		return ""
@@ -153,8 +153,7 @@ func unquoted(quoted []byte) string {
 	return string(s)
 }
 
-// within returns an error if a message exceeds the limits for its nesting, its number of values or its bytes of
-// text.
+// within returns an error if a message is nested too deeply, has too many values, or has too much text.
 func within(b []byte) error {
 	depth, deepest, values, inText := 0, 0, 1, 0
 	for i := 0; i < len(b); i++ {
@@ -202,7 +201,8 @@ func stringEnd(b []byte) int {
 	}
 }
 
-// textIn returns an upper bound, in bytes, of the decoded length of the JSON string b. It is close to that length.
+// textIn returns an upper bound of the length in bytes that the JSON string b has when it is decoded. The bound is
+// close to that length.
 func textIn(b []byte) int {
 	n := len(b)
 	for i := 0; i < len(b)-1; i++ {

@@ -65,8 +65,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// create puts a memory if it does not exist, and reports whether it did. has returns the error of tx.Get for
-// its id.
+// create puts a memory if the memory does not exist yet, and reports whether it did. The function has returns the error
+// that tx.Get returns for an id.
 func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
 	if err = has(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err
@@ -133,7 +133,7 @@ type noEntity string
 
 func (e noEntity) Error() string { return "Entity with name " + string(e) + " not found" }
 
-// change calls f with an entity, and writes the entity if f returns true. there reports whether the entity
+// change reads an entity and calls f. If f returns true, change writes the entity. there reports whether the entity
 // exists.
 func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool) (there bool, err error) {
 	m, err := l.get(tx, graph.EntityID(name))
@@ -173,9 +173,8 @@ func (s *server) deleteObservations(ctx context.Context, unwanted []observations
 	})
 }
 
-// deleteEntities deletes entities and all relations that begin or end at their names, in one
-// commit, whether or not such an entity exists: no such relation that exists at that moment is
-// left.
+// deleteEntities deletes entities, and all relations that begin or end at their names, in one commit. It also deletes
+// the relations of names for which no entity exists. Afterwards no relation from or to these names exists.
 func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil

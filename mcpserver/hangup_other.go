@@ -2,5 +2,5 @@
 
 package mcpserver
 
-// peerClosed is 0: on this system, poll reports a hang-up without being asked for it.
+// peerClosed is 0, because on this system poll always reports a hang-up.
 const peerClosed = 0

@@ -26,7 +26,7 @@ func head(m *varve.Memory, starred bool, zone *time.Location) string {
 	return headBehind("", m, starred, zone)
 }
 
-// headBehind is like head, for a line that follows a line with the day above.
+// headBehind is like head. It omits the day if it is the same as above, the day of the line before.
 func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -55,8 +55,8 @@ func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location
 	return b.String()
 }
 
-// dayOf returns the time at which the event of a memory happened, or if that is unknown, at which the memory
-// was written.
+// dayOf returns the time at which the event of a memory happened. If that time is unknown, it returns the time at which
+// the memory was written.
 func dayOf(m *varve.Memory) time.Time {
 	if m.Timestamp.IsZero() {
 		return m.UpdatedAt
@@ -74,7 +74,8 @@ func oneLine(s string) string {
 		"\u2029", "↵").Replace(s)
 }
 
-// line returns the line for an item and the day that it shows; above is the day of the line before it.
+// line returns the line of an answer that shows the item, and the day of that line. The parameter above is the day of
+// the line before.
 func (it *item) line(c *memoryCall, above string) (l, day string) {
 	zone := c.now.Location()
 	l = headBehind(above, &it.of, it.shared && c.project.ID != "", zone) + oneLine(it.text)
@@ -87,7 +88,7 @@ func (it *item) line(c *memoryCall, above string) (l, day string) {
 	return l, dayOf(&it.of).In(zone).Format(time.DateOnly)
 }
 
-// sharedLine is the line that explains the star to the model.
+// sharedLine is the line of an answer that explains the star after an id to the model.
 const sharedLine = "* shared part, not of this project alone"
 
 // lines returns the lines of an answer for a page of memories.
@@ -118,8 +119,8 @@ func newestFirst(all []varve.Memory) {
 	})
 }
 
-// ofGraph reports whether the memory with this id belongs to the tools of the group graph, or records an
-// import: other tools do not change it.
+// ofGraph reports whether the memory with this id belongs to the tools of the group graph or records an import. Tools
+// of other groups must not change such a memory.
 func ofGraph(id string) bool { return graph.IsID(id) || id == takenID }
 
 // age returns how long ago a time is, in the largest unit.

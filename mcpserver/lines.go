@@ -15,7 +15,8 @@ type input struct {
 	err   error
 }
 
-// small returns the number of bytes in flight of this line that count against maxQueued, not maxLarge.
+// small returns the number of bytes of this line in flight that count against the limit maxQueued. For a large line
+// most bytes count against the limit maxLarge instead.
 func (in input) small() int64 {
 	if in.large > 0 {
 		return queuedEach
@@ -23,8 +24,8 @@ func (in input) small() int64 {
 	return int64(len(in.line)) + queuedEach
 }
 
-// longer is the length in bytes above which a line is large. A large line is read only when there is room for
-// it. Shorter lines are always read, because one of them may cancel a call that uses the room.
+// longer is the length in bytes above which a line is large. A large line is read only when there is room for it among
+// the calls in flight. Shorter lines are always read, because one of them may cancel a call and so make room.
 const longer = 64 << 10
 
 // readLines reads the input line by line, and sends the lines to the channel c.lines until the input ends.
@@ -52,8 +53,8 @@ func (c *connection) readLines() {
 	}
 }
 
-// readLine returns the next line, or io.EOF at the end of the input. A line that is too long is skipped, and
-// the error is a *long with the id of its call. room is called before a large line is read.
+// readLine returns the next line, or io.EOF at the end of the input. If a line is too long, readLine skips it and
+// returns a *long, which has the id of the call, as the error. It calls room before it reads a large line.
 func readLine(r *bufio.Reader, room func()) ([]byte, error) {
 	var line []byte
 	var over *long
@@ -86,8 +87,9 @@ func readLine(r *bufio.Reader, room func()) ([]byte, error) {
 	}
 }
 
-// grown returns line with capacity for n more bytes. A line of more than 16 MiB gets the maximum capacity at
-// once: the system provides memory only for pages that are written, and nothing is copied again.
+// grown returns line with capacity for n more bytes. If the line has more than 16 MiB, it gets the maximum capacity at
+// once, so that nothing is copied again. The unused part costs nothing, because the system provides memory only for
+// pages that are written.
 func grown(line []byte, n int) []byte {
 	if len(line)+n <= cap(line) {
 		return line
@@ -99,7 +101,7 @@ func grown(line []byte, n int) []byte {
 	return slices.Grow(line, to-len(line))
 }
 
-// fitted returns line with less capacity, if much of it is unused.
+// fitted returns line, as a copy with less capacity if more than half of the capacity is unused.
 func fitted(line []byte) []byte {
 	if cap(line) > 2*len(line) {
 		return bytes.Clone(line)
@@ -118,11 +120,11 @@ const (
 	queuedEach = 2 << 10
 )
 
-// lookEvery is the interval at which a connection that has stopped reading, or has waiting calls after the end of the
-// input, checks whether the client still exists or reads its answers.
+// lookEvery is the interval at which a connection checks whether the client still exists or reads its answers. The
+// connection checks this while it does not read, or while calls wait after the end of the input.
 const lookEvery = 250 * time.Millisecond
 
-// waitForRoom blocks until the large lines in flight are few enough for another large line to be read.
+// waitForRoom blocks until the large lines in flight leave room for another large line.
 func (c *connection) waitForRoom() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -143,7 +145,7 @@ func (c *connection) waitForRoom() {
 	}
 }
 
-// holdsLarge adds n to the number of bytes of large lines in flight; n may be negative.
+// holdsLarge adds n to the number of bytes of the large lines in flight. n is negative when a line is no longer held.
 func (c *connection) holdsLarge(n int64) {
 	if n == 0 {
 		return
@@ -154,7 +156,7 @@ func (c *connection) holdsLarge(n int64) {
 	signal(c.room)
 }
 
-// signal sends to the channel to if a goroutine can receive at once or the channel has room. It never blocks.
+// signal sends to the channel to if that is possible without waiting. It never blocks.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

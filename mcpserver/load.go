@@ -7,8 +7,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// loading counts the bytes of memories that one call loads in order to change them. All changes are in memory
-// until they are committed, in several copies, and calls run at the same time: so a call may change at most
+// loading counts the bytes of the memories that one call loads in order to change them. All changes of a call are in
+// memory until they are committed, in several copies, and calls run at the same time. So a call may change at most
 // maxChange bytes, and calls that change much run one at a time.
 type loading struct {
 	s     *server
@@ -44,7 +44,8 @@ func (l *loading) get(tx interface {
 	return m, err
 }
 
-// has returns the error of tx.Get for an id: nil if the memory exists.
+// has reports by its error whether a memory exists: the error is the one that tx.Get returns for the id, and nil if the
+// memory exists.
 func (l *loading) has(tx *varve.Tx, id string) error {
 	held := l.holds
 	if err := l.hold(); err != nil {
@@ -66,7 +67,7 @@ func (l *loading) hold() error {
 	return err
 }
 
-// done releases the permit, after the call was committed or has failed.
+// done returns the permit to change much data. It is called after the call was committed or has failed.
 func (l *loading) done() {
 	if l.holds {
 		l.s.loads.Release(1)

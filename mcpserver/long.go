@@ -100,7 +100,7 @@ func (l *long) answers() (id []byte, ok bool) {
 	return l.raw(), ok && l.answer && !l.method && len(l.id) <= longText
 }
 
-// raw returns the id as it was received.
+// raw returns the id in the form in which it was received.
 func (l *long) raw() []byte { return bytes.TrimSpace(l.id) }
 
 // refusal returns the error response to the message, or nil for a notification or a response, which get none.

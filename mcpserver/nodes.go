@@ -59,8 +59,8 @@ func relationOf(m *varve.Memory) *relation {
 func sortEntities(list []*entity)    { slices.SortFunc(list, byAge[*entity]) }
 func sortRelations(list []*relation) { slices.SortFunc(list, byAge[*relation]) }
 
-// nodes is the graph, approximately as of one moment. It is implemented by the copy in memory if the graph is
-// small enough, otherwise by reads of the store.
+// nodes gives the tools of the group graph access to the graph, approximately as of one moment. There are two
+// implementations: if the graph is small enough, a copy in memory (view); otherwise reads of the store (scan).
 type nodes interface {
 	entities(ctx context.Context, f func(*entity)) error
 	relations(ctx context.Context, f func(*relation)) error
@@ -107,8 +107,9 @@ func (s scan) each(ctx context.Context, prefix string, f func(*varve.Memory)) er
 	return ctx.Err()
 }
 
-// every calls f for each entity and relation of the graph, one at a time, in no order, because several
-// goroutines read. It calls lost for each memory that cannot be read, with its id, "" if the id is unknown.
+// every calls f for each entity and relation of the graph. Several goroutines read, so the order is random, but only
+// one call of f runs at a time. For each memory that cannot be read, every calls lost with the memory's id; the id is
+// "" if it is unknown.
 func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(id string, err error)) error {
 	var one sync.Mutex
 	var fatal error
@@ -167,7 +168,7 @@ func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, erro
 	return entityOf(&m), relationOf(&m), nil
 }
 
-// isOne reports whether an error concerns only one memory, so that the others can be read.
+// isOne reports whether an error concerns only one memory, so that the other memories can still be read.
 func isOne(err error) bool {
 	return errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrTooLarge) ||
 		errors.Is(err, varve.ErrPermission)

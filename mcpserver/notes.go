@@ -35,7 +35,8 @@ func noteTools() []tool {
 	}}
 }
 
-// runNotes answers a call of the tool memory from the notes of the client's project, or from those of the shared part.
+// runNotes answers a call of the tool memory. It uses the notes of the client's project, or, if the call says so, the
+// notes that all projects share.
 func runNotes(ctx context.Context, s *server, a args) (*answer, error) {
 	var of Project
 	told := ""

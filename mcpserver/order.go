@@ -43,7 +43,7 @@ type call struct {
 	aside
 }
 
-// reach describes which entities and relations a call reads or writes.
+// reach describes the entities and relations that a call may read or write.
 type reach struct {
 	all   bool
 	reads bool            // the call writes nothing
@@ -52,7 +52,8 @@ type reach struct {
 	of    map[string]bool // names of entities, and, after a NUL, other names
 }
 
-// add adds a call that has arrived. It returns false if the call does not depend on other calls.
+// add adds a call that has arrived. It returns false if the call does not depend on other calls, so that it may run at
+// once.
 func (o *order) add(r *jsonrpc.Request) bool { return o.take(&call{Request: r}) }
 
 func (o *order) take(c *call) bool {
@@ -128,8 +129,8 @@ func (o *order) answered(id jsonrpc.ID) {
 	o.busy = slices.DeleteFunc(o.busy, is)
 }
 
-// cancelled marks a call as cancelled. If the call is running, other calls no longer wait for it. Otherwise it
-// is removed and will not run, and waited is true.
+// cancelled marks a call as cancelled. If the call is running, other calls no longer wait for it. If the call is still
+// waiting, cancelled removes it, so that it will not run, and waited is true.
 func (o *order) cancelled(id jsonrpc.ID) (waited bool) {
 	is := func(c *call) bool { return c.ID == id }
 	for _, list := range []*[]*call{&o.calls, &o.free, &o.busy} {

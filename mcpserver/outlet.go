@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// outlet writes messages to the client, each completely, even if several goroutines write. A write cannot be
-// interrupted: its goroutine ends when the client reads or closes the stream, or with the process.
+// outlet writes messages to the client, each as a whole, even if several goroutines write. A write cannot be
+// interrupted: the goroutine that writes ends only when the client reads, when the client closes the stream, or when
+// the process ends.
 type outlet struct {
 	to     io.Writer
 	turn   chan struct{} // held by the goroutine that is writing
@@ -17,7 +18,7 @@ type outlet struct {
 	wrote  atomic.Int64 // time of the last write
 }
 
-// errAbandoned wraps io.EOF, so that the SDK treats the connection as ended, not as failed.
+// errAbandoned wraps io.EOF, so that the SDK regards the connection as ended and not as failed.
 var errAbandoned = fmt.Errorf("the connection was abandoned: %w", io.EOF)
 
 func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
@@ -49,7 +50,7 @@ func (o *outlet) write(ctx context.Context, f func(io.Writer) error) error {
 	}
 }
 
-// told is a writer that records the time of each write.
+// told is a writer that passes everything on to the client's stream and records the time of each write.
 type told struct{ o *outlet }
 
 func (t told) Write(b []byte) (int, error) {

@@ -65,7 +65,7 @@ func (p *pages) keep(by, signature string, score float64, id string, shown map[s
 	return fmt.Sprintf("%s %d %s %s", by, k.number, k.score, k.ending)
 }
 
-// place returns the place that a cursor names, and the kind of search.
+// place returns the place that a cursor denotes, and the kind of search.
 func (p *pages) place(cursor, signature string) (by string, at place, err error) {
 	bad := func(why string) (string, place, error) {
 		short, _ := cut(cursor, longestProp)
@@ -97,7 +97,7 @@ func (p *pages) place(cursor, signature string) (by string, at place, err error)
 	return parts[0], place{lost: true, score: score, ending: strings.TrimPrefix(parts[3], "…")}, nil
 }
 
-// behind returns the hits of a list that follow the place, which is where the previous page ended.
+// behind returns the hits that come after the place at which the previous page ended.
 func (at *place) behind(hits []varve.Hit) []varve.Hit {
 	for i, h := range hits {
 		if strings.HasSuffix(h.ID, at.ending) {

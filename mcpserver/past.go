@@ -63,7 +63,7 @@ func joined(lines []string) (s string) {
 	return s
 }
 
-// taken returns the line of an answer about one change of an undo.
+// taken returns the line of an answer that describes one change made by undo.
 func (c *memoryCall) taken(ctx context.Context, ch *varve.UndoChange) string {
 	what := map[string]string{varve.UndoRestore: "put back", varve.UndoUndelete: "undeleted",
 		varve.UndoDelete: "deleted"}[ch.What]

@@ -38,8 +38,8 @@ func (c *connection) ask(line *input) jsonrpc.Message {
 	return k.Request
 }
 
-// asked reports whether a probe was answered, so that it is known whether the server supports
-// bypassing the SDK.
+// asked reports whether a probe was answered. After the answer it is known whether the server supports bypassing the
+// SDK.
 func (c *connection) asked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *connection) hold(in input, at int) {
 	c.queued += in.small()
 }
 
-// heldBack returns the first line that was held back, if there is one and it may be processed now.
+// heldBack returns the first line that was held back, if that line may be processed now.
 func (c *connection) heldBack() (in input, ok bool) {
 	if len(c.held) == 0 {
 		return in, false

@@ -53,7 +53,7 @@ func (a args) filters(now time.Time) (all []varve.Filter, err error) {
 // argument returns the name that the tools use for a filter.
 func argument(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// note sets the reason that is shown for an empty first page, if the call seems to have a mistake.
+// note sets the explanation of an empty first page, if the conditions in the argument where seem to have a mistake.
 func (p *page) note(ctx context.Context, c *memoryCall) {
 	if len(p.items) > 0 || c.text("cursor") != "" || len(c.texts("where")) == 0 {
 		return
@@ -228,7 +228,7 @@ func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	return q, order, nil
 }
 
-// signature returns a text of the arguments that all calls for the pages of one recall have in common.
+// signature returns a text made from those arguments that are the same in all calls for the pages of one recall.
 func (c *memoryCall) signature() string {
 	var b strings.Builder
 	b.WriteString(c.view.Project())
@@ -240,8 +240,8 @@ func (c *memoryCall) signature() string {
 	return b.String()
 }
 
-// both returns an error for arguments that only a search by words and meaning has, if another kind of search
-// was requested, or if can is false because there is no embedder.
+// both returns an error if the arguments include one that only a search by both words and meaning has, and the call
+// requests another kind of search. It also returns the error if can is false, because there is no embedder.
 func (a args) both(can bool) error {
 	for _, name := range []string{"share", "ranks"} {
 		switch _, given := a[name]; {
@@ -256,8 +256,8 @@ func (a args) both(can bool) error {
 	return nil
 }
 
-// order returns the order that the argument sort requests, beginning after the place that a cursor names; nil
-// if there is no argument sort.
+// order returns the order that the argument sort requests; nil if there is no such argument. The listing begins after
+// the place that the cursor denotes.
 func (a args) order(place string) (*memstore.Order, error) {
 	sort := a.text("sort")
 	if sort == "" {
@@ -281,9 +281,9 @@ const maxQuery = 1 << 20
 // recallBy are the permitted values of the argument by.
 var recallBy = []string{"both", "meaning", "words"}
 
-// search searches by words and meaning if it can. If the search by meaning fails or finds nothing, it searches
-// by words, unless by was given. Further pages, and a search with min_score, stay with one kind of search,
-// since scores by words are on another scale.
+// search searches by words and meaning if there is an embedder. If the search by meaning fails or finds nothing, it
+// searches by words only, unless the argument by was given. Further pages, and a search with min_score, use only one
+// kind of search, because scores by words have another scale.
 func (c *memoryCall) search(ctx context.Context, query *varve.Query, by string, at place,
 	filters []varve.Filter) (hits []varve.Hit, more bool, used string, err error) {
 	q := *query
@@ -317,8 +317,8 @@ func (c *memoryCall) search(ctx context.Context, query *varve.Query, by string, 
 	return hits, more, "words", err
 }
 
-// all returns the hits after a place, and whether there may be more. Memories that cannot be read do not
-// prevent the others from being found.
+// all returns the hits after a place, and reports whether there may be more hits. It skips memories that cannot be
+// read.
 func (c *memoryCall) all(ctx context.Context, q varve.Query, at place, filters []varve.Filter) ([]varve.Hit, bool,
 	error) {
 	limit := q.Limit
@@ -338,7 +338,7 @@ func (c *memoryCall) all(ctx context.Context, q varve.Query, at place, filters [
 	return hits, more, err
 }
 
-// page collects the memories of one answer.
+// page collects the memories that one answer shows.
 type page struct {
 	items []item
 	chars int // number of characters that are left
@@ -358,8 +358,8 @@ type item struct {
 	of                               varve.Memory // the memory's id, times, category and key
 }
 
-// maxLabels is the maximum total length in bytes of category, key and tags that are shown with a
-// memory: the characters of an answer are for texts.
+// maxLabels is the maximum total length in bytes of category, key and tags that are shown with a memory. It leaves most
+// characters of an answer for the texts.
 const maxLabels = 4096
 
 func shortLabels(m *varve.Memory) bool {
@@ -395,7 +395,8 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 	return true
 }
 
-// found adds a hit to the page. If a fragment was requested and the text is longer, it adds only the fragment.
+// found adds a hit to the page. If the call requested fragments and the text is longer than the fragment, it adds only
+// the fragment.
 func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	part := h.Fragment != nil && (h.Fragment.From > 0 || h.Fragment.Cut)
 	if part {

@@ -61,7 +61,8 @@ func (c *memoryCall) period() (at period, about string, err error) {
 	return at, about, nil
 }
 
-// reads parses the value of an argument as a period. A point in time means the period that begins with it.
+// reads parses the value of an argument as a period. If the value is a point in time, the period begins at that time
+// and has no end.
 func reads(name, value string, now time.Time) (period, error) {
 	s, err := timearg.Parse(value, now.Local())
 	if err != nil {
@@ -73,7 +74,7 @@ func reads(name, value string, now time.Time) (period, error) {
 	return period{s.From, time.Time{}}, nil
 }
 
-// dated is a memory with the time by which the list is sorted.
+// dated is a memory together with the time by which the list is sorted.
 type dated struct {
 	m  varve.Memory
 	at int64 // in microseconds since 1970
@@ -145,7 +146,7 @@ func (at period) has(t time.Time) bool {
 	return (at.from.IsZero() || !t.Before(at.from)) && (at.to.IsZero() || t.Before(at.to))
 }
 
-// narrow returns the filters in the arguments other than those by time.
+// narrow returns the filters that the arguments select, except those by time.
 func (c *memoryCall) narrow() ([]varve.Filter, error) {
 	others := args{}
 	for _, name := range []string{"session", "category", "key", "tags", "where"} {

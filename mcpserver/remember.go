@@ -158,7 +158,7 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 	return lines
 }
 
-// labelled returns the category and the key of a memory, as an answer shows them after the id.
+// labelled returns the category and the key of a memory in the form in which an answer shows them after the id.
 func labelled(m *varve.Memory) string {
 	label := strings.Trim(m.Category()+"/"+m.Key(), "/")
 	if label, _ = cut(label, longestProp); label == "" {
@@ -341,7 +341,7 @@ func anys(list []string) []any {
 	return all
 }
 
-// neighbour is a memory with nearly the same text as another.
+// neighbour is a memory whose text is nearly the same as the text of another memory.
 type neighbour struct {
 	m          varve.Memory
 	similarity float64
@@ -379,7 +379,8 @@ const (
 	nearWords = 24       // number of words by which near-duplicates are searched
 )
 
-// beginning removes from a memory everything except the part that is compared.
+// beginning removes everything from a memory except its id and the beginning of its text, which is compared with other
+// texts.
 func beginning(m *varve.Memory) {
 	text, isCut := cut(m.Content, nearLooks)
 	if isCut {

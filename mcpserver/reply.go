@@ -63,8 +63,9 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	})
 }
 
-// begin is called before the answer to a call is written. It returns false if the call was cancelled, because
-// clients treat an answer to a cancelled call as an error. From then on the client may use the id again.
+// begin is called before the answer to a call is written. It returns false if the call was cancelled; the answer must
+// not be written then, because clients treat an answer to a cancelled call as an error. After begin the client may use
+// the id again.
 func (c *connection) begin(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,10 +155,10 @@ func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 	return append(append(own, k.id...), after[n:]...), true
 }
 
-// lastReplies is the maximum time for sending the errors of abandoned calls.
+// lastReplies is the maximum time that is spent on sending the error responses for abandoned calls.
 const lastReplies = 500 * time.Millisecond
 
-// answerUndone sends error responses for the calls that are still running and are now abandoned, in case the
+// answerUndone abandons the calls that are still running, and sends an error response for each of them, in case the
 // client still reads.
 func (c *connection) answerUndone() {
 	c.mu.Lock()

@@ -88,7 +88,7 @@ type group struct {
 	unasked      bool // offered if no groups are named
 }
 
-// groups returns all groups of tools. A new group needs a line here.
+// groups returns all groups of tools. To add a group, add a line here.
 func groups() []group {
 	return []group{
 		{Graph, lenient(graphTools()), graphInstructions, false},
@@ -367,8 +367,9 @@ func (s *host) tool(name string) *tool {
 	return nil
 }
 
-// unknown returns the answer to a call of a tool that is not offered, or that the client may not use. In newProtocol it
-// is an error of the protocol; older clients get the result that the reference server returns.
+// unknown returns the answer to a call of a tool that is not offered, or that the client may not use. From the protocol
+// version newProtocol on, the answer is an error of the protocol. Older clients get the same result as from the
+// reference server.
 func unknown(req mcp.Request, tool string) (mcp.Result, error) {
 	text := fmt.Sprintf("MCP error -32602: Tool %s not found", tool)
 	if call, ok := req.(*mcp.CallToolRequest); ok && call.ProtocolVersion() >= newProtocol {
@@ -405,7 +406,7 @@ func (s *host) tellEvicted(r *mcp.CallToolResult, sees func(id string) bool) {
 	}
 }
 
-// advice returns a remedy for errors that have none themselves.
+// advice returns a remedy for an error whose text does not contain a remedy.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, varve.ErrBatchTooLarge):
@@ -492,7 +493,7 @@ func (s *host) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed
 	return l
 }
 
-// rawKind returns the JavaScript type of the arguments of a call, as their first byte shows.
+// rawKind returns the JavaScript type of the arguments of a call. It looks only at the first byte.
 func rawKind(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "undefined"

@@ -10,9 +10,9 @@ import (
 )
 
 // during runs f with the data that the calls of the served store share. If this call finds that the store was replaced,
-// the error matches varve.ErrReplaced, because everything that the agent was told before was about another store; later
-// calls use the new store. If a call of another client or server has found that before, the next call of each session
-// does nothing and returns such an error, once.
+// the error matches varve.ErrReplaced, because everything that the agent was told before concerns the previous store.
+// Later calls use the new store. If a call of another client or another server has found the replacement first, the
+// next call of each session does nothing and returns the same error, once.
 func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	was := s.served.Current()
 	c, _ := ctx.Value(callerKey{}).(*caller)
@@ -37,7 +37,7 @@ func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	return fmt.Errorf("%w → repeat the call", err)
 }
 
-// on returns the data that the calls of a store share; it creates it for the first call of the store.
+// on returns the data that the calls of one store share. It creates the data at the first call of that store.
 func (s *host) on(st *varve.Store) *server {
 	s.latest.Lock()
 	defer s.latest.Unlock()

@@ -147,7 +147,7 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 	return lines
 }
 
-// unknown returns a line for each member that the shape does not have.
+// unknown returns one line for each member of the value that the shape does not have.
 func (s *shape) unknown(members map[string]any, at string) (lines []string) {
 	var names []string
 	for _, p := range s.props {

@@ -173,15 +173,15 @@ func (c *connection) next() jsonrpc.Message {
 	return nil
 }
 
-// full reports whether no line may be processed now because too much is in flight. hung reports whether the
-// client is gone.
+// full reports whether no line may be processed now because too many bytes are in flight. hung reports whether the
+// client no longer exists.
 func (c *connection) full() (full, hung bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.queued >= maxQueued, c.hung
 }
 
-// allAnswered reports whether every call for which the client waits is answered.
+// allAnswered reports whether all calls are answered for which the client waits.
 func (c *connection) allAnswered() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +204,8 @@ func (c *connection) lookForEnd() {
 	signal(c.free)
 }
 
-// givesUp reports whether the input has ended and nothing was written for Patience.
+// givesUp reports whether the connection must end, because the input ended at least Patience ago and nothing was
+// written since.
 func (c *connection) givesUp() bool {
 	c.lookForEnd()
 	c.mu.Lock()
@@ -277,8 +278,8 @@ func (c *connection) take(in input) jsonrpc.Message {
 	return nil
 }
 
-// noAnswer returns an error as the response to a request of the server, because the client's response is
-// unusable. It returns nil if id is not the id of a request of the server.
+// noAnswer handles an unusable response of the client to a request of the server: it returns the error why, in the form
+// of a response to that request, for the SDK. It returns nil if id is not the id of a request of the server.
 func noAnswer(id []byte, why error) jsonrpc.Message {
 	m, err := jsonrpc.DecodeMessage(append(begun(id), `,"result":{}}`...))
 	if err != nil {
@@ -288,10 +289,10 @@ func noAnswer(id []byte, why error) jsonrpc.Message {
 		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
 }
 
-// manyTells is the maximum number of faulty lines that are logged: nobody may be reading the log.
+// manyTells is the maximum number of faulty lines that are logged, because possibly no one reads the log.
 const manyTells = 100
 
-// told logs what is wrong with a line of the input, for at most manyTells lines.
+// told logs a fault in a line of the input, for at most manyTells lines.
 func (c *connection) told(what string, args ...any) {
 	if c.tells++; c.tells < manyTells {
 		c.log.Warn(what, args...)

@@ -145,7 +145,7 @@ func (s *shape) takeArray(value jsontext.Value, kind jsontext.Kind, text string)
 	return list, err
 }
 
-// anyOf decodes a JSON value of any kind; numbers keep their text.
+// anyOf decodes a JSON value of any kind. It keeps the text of numbers.
 func anyOf(value jsontext.Value) (any, error) {
 	if err := within(value); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (t *tool) unknown(name string) string {
 	return fmt.Sprintf("%s; the arguments are %s", msg, strings.Join(names, ", "))
 }
 
-// nearest returns the one of the names that was probably meant by a mistyped name, "" if none is similar.
+// nearest returns that one of the names which a mistyped name probably stands for; "" if none is similar.
 func nearest(name string, names []string) string {
 	plain := strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, n := range names {

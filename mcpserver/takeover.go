@@ -144,8 +144,9 @@ func regular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: it is %s", varve.ErrInvalid, what)
 }
 
-// changed reports whether the file differs from the one that was imported, which done records. It reads the
-// file only if its time has changed. An unreadable file counts as unchanged.
+// changed reports whether the file differs from the file that was imported, according to the memory done, which records
+// the import. It compares the size first, and reads the file only if its time has changed. It treats an unreadable file
+// as unchanged.
 func changed(done *varve.Memory, path string) bool {
 	f, info, err := source(path)
 	if err != nil || f == nil {
@@ -289,7 +290,7 @@ func isLine(err error) bool {
 
 func ptr[T any](v T) *T { return &v }
 
-// asideRoom is the maximum number of bytes of lines that could not be imported which the memory takenID keeps.
+// asideRoom is the maximum number of bytes that the memory takenID keeps of lines that could not be imported.
 const asideRoom = 1 << 20
 
 // memory returns the memory that records the import. It keeps up to room bytes of the lines that could not be

@@ -19,12 +19,12 @@ import (
 const (
 	settleTries = 20
 	settlePause = 50 * time.Millisecond
-	// settleRecent is the age below which a file may be incomplete.
+	// settleRecent is the age of a file below which a process may still be writing it.
 	settleRecent = 5 * time.Second
 )
 
-// settled reads the file at a moment when no process is writing it, and returns its lines, its hash and its
-// modification time. It returns nothing if the file does not exist.
+// settled reads the file when no process is writing it. It returns the lines of the file, its hash and its modification
+// time. It returns nothing if the file does not exist.
 func (t *Taken) settled(ctx context.Context, now time.Time) (lines []taken, sum hash.Hash, at time.Time, err error) {
 	for try := 1; ; try++ {
 		f, info, err := source(t.Path)

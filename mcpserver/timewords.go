@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// period is a period of time, from a time on and before another.
+// period is a span of time from one time up to, but not including, another.
 type period struct{ from, to time.Time } // to is the exclusive end; zero: no bound
 
 func (p period) String() string {

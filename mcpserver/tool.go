@@ -92,7 +92,7 @@ type plainText struct {
 // newProtocol is the first version of the protocol whose results have members that plainResult does not have.
 const newProtocol = "2026-07-28"
 
-// plain converts a result to a plainResult, and returns it unchanged if that would lose something.
+// plain converts a result to a plainResult. If the conversion would lose data, plain returns the result unchanged.
 func plain(req mcp.Request, r mcp.Result) mcp.Result {
 	call, ok := req.(*mcp.CallToolRequest)
 	full, ok2 := r.(*mcp.CallToolResult)

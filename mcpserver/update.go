@@ -19,8 +19,8 @@ import (
 // reading all memories.
 const pinned = "pinned"
 
-// reserved are the members of the metadata that callers cannot set by the argument metadata, because they have
-// an argument of their own, which is the value, or belong to the server.
+// reserved are the members of the metadata that callers cannot set with the argument metadata. Each of them either has
+// an argument of its own, whose name is the value in this map, or belongs to the server.
 var reserved = map[string]string{"session_id": "session", "category": "category", "key": "key", "tags": "tags",
 	project.Member: "", project.SupersededBy: "replaces"}
 
@@ -93,8 +93,8 @@ func pin(m *varve.Memory, on bool) {
 	}
 }
 
-// target returns the id of the memory that the arguments id, or key and session, name. With change, the memory
-// must be one that the tools may change.
+// target returns the id of the memory that a call concerns: the memory given by the argument id, or by the arguments
+// key and session. If change is true, the memory must be one that the tools may change.
 func (c *memoryCall) target(ctx context.Context, change bool) (string, error) {
 	id, key := c.text("id"), c.text("key")
 	switch {

@@ -42,7 +42,7 @@ func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Ti
 	return &view{st: st, limit: limit, bad: bad, clock: clock, turn: make(chan struct{}, 1)}
 }
 
-// with calls f with the graph as of the time of the call or later.
+// with calls f with the graph, which includes all changes committed before the call of with.
 func (v *view) with(ctx context.Context, f func(nodes) error) error {
 	if v.limit < 0 {
 		return f(scan{v.st, v.bad})
@@ -95,11 +95,12 @@ func (v *view) refresh(ctx context.Context) (small bool, err error) {
 	return false, nil // the log is released faster than the graph is read
 }
 
-// between is the minimum time between two checks of a kind that is too expensive for every query.
+// between is the minimum time between two checks of the same kind. Such a check is too expensive to be made for every
+// query.
 const between = 5 * time.Second
 
-// due reports whether memories that could not be read must be tried again now: restoring a file, or making it
-// readable, is not a change that the log shows.
+// due reports whether it is time to try again to read the memories that could not be read. The log does not show when a
+// file was restored or made readable.
 func (v *view) due() bool {
 	passed := v.clock().Sub(v.looked)
 	return len(v.lost) > 0 && (passed >= between || passed < 0)
@@ -270,7 +271,7 @@ func (v *view) remove(id string) {
 	}
 }
 
-// held gives access to the nodes of a view while its lock is held.
+// held gives access to the nodes of a view. It is valid only while the lock of the view is held.
 type held struct {
 	v   *view
 	now time.Time

@@ -2,7 +2,7 @@ package mcpserver
 
 import "context"
 
-// workingTools returns the tools of working memory: what an agent needs within one session.
+// workingTools returns the tools of working memory. Working memory is for data that an agent needs within one session.
 func workingTools() []tool {
 	scope := []prop{
 		needs("session", str("The session (conversation, task) that has the working memory")),

@@ -137,7 +137,7 @@ func (w *writer) relation(r *graph.Relation) {
 	w.close('}')
 }
 
-// list writes an array; one writes each item.
+// list writes an array. It calls one to write each item.
 func list[T any](w *writer, items []T, one func(*writer, *T)) {
 	w.open('[')
 	for i := range items {
@@ -170,8 +170,8 @@ func (f *found) addRelation(r *relation) {
 	}
 }
 
-// fits counts an entity or relation with this many bytes of text, and reports whether the answer is still
-// within its limit. An answer has the text twice, in two objects with their member names.
+// fits adds an entity or relation with this many bytes of text to the size of the answer, and reports whether the size
+// is still within the limit. An answer contains the text twice, in two objects with their member names.
 func (f *found) fits(text int) bool {
 	const names = 100
 	if f.bytes += 2*text + names; f.bytes > maxAnswer {
