@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrMoved is the sentinel of *MovedError.
+	// ErrMoved is the error that every *MovedError matches.
 	ErrMoved = errors.New("the entry does not follow the end of the copy")
 	// ErrNoRemote reports that a place has no copy of a store.
 	ErrNoRemote = errors.New("no copy of a store here")
@@ -23,8 +23,9 @@ var (
 	ErrUnsuitable = errors.New("not suitable for a copy of a store")
 )
 
-// MovedError reports that an entry was not added because the string ends elsewhere than the entry begins: another
-// sender was faster, another epoch has begun, or the entry was added before. It matches ErrMoved.
+// MovedError reports that an entry was not added, because the string of the remote does not end where the entry begins.
+// Possible reasons are: another sender was faster, another epoch has begun, or the entry was added before. It matches
+// ErrMoved.
 type MovedError struct {
 	Place string
 	Head  Position // the newest entry
@@ -38,7 +39,8 @@ func (e *MovedError) Error() string {
 // Unwrap makes the error match ErrMoved.
 func (e *MovedError) Unwrap() error { return ErrMoved }
 
-// OtherStoreError reports that a remote has the copy of another store. It matches errs.ErrInvalid.
+// OtherStoreError reports that a remote has the copy of a store other than the requested one. It matches
+// errs.ErrInvalid.
 type OtherStoreError struct {
 	Place string
 	Has   uuid.UUID // the store whose copy it is
@@ -54,7 +56,8 @@ func (e *OtherStoreError) Error() string {
 // Unwrap makes the error match errs.ErrInvalid.
 func (e *OtherStoreError) Unwrap() error { return errs.ErrInvalid }
 
-// TruncatedError reports that the pieces from a position on are not kept. It matches errs.ErrTruncated.
+// TruncatedError reports that the remote no longer has the pieces at the requested position, for example because they
+// were pruned. It matches errs.ErrTruncated.
 type TruncatedError struct {
 	Place  string
 	Epoch  uint64

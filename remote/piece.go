@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// At returns the position that the first frame of the piece names, at which the bytes of the piece begin; false if the
-// piece is too short for a frame. At does not verify the piece: see Check.
+// At returns the position at which the bytes of the piece begin, according to the piece's first frame. It returns false
+// if the piece is too short for a frame. At does not verify the piece: see Check.
 func (p *Piece) At() (segment.LSN, bool) {
 	if len(p.Bytes) < segment.HeaderSize {
 		return 0, false
@@ -20,9 +20,9 @@ func (p *Piece) At() (segment.LSN, bool) {
 	return binary.LittleEndian.Uint64(p.Bytes[16:]), true
 }
 
-// Check verifies that the bytes are whole batches of one segment, that the first frame follows From and each other
-// frame the frame before it, and that the bytes end at To. Frames whose payload a purge has erased are valid. The error
-// is a *errs.CorruptionError.
+// Check verifies the bytes of a piece. They must be whole batches of one segment and end at To. The first frame must
+// follow From, and each other frame must follow the frame before it. Frames whose payload a purge has erased are valid.
+// The error is a *errs.CorruptionError.
 func (p *Piece) Check(geo segment.Geometry) error {
 	err := p.check(geo)
 	if err == nil {
@@ -72,7 +72,7 @@ func (p *Piece) check(geo segment.Geometry) error {
 	return nil
 }
 
-// source has the bytes of a piece at their offset in the segment.
+// source makes the bytes of a piece readable at the offsets that they have in the segment.
 type source struct {
 	r  *bytes.Reader
 	at int64
@@ -97,7 +97,8 @@ func (s source) ReadAt(b []byte, off int64) (int, error) {
 func (s source) Name() string { return "piece" }
 
 // Valid returns an error that matches errs.ErrInvalid if no sender of this package can have made the piece. A remote
-// calls Valid before it adds the piece. Of the bytes, Valid checks only their number: they may be encrypted.
+// calls Valid before it adds the piece. Valid does not look at the bytes of the piece, which may be encrypted, but
+// checks their number.
 func (p *Piece) Valid() error {
 	switch {
 	case p.Epoch == 0, len(p.Bytes) == 0, p.To.LSN <= p.From.LSN, len(p.Bytes) > segment.MaxSize:
@@ -124,7 +125,7 @@ func (s *Snapshot) Valid() error {
 	return validTime(s.Time)
 }
 
-// validTime returns an error for a time that the formats, which have microseconds, cannot represent.
+// validTime returns an error if a time cannot be represented in the formats of this package, which store microseconds.
 func validTime(t time.Time) error {
 	if micro := t.UnixMicro(); micro < 0 || micro > past.MostTime {
 		return fmt.Errorf("%w: time %s is before 1970 or after 2398", errs.ErrInvalid, t.UTC().Format(time.RFC3339))

@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Format is the format of the pieces and snapshots that this program sends, and the highest that it reads.
+// Format is the version of the format of the pieces and snapshots that this program sends. It is also the highest
+// version that this program reads.
 const Format = 1
 
 // SealedFormat is the format of pieces and snapshots that are encrypted: see package remote/sealed.
@@ -108,7 +109,7 @@ type Position struct {
 	Time             time.Time // clock of the sender when it sent the newest entry
 }
 
-// Epoch describes what is kept of an epoch.
+// Epoch describes the part of an epoch that the remote still has.
 type Epoch struct {
 	Number   uint64
 	Geometry segment.Geometry
@@ -134,11 +135,11 @@ type Snapshot struct {
 	SHA256   [32]byte
 }
 
-// CompletedBy returns the number of the epoch whose pieces complete a snapshot: s.Epoch, or, if the remote no longer
-// keeps that epoch, the oldest epoch that it keeps, unless this begins after s.Begin. The oldest one was then begun
-// after a purge, and has the pieces of the earlier epoch with the purged data erased. CompletedBy does not verify this,
-// nor that the oldest epoch is of the same log: the caller finds out by the marks of the snapshot. epochs are those of
-// the remote, oldest first.
+// CompletedBy returns the number of the epoch whose pieces complete a snapshot. This is the epoch s.Epoch, if the
+// remote still has it. Otherwise it is the oldest epoch that the remote has, unless that epoch begins after s.Begin:
+// the oldest epoch was then begun after a purge, and has the pieces of the earlier epoch with the purged data erased.
+// CompletedBy does not verify this. It also does not verify that the oldest epoch is of the same log, which the caller
+// finds out from the marks of the snapshot. epochs are the epochs of the remote, the oldest first.
 func (s *Snapshot) CompletedBy(epochs []Epoch) uint64 {
 	if len(epochs) > 0 && s.Epoch < epochs[0].Number && s.Begin.LSN >= epochs[0].From.LSN {
 		return epochs[0].Number
@@ -153,15 +154,16 @@ type Body interface {
 	Size() int64
 }
 
-// Machine is a machine that uses the remote.
+// Machine describes a machine that uses the remote.
 type Machine struct {
 	ID   uuid.UUID `json:"id"`
 	Name string    `json:"name"` // host name
 	Seen time.Time `json:"seen"` // clock of the machine when it was registered
 }
 
-// BeforeDamage describes the end of a remote whose newest entry, which has the given number, is damaged: the epoch, and
-// the mark at which its readable pieces end, as Epochs returns them. The result is zero if no entry can be read.
+// BeforeDamage describes the readable part of a remote whose newest entry is damaged; number is the number of that
+// entry. The result has the epoch and the mark at which its readable pieces end, as Epochs returns them. The result is
+// zero if no entry can be read.
 func BeforeDamage(ctx context.Context, r Remote, number uint64) (head Position, err error) {
 	list, err := r.Epochs(ctx)
 	if len(list) > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// verifier is a Remote that verifies its pieces and snapshots itself, because their bytes are encrypted: that of
-// package remote/sealed.
+// verifier is a Remote that must verify its pieces and snapshots itself, because their bytes are encrypted. The Remote
+// of package remote/sealed is one.
 type verifier interface {
 	VerifyPiece(p *Piece, geo segment.Geometry) error
 	// VerifySnapshot returns an error that matches errs.ErrNotFound if there is no such snapshot.
@@ -45,9 +45,9 @@ type VerifiedSnapshot struct {
 	by  uint64    // epoch whose pieces complete it
 }
 
-// Verify reads all pieces and verifies every frame and the chain over all of them, and, if data is set, the bytes of
-// all snapshots. Damage does not end the verification; other errors do. Pieces and snapshots that are appended or
-// removed meanwhile do not count as damage.
+// Verify reads all pieces, and verifies every frame and the hash chain over all frames. If data is set, it also
+// verifies the bytes of all snapshots. Verify continues after damage, and ends at any other error. Pieces and snapshots
+// that are added or removed during the verification do not count as damage.
 func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 	v := &Verified{}
 	head, err := r.Head(ctx)
@@ -137,9 +137,9 @@ func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 	return nil
 }
 
-// follow records a sound piece of an epoch, which reaches from one mark to another: it sets To of the snapshots that
-// were complete up to from, or that begin within the piece. With the zero mark as from there is no piece, and it sets
-// To of the snapshots that begin at to.
+// follow records an undamaged piece of an epoch, which reaches from the mark from to the mark to. It sets To of those
+// snapshots that were complete up to from, or that begin within the piece. If from is the zero mark, there is no piece,
+// and follow sets To of the snapshots that begin at to.
 func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 	for i := range v.Snapshots {
 		s := &v.Snapshots[i]
@@ -151,8 +151,8 @@ func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 	}
 }
 
-// hashed reads the bytes of a snapshot and compares their hash with the recorded one. If there is no such snapshot the
-// error matches errs.ErrNotFound.
+// hashed reads the bytes of a snapshot, and compares their hash with the hash in the snapshot's description. If there
+// is no such snapshot, the error matches errs.ErrNotFound.
 func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 	if sealed, ok := r.(verifier); ok {
 		return sealed.VerifySnapshot(ctx, s.ID)

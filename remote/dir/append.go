@@ -39,8 +39,8 @@ func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 	return r.follow(ctx, &next, p.Bytes)
 }
 
-// Begin begins an epoch; see remote.Remote. It also begins one after a newest entry that is damaged, if
-// an entry before it can be read.
+// Begin begins an epoch; see remote.Remote. If the newest entry is damaged, Begin can also begin an epoch after it,
+// provided that an entry before it can be read.
 func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err error) {
 	if err := a.Valid(); err != nil {
 		return 0, err
@@ -75,8 +75,8 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 	return at.Epoch + 1, r.follow(ctx, &next, nil)
 }
 
-// before returns the head of the newest readable entry before a damaged one, which has the given number. It
-// returns the zero head if no entry before can be read.
+// before returns the head of the newest readable entry before a damaged entry, whose number is given. It returns the
+// zero head if no earlier entry can be read.
 func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) {
 	floor, err := r.floor()
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) 
 	return head{}, ctx.Err()
 }
 
-// follow adds an entry with the head next and the bytes data. When it is called, next has the number of the newest
-// entry; follow gives next the number after that. Everything that was durable before stays durable.
+// follow adds an entry with the head next and the bytes data after the newest entry. At the call, next has the number
+// of the newest entry; follow increases this number by one. Entries that were durable before stay durable.
 func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	n := &next.position
 	if n.Number++; n.Number > maxNumber {
@@ -121,9 +121,9 @@ func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	return r.above(ctx, next)
 }
 
-// above returns nil if an entry that was added is not below the floor. An entry below the floor was added too late:
-// other writers had added entries after that number, and these were pruned. Its file is not an entry then: above
-// removes the file, and returns *remote.MovedError.
+// above checks an entry that was just added, and returns nil if the entry is not below the floor. An entry below the
+// floor was added too late: other writers had used this number and higher ones, and these entries were pruned. In that
+// case above removes the entry's file and returns a *remote.MovedError.
 func (r *Remote) above(ctx context.Context, next *head) error {
 	floor, err := r.floor()
 	if err != nil {
@@ -143,8 +143,8 @@ func (r *Remote) above(ctx context.Context, next *head) error {
 	return nil
 }
 
-// beaten returns nil if the entry that exists is this writer's own, because the answer to an earlier rename was
-// lost. Otherwise another writer was faster, and beaten returns an error.
+// beaten is called if an entry with the new number exists already. It returns nil if this writer has added that entry,
+// in an earlier attempt whose answer was lost. Otherwise another writer was faster, and beaten returns an error.
 func (r *Remote) beaten(ctx context.Context, next *head) error {
 	there, _, err := r.readHead(next.position.Number, false)
 	if err == nil && there.sum == next.sum {

@@ -58,8 +58,8 @@ func (r *Remote) last() (last, floor uint64, err error) {
 	return last, floor, nil
 }
 
-// look returns the number of the newest entry. It tries the numbers after the last known newest entry, and lists the
-// folders if that does not find the newest entry in a few steps.
+// look returns the number of the newest entry. It first tries the numbers after the last known newest entry. If this
+// does not find the newest entry in a few steps, look lists the folders.
 func (r *Remote) look(floor uint64) (last uint64, err error) {
 	r.mu.Lock()
 	last = r.newest
@@ -86,7 +86,7 @@ func (r *Remote) exists(number uint64) (bool, error) {
 	return err == nil, wrapped("reading", r.entry(number), err)
 }
 
-// listed returns the highest number that a listing of the folders finds.
+// listed returns the highest entry number in a listing of the folders.
 func (r *Remote) listed() (uint64, error) {
 	folders, err := r.o.FS.ReadDir(r.path("log"))
 	if err != nil {
@@ -120,7 +120,7 @@ func (r *Remote) missing(number uint64) error {
 		fs.ErrNotExist)}
 }
 
-// settle makes the names of an entry and of its folder durable.
+// settle makes the file name of an entry, and the name of the folder that contains it, durable.
 func (r *Remote) settle(number uint64) error {
 	folder := folderOf(number)
 	r.mu.Lock()
@@ -182,14 +182,14 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 	return h, b, nil
 }
 
-// Head returns the newest entry, which is durable then.
+// Head returns the newest entry. The entry is durable when Head returns.
 func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	h, err := r.head(ctx)
 	return h.position, err
 }
 
-// head is like Head, and returns the whole head of the entry. If the newest entry is damaged, the error is a
-// *errs.CorruptionError, and only the Number of the position is set.
+// head returns the whole head of the newest entry, and is otherwise like Head. If the newest entry is damaged, the
+// error is a *errs.CorruptionError, and only the Number of the position is set.
 func (r *Remote) head(ctx context.Context) (h head, err error) {
 	if err := r.here(); err != nil {
 		return h, err
@@ -215,7 +215,7 @@ func (r *Remote) head(ctx context.Context) (h head, err error) {
 	}
 }
 
-// Wait blocks until there is an entry after beyond. It looks every second.
+// Wait blocks until there is an entry whose number is greater than beyond. It looks once a second.
 func (r *Remote) Wait(ctx context.Context, beyond uint64) error {
 	for {
 		h, err := r.Head(ctx)
@@ -228,9 +228,9 @@ func (r *Remote) Wait(ctx context.Context, beyond uint64) error {
 	}
 }
 
-// search returns the number of the first entry in [from, to) for which after returns true; to if there is none. If
-// after is true for an entry, it must be true for all later ones. An entry with a damaged head is treated like the
-// entry after it.
+// search returns the number of the first entry from the number from on and before the number to for which after returns
+// true; it returns to if there is no such entry. If after returns true for an entry, it must return true for all later
+// entries. An entry with a damaged head is treated like the next entry.
 func (r *Remote) search(ctx context.Context, from, to uint64, after func(*head) bool) (uint64, error) {
 	for from < to {
 		if err := ctx.Err(); err != nil {
@@ -257,7 +257,7 @@ func (r *Remote) search(ctx context.Context, from, to uint64, after func(*head) 
 	return from, nil
 }
 
-// pruned reports whether an entry that was not found is below the floor by now.
+// pruned reports whether an entry that was not found has been pruned: its number is below the floor by now.
 func (r *Remote) pruned(number uint64, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false

@@ -112,8 +112,8 @@ func (r *Remote) identity() (id uuid.UUID, err error) {
 	return i.ID, nil
 }
 
-// here returns nil if the folder still is the remote that was opened: a disk may be replaced, or unmounted, at any
-// time. Otherwise the error matches remote.ErrNoRemote.
+// here returns nil if the folder is still the remote that was opened. A disk may be replaced or unmounted at any time.
+// If the folder is not that remote any more, the error matches remote.ErrNoRemote.
 func (r *Remote) here() error {
 	id, err := r.identity()
 	if err == nil && id != r.id {
@@ -123,9 +123,10 @@ func (r *Remote) here() error {
 	return err
 }
 
-// Create makes a folder a remote, after a test of the file system: if two writers can both create the same entry there,
-// or syncs fail, the error matches remote.ErrUnsuitable. A missing folder is created; one with other content, or that
-// another user has created, is refused. If the folder is a remote already, Create repeats the test and opens it.
+// Create makes a folder a remote. It first tests the file system: if two writers can both create the same entry there,
+// or syncs fail, the error matches remote.ErrUnsuitable. Create creates a missing folder. It refuses a folder with
+// other content, or one that another user has created. If the folder is a remote already, Create repeats the test and
+// opens the remote.
 func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	r := with(dir, o)
 	_, err := r.o.FS.Stat(r.path(identityName))
@@ -168,7 +169,7 @@ func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	return Open(ctx, dir, o)
 }
 
-// free returns an error unless the folder is empty, except for what an interrupted Create has left.
+// free returns an error unless the folder is empty. Files that an interrupted Create has left there do not count.
 func (r *Remote) free() error {
 	names, err := vfs.Contents(r.o.FS, r.dir)
 	if err != nil {
@@ -225,7 +226,8 @@ func (r *Remote) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir}, elem...)...)
 }
 
-// wrapped adds the operation and the path to an error of the system, and the sentinel of its kind.
+// wrapped adds the operation and the path to an error of the system. It also makes the error match the sentinel error
+// of its kind.
 func wrapped(doing, path string, err error) error {
 	switch {
 	case err == nil:
@@ -238,7 +240,7 @@ func wrapped(doing, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// isTemporary reports whether a name of a file in tmp/ has the form of those that temporary returns.
+// isTemporary reports whether a file name in tmp/ has the form of the names that temporary returns.
 func isTemporary(name string) bool { return temporaryName.MatchString(name) }
 
 var temporaryName = regexp.MustCompile(`^[a-z2-7]{26}$`)
@@ -252,8 +254,8 @@ func (r *Remote) temporary() (string, error) {
 	return r.path("tmp", strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))), nil
 }
 
-// add creates a file with all its content, whose name must be new; otherwise the error matches fs.ErrExist. The folder
-// is not synced.
+// add creates a file with all its content at once. If the name exists, the error matches fs.ErrExist. add does not sync
+// the folder.
 func (r *Remote) add(ctx context.Context, data []byte, name string) error {
 	return r.addBy(ctx, func(f io.WriterAt) error {
 		_, err := f.WriteAt(data, 0)
@@ -261,7 +263,7 @@ func (r *Remote) add(ctx context.Context, data []byte, name string) error {
 	}, name)
 }
 
-// addBy is like add, for a content that the function write writes.
+// addBy is like add. The function write writes the content of the file.
 func (r *Remote) addBy(ctx context.Context, write func(f io.WriterAt) error, name string) error {
 	temp, err := r.temporary()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/remote"
 )
 
-// probeRounds is how often the two writers of the probe compete.
+// probeRounds is the number of times that the two writers of the probe compete.
 const probeRounds = 64
 
 // probe refuses a file system on which two writers can both add the same entry. In each round two writers have half of

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// leftAfter is the age from which on a temporary file, or the bytes of a snapshot without a description, are
-// assumed to be left by a killed process. If the writer is only slow, it fails, because its file is gone.
+// leftAfter is the age above which a temporary file, or the bytes of a snapshot without a description, count as
+// leftovers of a killed process. If the process only writes slowly, its write fails, because the file was removed.
 const leftAfter = 48 * time.Hour
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
@@ -55,7 +55,8 @@ func (r *Remote) raiseFloor(ctx context.Context, floor uint64) error {
 	return wrapped("syncing", r.path("floors"), r.o.FS.SyncDir(r.path("floors")))
 }
 
-// removeBelow removes the entries below a floor that is durable, and lower floors, the lowest first.
+// removeBelow removes the entries below floor, from the lowest to the highest, and the records of lower floors. The
+// record of floor itself must be durable already.
 func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, err error) {
 	folders, err := r.o.FS.ReadDir(r.path("log"))
 	if err != nil {

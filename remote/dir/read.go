@@ -27,7 +27,7 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 	}
 }
 
-// reading is one call of Read.
+// reading is the state of one call of Read.
 type reading struct {
 	r      *Remote
 	epoch  uint64
@@ -41,7 +41,7 @@ type reading struct {
 	truncated *remote.TruncatedError
 }
 
-// read yields pieces. The caller yields its error last.
+// read yields pieces and damage. It returns its error, which the caller yields last.
 func (r *Remote) read(ctx context.Context, epoch uint64, from segment.LSN,
 	yield func(remote.Piece, error) bool) error {
 	g := reading{r: r, epoch: epoch, from: from, yield: yield,
@@ -90,7 +90,7 @@ func (g *reading) flushDamage() error {
 	return nil
 }
 
-// entry yields the piece of an entry, if that belongs to the requested range. It returns false at the end of the
+// entry yields the piece of an entry, if the piece belongs to the requested range. It returns false at the end of the
 // range.
 func (g *reading) entry(at uint64) (more bool, err error) {
 	h, b, err := g.r.readHead(at, true)
@@ -137,7 +137,7 @@ func (g *reading) entry(at uint64) (more bool, err error) {
 	return true, nil
 }
 
-// verify verifies an entry: its bytes, and that it follows the entry before it, if that is known.
+// verify verifies the bytes of an entry. If the entry before is known, it also verifies that this entry follows it.
 func (h *head) verify(b []byte, before head) error {
 	switch p := &before.position; {
 	case sha256.Sum256(b) != h.sha:

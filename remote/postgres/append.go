@@ -16,7 +16,8 @@ import (
 
 const pollEvery = time.Second
 
-// settle makes everything that was committed before durable when the transaction commits: see the package comment.
+// settle makes all earlier commits of other transactions durable at the latest when this transaction commits: see the
+// package comment.
 func settle(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, "SELECT pg_logical_emit_message(true, 'varve', '')")
 	return err

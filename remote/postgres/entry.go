@@ -65,7 +65,7 @@ func (e *entry) position() remote.Position {
 		Machine: e.machine, Request: e.request, Format: e.format, Time: e.time}
 }
 
-// valid reports whether a program can have written the entry.
+// valid reports whether the entry has values that a program of this kind can have written.
 func (e *entry) valid() bool {
 	switch {
 	case e.kind != kindAnchor && e.kind != kindPiece, e.number == 0, e.epoch == 0, !e.geometry.Valid(), e.size < 0,

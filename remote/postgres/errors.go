@@ -25,10 +25,11 @@ func (r *Remote) damaged(what string, err error) error {
 	return &errs.CorruptionError{Path: r.Place() + " (" + what + ")", Offset: -1, Err: err}
 }
 
-// isDamage reports whether the server could not read what it has stored.
+// isDamage reports whether err means that the database server could not read its own stored data.
 func isDamage(err error) bool { return errors.Is(err, errUnreadable) }
 
-// kinds are the answers of the server that have a sentinel, by code or class, with a remedy.
+// kinds has, for codes and classes of errors of the server, the sentinel error that such an error matches, and a
+// remedy.
 var kinds = map[string]struct {
 	kind   error
 	remedy string

@@ -45,7 +45,7 @@ type Options struct {
 	Random io.Reader
 }
 
-// sslFiles are the parameters that name files.
+// sslFiles are the parameters of the URL whose values are paths of files.
 func (o *Options) sslFiles() map[string]*string {
 	return map[string]*string{"sslrootcert": &o.SSLRootCert, "sslcert": &o.SSLCert, "sslkey": &o.SSLKey}
 }
@@ -141,8 +141,8 @@ func (o *Options) local() bool {
 	return true
 }
 
-// config returns the configuration of connections. It sets everything that the URL decides, so that the environment,
-// and the files that the environment names, cannot change it: passwords come from them.
+// config returns the configuration of connections. It sets every value that the URL determines, so that neither
+// environment variables nor the files that they name can change it. Only passwords come from there.
 func (o *Options) config() (*pgx.ConnConfig, error) {
 	if err := checkPasswordFile(); err != nil {
 		return nil, err
@@ -176,7 +176,8 @@ func (o *Options) config() (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// checkPasswordFile refuses a file with passwords that others may read. The driver itself does not look at the mode.
+// checkPasswordFile returns an error if other users may read a file with passwords. The database driver itself does not
+// check the mode of the file.
 func checkPasswordFile() error {
 	file := os.Getenv("PGPASSFILE")
 	if file == "" {
@@ -205,7 +206,8 @@ type Remote struct {
 
 var _ remote.Remote = (*Remote)(nil)
 
-// Open opens the remote at a place. If there is none the error matches remote.ErrNoRemote: nothing is created.
+// Open opens the remote at a place. If the place has no remote, the error matches remote.ErrNoRemote, and nothing is
+// created.
 func Open(ctx context.Context, o Options) (*Remote, error) {
 	r, err := connect(o)
 	if err != nil {
@@ -224,7 +226,7 @@ func Open(ctx context.Context, o Options) (*Remote, error) {
 	return r, nil
 }
 
-// connect makes a Remote; no connection is made.
+// connect returns a Remote. It does not connect to the server yet.
 func connect(o Options) (*Remote, error) {
 	if o.Sleep == nil {
 		o.Sleep = vfs.Sleep
@@ -254,7 +256,7 @@ func (r *Remote) ID() uuid.UUID { return r.id }
 // Place returns the URL.
 func (r *Remote) Place() string { return r.o.URL() }
 
-// Close closes the connections that no call uses, and the others when their calls end.
+// Close closes the connections that no call uses at once, and the other connections when their calls end.
 func (r *Remote) Close() error {
 	r.mu.Lock()
 	idle := r.idle

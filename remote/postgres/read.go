@@ -53,7 +53,7 @@ type reading struct {
 	found []found
 }
 
-// found is a piece, or damage in its place.
+// found is a piece, or an error that reports damage in the place of a piece.
 type found struct {
 	piece remote.Piece
 	err   error
@@ -110,7 +110,7 @@ func (g *reading) unreadable(err error) (more bool, _ error) {
 	return g.next <= g.most, nil
 }
 
-// start finds the entry that contains from; more is false if the epoch ends there.
+// start finds the entry that contains the position from. more is false if the epoch ends at that position.
 func (g *reading) start(ctx context.Context, c *pgx.Conn) (more bool, err error) {
 	var before, first, begins *int64
 	err = c.QueryRow(ctx, "SELECT (SELECT max(number) FROM "+g.r.schema+".entries WHERE epoch = $1 AND to_lsn <= $2), "+
@@ -158,7 +158,8 @@ func (g *reading) query(ctx context.Context, c *pgx.Conn) (all []*entry, err err
 	return all, rows.Err()
 }
 
-// gap decides whether a missing entry was pruned or lost.
+// gap is called if an entry is missing. If the entry was pruned, gap returns a *remote.TruncatedError. Otherwise the
+// entry was lost, and gap records it as damaged.
 func (g *reading) gap(ctx context.Context, c *pgx.Conn) error {
 	var floor int64
 	if err := c.QueryRow(ctx, "SELECT floor FROM "+g.r.schema+".remote").Scan(&floor); err != nil {
@@ -230,7 +231,7 @@ func (r *Remote) Epochs(ctx context.Context) (all []remote.Epoch, err error) {
 	return all, nil
 }
 
-// counted is a row with a number after the columns of an entry.
+// counted reads a row that has one more column, a number, after the columns of an entry.
 type counted struct {
 	row     pgx.Row
 	entries int64

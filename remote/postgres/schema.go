@@ -20,7 +20,7 @@ const (
 	oldestServer  = 120000 // server_version_num
 )
 
-// tables creates what a schema has, SCHEMA being its name.
+// tables has the SQL statements that create the tables of a schema. SCHEMA stands for the name of the schema.
 const tables = `
 CREATE TABLE SCHEMA.remote (
 	one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -127,7 +127,7 @@ func (r *Remote) create(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// suitable refuses a server that lacks what a remote needs.
+// suitable returns an error if a server lacks something that a remote needs.
 func (r *Remote) suitable(ctx context.Context) error {
 	const query = "SELECT current_setting('server_version_num'), current_setting('fsync')"
 	return r.run(ctx, "opening", query, func(_ context.Context, _ *pgx.Conn, row [][]byte) error {

@@ -25,7 +25,8 @@ const (
 		"SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '30s'; " +
 		"SET LOCAL idle_in_transaction_session_timeout TO '60s'; SET LOCAL bytea_output TO hex; " +
 		"SET LOCAL datestyle TO ISO; "
-	// noLock and lock end the statement that reads the row of remote.
+	// noLock and lock are the two possible ends of the statement that reads the row of the table remote: without and
+	// with a lock on the row.
 	noLock = ""
 	lock   = " FOR UPDATE"
 )
@@ -125,7 +126,8 @@ func (r *Remote) take(ctx context.Context) (s *session, used bool, err error) {
 	return s, false, err
 }
 
-// give keeps a session for the next call if no transaction is open in it.
+// give keeps a session for the next call. It closes the session instead if a transaction may be open in it, or if
+// enough sessions are kept.
 func (r *Remote) give(s *session) {
 	r.mu.Lock()
 	keep := !r.closed && len(r.idle) < mostIdle && s.answered && !s.conn.IsClosed()
@@ -138,7 +140,7 @@ func (r *Remote) give(s *session) {
 	}
 }
 
-// state is the row of remote.
+// state is the row of the table remote.
 type state struct {
 	id     uuid.UUID
 	number int64 // number of the newest entry, 0 if there is no entry
@@ -146,8 +148,9 @@ type state struct {
 	floor  int64 // number of the oldest entry that is kept
 }
 
-// transact calls f in a transaction and commits it, if f returns nil. The row of remote is read first, and locked with
-// lock. doing is for messages. The context that f gets is not cancelled: when ctx ends the connection is closed.
+// transact calls f in a transaction, and commits the transaction if f returns nil. The transaction first reads the row
+// of the table remote; the parameter lock decides whether it locks the row. doing describes the operation for messages.
+// The context that f gets is not cancelled: when ctx ends, the connection is closed.
 func (r *Remote) transact(ctx context.Context, doing, locked string,
 	f func(ctx context.Context, c *pgx.Conn, s *state) error) error {
 	row := "SELECT version, id, number, epoch, floor FROM " + r.schema + ".remote" + locked
@@ -160,7 +163,7 @@ func (r *Remote) transact(ctx context.Context, doing, locked string,
 	})
 }
 
-// state returns the row of remote.
+// state returns the row of the table remote.
 func (r *Remote) state(row [][]byte) (*state, error) {
 	s := &state{}
 	var version int64
@@ -215,7 +218,7 @@ func (r *Remote) run(ctx context.Context, doing, query string,
 	}
 }
 
-// errOpen means that the answer to a commit leaves its outcome open.
+// errOpen means that the answer to a commit does not show whether the commit is durable.
 var errOpen = errors.New("the server has not confirmed that the commit is durable")
 
 // run executes a transaction; began reports whether its first query was answered.
@@ -254,8 +257,8 @@ func (s *session) run(ctx context.Context, query string,
 	return true, nil
 }
 
-// rolledBack rolls back a transaction that failed with err, and returns err. After an error of the network it does
-// nothing: the end of the connection rolls the transaction back.
+// rolledBack rolls back a transaction that failed with err, and returns err. After an error of the network it sends
+// nothing, because the server rolls the transaction back when the connection ends.
 func (s *session) rolledBack(ctx context.Context, err error) error {
 	var failed net.Error
 	if !s.conn.IsClosed() && !errors.As(err, &failed) {

@@ -139,8 +139,9 @@ func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	return nil
 }
 
-// complete writes the description of a snapshot. It counts the parts once more: if the server has crashed since they
-// were read back, it has lost the parts that were not durable yet.
+// complete writes the description of a snapshot, which makes the snapshot complete. Before that it counts the parts
+// once more: if the server has crashed since the parts were read back, it may have lost parts that were not durable
+// yet.
 func (r *Remote) complete(ctx context.Context, s *remote.Snapshot) error {
 	digest := snapshotSum(s)
 	return r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
@@ -230,7 +231,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// ReadAt reads whole parts, so that small reads in order are cheap.
+// ReadAt reads whole parts of the snapshot from the database, so that many small reads in order need few queries.
 func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

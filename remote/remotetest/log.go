@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Log is a log of real frames, as pieces.
+// Log is a test log of real frames, divided into pieces.
 type Log struct {
 	Geometry segment.Geometry
 	Start    past.Mark // mark at which the first piece begins
@@ -33,7 +33,8 @@ func NewLog(seed uint64) *Log {
 	return l
 }
 
-// Fork returns a log that has the same pieces so far, and other ones from here on.
+// Fork returns a log that has the same pieces as this log so far. Pieces that are added later differ between the two
+// logs.
 func (l *Log) Fork(seed uint64) *Log {
 	fork := *l
 	fork.Pieces = append([]remote.Piece(nil), l.Pieces...)

@@ -20,7 +20,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Run runs the tests. make makes an empty place, and returns a function that opens handles on that place.
+// Run runs the tests of a Remote implementation. The function make creates an empty place, and returns a function that
+// opens a Remote at that place; each call opens one more.
 func Run(t *testing.T, make func(t *testing.T) (open func() remote.Remote)) {
 	for _, test := range []struct {
 		name string
@@ -80,7 +81,7 @@ func Head(t testing.TB, r remote.Remote) remote.Position {
 	return h
 }
 
-// Compare reads an epoch from a position and reports an error unless it gets exactly the wanted pieces.
+// Compare reads an epoch from a position on. It reports a test error unless it gets exactly the wanted pieces.
 func Compare(t testing.TB, r remote.Remote, epoch uint64, from segment.LSN, want []remote.Piece) {
 	t.Helper()
 	i := 0

@@ -29,7 +29,7 @@ const (
 	mostLevel  = 8         // maximum level of lists
 )
 
-// limits are the sizes that keep the head small.
+// limits are the maximum sizes that keep the head object small.
 type limits struct {
 	inline  int // maximum number of bytes of pieces in the head
 	entries int // maximum number of entries in the head
@@ -58,7 +58,7 @@ type document struct {
 	raw []byte // bytes of those pieces that are stored in the head
 }
 
-// listRef names a list.
+// listRef refers to a list object, and tells which entries the list has.
 type listRef struct {
 	Object string `json:"object"`
 	SHA256 []byte `json:"sha256"`
@@ -109,7 +109,7 @@ func (e *entry) position() remote.Position {
 		Machine: e.Machine, Request: e.Request, Format: e.Format, Time: time.UnixMicro(e.Time).UTC()}
 }
 
-// newest returns the newest entry as a position, the zero value if there is none.
+// newest returns the newest entry as a position; the zero value if there is no entry.
 func (d *document) newest() remote.Position {
 	if len(d.Entries) == 0 {
 		return remote.Position{}
@@ -193,15 +193,15 @@ func (r *Remote) load(ctx context.Context) (*document, string, error) {
 	return d, tag, nil
 }
 
-// remember keeps a head, which is not changed from then on.
+// remember keeps a head for later calls. The caller must not change the head any more.
 func (r *Remote) remember(d *document, tag string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen, r.tag = d, tag
 }
 
-// store stores a head in the place of the one with the ETag tag, or as the first one if tag is empty. refused reports
-// true for the error if another head is there.
+// store replaces the head whose ETag is tag by a new head. If tag is empty, it stores the first head. If another writer
+// has changed the head since, the error is one for which refused returns true.
 func (r *Remote) store(ctx context.Context, d *document, tag string) error {
 	b, err := pack(magicHead, d, d.raw)
 	if err != nil {
@@ -217,9 +217,9 @@ func (r *Remote) store(ctx context.Context, d *document, tag string) error {
 	return err
 }
 
-// change computes a new head from the current one and stores it. While other writers are faster, it tries again, at
-// most mostTries times. edit changes a copy of the head; objects that edit stores must have new names in each call. If
-// edit returns false for the newest head, nothing is changed.
+// change computes a new head from the current one and stores it. If another writer is faster, it tries again, at most
+// mostTries times. The function edit changes a copy of the head. If edit stores objects, their names must be new in
+// each call. If edit returns false for the newest head, change stores nothing.
 func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error)) error {
 	r.mu.Lock()
 	d, tag := r.seen, r.tag
@@ -293,7 +293,7 @@ func (r *Remote) add(ctx context.Context, d *document, e entry, data []byte) err
 	return nil
 }
 
-// outsource moves the bytes that are in the head into an object.
+// outsource moves bytes of pieces from the head into an object of their own.
 func (r *Remote) outsource(ctx context.Context, d *document) error {
 	name, err := r.random(dataFolder)
 	if err != nil {
@@ -319,8 +319,8 @@ func (r *Remote) outsource(ctx context.Context, d *document) error {
 	return nil
 }
 
-// fold moves the older entries of the head, whose bytes are in objects, into a list, and full levels of lists into
-// lists of lists.
+// fold moves the older entries from the head into a list. The bytes of these entries must be in objects already. If
+// there are enough lists of one level, fold combines them into a list of the next level.
 func (r *Remote) fold(ctx context.Context, d *document) error {
 	n := len(d.Entries) - r.most.kept
 	older := d.Entries[:n]

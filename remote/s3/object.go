@@ -127,7 +127,7 @@ func (r *Remote) random(folder string) (string, error) {
 
 var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// isRandom reports whether random can have made the name.
+// isRandom reports whether a name has the form of the names that random returns.
 func isRandom(name, folder string) bool {
 	text, ok := strings.CutPrefix(name, folder)
 	b, err := encoding.DecodeString(text)
@@ -140,8 +140,9 @@ const (
 	absent = "*"
 )
 
-// put stores an object in one request and returns its ETag. With the condition absent the name must be new, with an
-// ETag the object must have that one; otherwise refused reports true for the error.
+// put stores an object with one request, and returns the object's ETag. If the condition is absent, no object of that
+// name may exist. If the condition is an ETag, the existing object must have that ETag. If the condition does not hold,
+// the error is one for which refused returns true.
 func (r *Remote) put(ctx context.Context, name string, b []byte, condition string) (tag string, err error) {
 	opts := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	switch condition {
@@ -159,12 +160,13 @@ func (r *Remote) put(ctx context.Context, name string, b []byte, condition strin
 	return info.ETag, r.wrapped("storing", name, err)
 }
 
-// get returns an object of at most most bytes, and its ETag.
+// get returns an object and its ETag. The parameter most is the maximum size of the object in bytes.
 func (r *Remote) get(ctx context.Context, name string, most int64) (b []byte, tag string, err error) {
 	return r.getPart(ctx, name, 0, most, minio.GetObjectOptions{})
 }
 
-// getPart returns at most most bytes of an object, or of the range in opts. at is for errors.
+// getPart returns an object, or the range of it that opts requests; at most as many bytes as the parameter most. at
+// names the object in errors.
 func (r *Remote) getPart(ctx context.Context, name string, at, most int64, opts minio.GetObjectOptions) ([]byte, string,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeFor(min(most, segment.MaxSize)))
@@ -201,7 +203,7 @@ func (r *Remote) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// listed is an object of a listing.
+// listed describes one object in a listing.
 type listed struct {
 	name string
 	time time.Time // when it was stored, by the clock of the object store

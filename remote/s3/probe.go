@@ -84,7 +84,7 @@ func (r *Remote) probe(ctx context.Context) error {
 	return nil
 }
 
-// errProbe is an outcome that makes an object store unsuitable.
+// errProbe is the error for a result of the probe that makes an object store unsuitable.
 var errProbe = errors.New("the writers of the test")
 
 // compete lets two writers store the same object at the same time and returns the bytes of the one that succeeded.

@@ -76,7 +76,8 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (r
 	return removed, r.sweepSnapshots(ctx)
 }
 
-// raise removes the entries below floor from a head. The newest entry stays.
+// raise raises the floor of a head: it removes the entries below floor from the head. It never removes the newest
+// entry.
 func (d *document) raise(floor uint64) {
 	d.Floor = floor
 	for len(d.Lists) > 0 && d.Lists[0].Last < floor {
@@ -96,8 +97,8 @@ func (d *document) raise(floor uint64) {
 	}
 }
 
-// named adds the names of the objects that a head names, directly or by a list. If another prune has removed a list
-// meanwhile, the error matches fs.ErrNotExist: without the list it is unknown which objects are named.
+// named adds the names of all objects to which a head refers, directly or through a list. If another prune has removed
+// a list in the meantime, the error matches fs.ErrNotExist: without the list it is unknown which objects are in use.
 func (r *Remote) named(ctx context.Context, d *document, names map[string]bool) error {
 	for i := range d.Entries {
 		names[d.Entries[i].Object] = true

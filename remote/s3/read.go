@@ -46,7 +46,7 @@ type reading struct {
 	data []byte          // bytes of that object
 }
 
-// run reads until an error, or the end of the epoch in the head that was read last.
+// run reads until an error occurs, or until the end of the epoch according to the head that was read last.
 func (g *reading) run(ctx context.Context) error {
 	for missing := ""; ; {
 		d, _, err := g.r.load(ctx)
@@ -67,7 +67,7 @@ func (g *reading) run(ctx context.Context) error {
 	}
 }
 
-// pass yields the pieces that a head names. If an object is missing the error matches fs.ErrNotExist.
+// pass yields the pieces to which a head refers. If an object is missing, the error matches fs.ErrNotExist.
 func (g *reading) pass(ctx context.Context, d *document) error {
 	truncated := &remote.TruncatedError{Place: g.r.Place(), Epoch: g.epoch, From: g.from}
 	known, there := false, false // whether an entry that ends at or before from, and one of the epoch, is kept
@@ -159,8 +159,9 @@ func (g *reading) bytes(ctx context.Context, d *document, e *entry) ([]byte, err
 	return nil, &errs.CorruptionError{Path: path, Offset: e.At, Err: errBytes}
 }
 
-// entries calls visit with the entries that are kept, oldest first, except for those of the lists for which skip
-// returns true. begin is called before the first one, and again if the head was changed meanwhile.
+// entries calls visit for each entry that is kept, from the oldest to the newest. It omits the entries of lists for
+// which skip returns true. It calls begin before the first entry, and again if it must start again because the head was
+// changed.
 func (r *Remote) entries(ctx context.Context, begin func(d *document), skip func(l *listRef) bool,
 	visit func(e *entry) (bool, error)) error {
 	for missing := ""; ; {

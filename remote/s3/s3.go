@@ -121,7 +121,8 @@ type Remote struct {
 
 var _ remote.Remote = (*Remote)(nil)
 
-// Open opens the remote at a place. If there is none the error matches remote.ErrNoRemote: nothing is created.
+// Open opens the remote at a place. If the place has no remote, the error matches remote.ErrNoRemote, and nothing is
+// created.
 func Open(ctx context.Context, o Options) (*Remote, error) {
 	r, err := connect(o)
 	if err != nil {
@@ -135,8 +136,9 @@ func Open(ctx context.Context, o Options) (*Remote, error) {
 	return r, nil
 }
 
-// Create makes a place a remote, after a test of the object store: if two writers can both win there the error matches
-// remote.ErrUnsuitable. If the place is a remote already, Create repeats the test and opens it. The bucket must exist.
+// Create makes a place a remote. It first tests the object store: if two writers can both succeed there, the error
+// matches remote.ErrUnsuitable. If the place is a remote already, Create repeats the test and opens the remote. The
+// bucket must exist.
 func Create(ctx context.Context, o Options) (*Remote, error) {
 	r, err := connect(o)
 	if err != nil {
@@ -163,7 +165,7 @@ func Create(ctx context.Context, o Options) (*Remote, error) {
 	return Open(ctx, o)
 }
 
-// empty returns an error unless no object has a name with the prefix.
+// empty returns an error if the name of any object begins with the prefix.
 func (r *Remote) empty(ctx context.Context) error {
 	for name, err := range r.names(ctx, "") {
 		if err != nil {
@@ -177,7 +179,7 @@ func (r *Remote) empty(ctx context.Context) error {
 	return nil
 }
 
-// connect makes a Remote; no request is sent.
+// connect returns a Remote. It sends no request yet.
 func connect(o Options) (*Remote, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -213,7 +215,7 @@ func connect(o Options) (*Remote, error) {
 	return &Remote{o: o, core: minio.Core{Client: client}, most: usual}, nil
 }
 
-// transport returns a transport whose requests end when the other side is silent.
+// transport returns a transport that ends a request if the other side does not respond.
 func transport() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,

@@ -29,7 +29,7 @@ const (
 	readAhead      = 1 << 20  // bytes that are read from a snapshot at least
 )
 
-// description is what an object <id>.meta says of a snapshot.
+// description is the content of the object <id>.meta, which describes a snapshot.
 type description struct {
 	Remote  uuid.UUID `json:"remote"`
 	ID      uuid.UUID `json:"id"`
@@ -52,7 +52,8 @@ func (r *Remote) describe(s *remote.Snapshot) *description {
 		Time: s.Time.UnixMicro(), Size: s.Size, SHA256: s.SHA256[:]}
 }
 
-// snapshot returns what a description says, or errForm if no program can have written it.
+// snapshot returns the snapshot that a description describes. It returns errForm if no program can have written the
+// description.
 func (d *description) snapshot() (s remote.Snapshot, err error) {
 	if len(d.SHA256) != sha256.Size || d.Size < 0 {
 		return s, errForm

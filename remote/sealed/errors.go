@@ -11,11 +11,12 @@ import (
 	"github.com/varve-db/varve/remote"
 )
 
-// ErrForged is the sentinel of errors about a copy whose signatures do not prove that it is the requested one.
+// ErrForged is the error that all errors about missing or wrong signatures match: the signatures do not prove that the
+// copy is the requested one.
 var ErrForged = errors.New("not proven to be the copy of this store")
 
-// SignerError reports that a part of a copy is signed by a machine whose key was not named. It matches ErrForged and
-// errs.ErrInvalid.
+// SignerError reports that a part of a copy is signed by a machine whose key is not among the keys that the caller
+// trusts. It matches ErrForged and errs.ErrInvalid.
 type SignerError struct {
 	Place  string
 	Signer ed25519.PublicKey
@@ -30,7 +31,8 @@ func (e *SignerError) Error() string {
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
 func (e *SignerError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
-// PlainError reports that a copy that must be sealed is not. It matches ErrForged and errs.ErrInvalid.
+// PlainError reports that a copy is not encrypted although it must be sealed (encrypted and signed). It matches
+// ErrForged and errs.ErrInvalid.
 type PlainError struct{ Place string }
 
 // Error returns the message, in one line.
@@ -41,8 +43,8 @@ func (e *PlainError) Error() string {
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
 func (e *PlainError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
-// OlderError reports that a copy ends before a position that it is known to have reached. It matches ErrForged and
-// errs.ErrInvalid.
+// OlderError reports that a copy ends before a position which it is known to have reached earlier. It matches ErrForged
+// and errs.ErrInvalid.
 type OlderError struct {
 	Place string
 	Known Known
@@ -58,13 +60,13 @@ func (e *OlderError) Error() string {
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.
 func (e *OlderError) Unwrap() []error { return []error{ErrForged, errs.ErrInvalid} }
 
-// Known is a position that a copy is known to have reached.
+// Known is a position of which it is known that a copy has reached it.
 type Known struct {
 	Epoch    uint64
 	Position uint64
 }
 
-// String returns the position as ParseKnown reads it.
+// String returns the position in the form that ParseKnown reads.
 func (k Known) String() string { return fmt.Sprintf("%d:%d", k.Epoch, k.Position) }
 
 // ParseKnown parses EPOCH:POSITION.
@@ -77,7 +79,7 @@ func ParseKnown(text string) (k Known, err error) {
 	return k, nil
 }
 
-// Check returns *OlderError if a copy ends before the position.
+// Check returns an *OlderError if a copy ends before the position.
 func (k Known) Check(place string, head *remote.Position) error {
 	if at := (Known{head.Epoch, head.At.LSN}); at.Epoch < k.Epoch || at.Epoch == k.Epoch && at.Position < k.Position {
 		return &OlderError{Place: place, Known: k, Head: at}

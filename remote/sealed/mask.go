@@ -40,7 +40,7 @@ func newChain(key [KeySize]byte, random io.Reader) (*chain, error) {
 	return &chain{key: key, block: block, names: names, random: random}, err
 }
 
-// commitment returns the hash of the chain key that the statements contain.
+// commitment returns the hash of the chain key. Each signed statement contains this hash.
 func (c *chain) commitment() [32]byte {
 	return sha256.Sum256(append([]byte("varve chain key\n"), c.key[:]...))
 }

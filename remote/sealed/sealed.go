@@ -22,8 +22,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Seal begins an encryption to the recipients of a copy. The returned writer encrypts what is written to it, and writes
-// the encrypted bytes to w.
+// Seal begins to encrypt data for the recipients of a copy. It returns a writer that encrypts what is written to it,
+// and that writes the encrypted bytes to w.
 type Seal = func(w io.Writer) (io.WriteCloser, error)
 
 // Unseal decrypts what Seal has encrypted: size bytes of sealed. n is the number of plain bytes. The error matches
@@ -52,7 +52,7 @@ type Options struct {
 	Random io.Reader // default crypto/rand.Reader
 }
 
-// Remote is a sealed copy in another Remote.
+// Remote is a sealed copy (encrypted and signed) that is stored in another Remote.
 type Remote struct {
 	inner remote.Remote
 	o     Options
@@ -65,7 +65,8 @@ type Remote struct {
 	hashes   map[[32]byte][][32]byte       // hashes of the blocks of snapshots, by their SHA-256
 }
 
-// sealedPiece is the piece that was sealed last. It is kept until the place has answered Append.
+// sealedPiece is the piece that was sealed last. It is kept until the inner Remote has answered Append, because a
+// repeated Append must send the same bytes.
 type sealedPiece struct {
 	piece remote.Piece // the piece that the place gets
 	plain [32]byte     // SHA-256 of the plain bytes
@@ -140,7 +141,7 @@ func (r *Remote) ChainKey() []byte {
 // Recipients returns the recipients of the copy, as far as they are known.
 func (r *Remote) Recipients() []string { return r.o.Recipients }
 
-// Sealed reports that sizes and hashes of snapshots are those of encrypted bytes.
+// Sealed returns true: the sizes and hashes of snapshots are those of the encrypted bytes.
 func (r *Remote) Sealed() bool { return true }
 
 // ID identifies the place.
@@ -165,7 +166,7 @@ func (r *Remote) position(p remote.Position) (remote.Position, error) {
 	return p, nil
 }
 
-// remember remembers the geometry of the store.
+// remember keeps the geometry of the store for later calls.
 func (r *Remote) remember(geo segment.Geometry) {
 	r.mu.Lock()
 	r.geometry = geo
@@ -198,7 +199,7 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	return r.position(p)
 }
 
-// sealing returns an error if a key that adding needs is missing.
+// sealing returns an error if the Remote lacks a key that is needed to add entries.
 func (r *Remote) sealing() error {
 	if r.o.Seal == nil || r.o.Sign == nil || r.chain == nil {
 		return fmt.Errorf("adding to the copy at %s: %w", r.inner.Place(), ErrUnable)
@@ -206,7 +207,8 @@ func (r *Remote) sealing() error {
 	return nil
 }
 
-// format returns the format of the sealed form of an entry or a snapshot with the format plain.
+// format returns the format number of the sealed form of an entry or snapshot; plain is the format number of its plain
+// form.
 func format(plain uint32) (uint32, error) {
 	if plain != remote.Format {
 		return 0, fmt.Errorf("%w: format %d cannot be sealed", errs.ErrInvalid, plain)
@@ -300,7 +302,7 @@ func (r *Remote) seal(ctx context.Context, p *remote.Piece) (*remote.Piece, erro
 	return &last.piece, nil
 }
 
-// encryption collects encrypted bytes.
+// encryption collects the encrypted bytes of a piece.
 type encryption struct {
 	w      io.WriteCloser // encrypts what is written to it
 	out    bytes.Buffer   // encrypted bytes that were not fetched yet
@@ -315,7 +317,7 @@ func newEncryption(seal Seal) (*encryption, error) {
 	return e, err
 }
 
-// encrypted receives the encrypted bytes.
+// encrypted is called with the encrypted bytes.
 type encrypted struct{ e *encryption }
 
 func (c encrypted) Write(b []byte) (int, error) {
@@ -324,14 +326,13 @@ func (c encrypted) Write(b []byte) (int, error) {
 	return c.e.out.Write(b)
 }
 
-// statement appends the signed statement to the encrypted bytes, which have ended, and returns all that are in the
-// buffer.
+// statement appends the signed statement after the last encrypted byte, and returns all bytes in the buffer.
 func (e *encryption) statement(s *statement, r *Remote) []byte {
 	s.length, s.sha256, s.key = e.length, [32]byte(e.sum.Sum(nil)), r.chain.commitment()
 	return s.append(e.out.Bytes(), r.o.Sign)
 }
 
-// Read returns the pieces of an epoch. A piece that is not signed by a known machine ends the reading.
+// Read returns the pieces of an epoch. Reading ends with an error at a piece that no known machine has signed.
 func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[remote.Piece, error] {
 	return func(yield func(remote.Piece, error) bool) {
 		var geo segment.Geometry
@@ -356,7 +357,7 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 	}
 }
 
-// unsealed verifies and opens a piece.
+// unsealed verifies the signature of a piece and decrypts the piece.
 func (r *Remote) unsealed(p remote.Piece, geo segment.Geometry) (remote.Piece, error) {
 	if err := r.sealedFormat(p.Format); err != nil {
 		return remote.Piece{}, err
@@ -398,7 +399,7 @@ func (r *Remote) unsealed(p remote.Piece, geo segment.Geometry) (remote.Piece, e
 	return p, nil
 }
 
-// sealedFormat returns an error for a format other than that of sealed bytes.
+// sealedFormat returns an error if the format is not that of sealed bytes.
 func (r *Remote) sealedFormat(f uint32) error {
 	switch {
 	case f < remote.SealedFormat:

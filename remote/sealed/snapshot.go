@@ -174,7 +174,7 @@ type body struct {
 	inner  remote.Body
 }
 
-// Close closes the snapshot.
+// Close releases the snapshot's bytes in the inner Remote. The snapshot cannot be read after Close.
 func (b *body) Close() error { return b.inner.Close() }
 
 // opened verifies and decrypts a snapshot. s is its description as the place has it.

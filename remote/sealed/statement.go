@@ -110,12 +110,14 @@ func (r *Remote) trusted(b []byte, want statement) (s statement, err error) {
 	return s, nil
 }
 
-// stated returns the statement about a piece, which has masked marks, without length, sha256 and key.
+// stated returns the statement about a piece, whose marks are masked. length, sha256 and key of the statement are not
+// set.
 func stated(p *remote.Piece, geo segment.Geometry) statement {
 	return statement{kind: kindPiece, geometry: geo, epoch: p.Epoch, from: p.From, to: p.To, time: p.Time}
 }
 
-// statedOf returns the statement about a snapshot, which has masked marks, without length, sha256 and key.
+// statedOf returns the statement about a snapshot, whose marks are masked. length, sha256 and key of the statement are
+// not set.
 func statedOf(s *remote.Snapshot) statement {
 	return statement{kind: kindSnapshot, geometry: s.Geometry, epoch: s.Epoch, log: s.Log, from: s.Begin, to: s.End,
 		id: s.ID, time: s.Time}

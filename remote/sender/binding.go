@@ -41,8 +41,8 @@ type Binding struct {
 	Snapshot Due `json:"snapshot"` // when the next snapshot is due, and where the last one was begun
 }
 
-// current returns the epoch of the store's log that is sent. The log continues after a purge, so it may be later than
-// the one with which the epoch of the remote was begun.
+// current returns the epoch of the store's log that is being sent. It may be later than the log's epoch when the epoch
+// of the remote was begun, because the log continues in a new epoch after a purge.
 func (b *Binding) current() uint64 { return max(b.Log, b.Purged.Log) }
 
 // Gathered are purges of the store that wait for the epoch in which they reach the remote.
@@ -51,7 +51,7 @@ type Gathered struct {
 	Since time.Time `json:"since"` // when the sender noticed the first of them
 }
 
-// Due is the state of the snapshots.
+// Due records what is due at the remote: a snapshot, or the removal of purged data.
 type Due struct {
 	// a snapshot must be saved, no matter how much has passed since the last one
 	Now bool `json:"now,omitempty"`
@@ -78,14 +78,15 @@ func (s Seen) is(head *remote.Position) bool {
 // bindingFormat is the format of a Binding in a file.
 const bindingFormat = 1
 
-// Keeper keeps the binding. Save must be durable when it returns nil; a Save that fails may have happened or not.
+// Keeper stores the binding. When Save returns nil, the binding must be durable. If Save returns an error, the binding
+// may or may not have been stored.
 type Keeper interface {
 	// Load returns the binding; it matches errs.ErrNotFound if there is none.
 	Load(ctx context.Context) (Binding, error)
 	Save(ctx context.Context, b Binding) error
 }
 
-// File is a Keeper in a file, which is outside of every store.
+// File is a Keeper that stores the binding in a file outside of every store.
 type File struct {
 	FS   vfs.FS
 	Path string

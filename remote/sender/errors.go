@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// ErrStopped is the sentinel of errors after which a Sender sends nothing until its user has decided.
+// ErrStopped is matched by the errors after which a Sender sends nothing more until its user has decided what to do.
 var ErrStopped = errors.New("copying has stopped")
 
 // TakenError reports that another machine has begun an epoch at the remote. It matches ErrStopped.
@@ -30,7 +30,8 @@ func (e *TakenError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *TakenError) Unwrap() error { return ErrStopped }
 
-// DivergedError reports that the remote has entries, in this sender's epoch, that the log lacks. It matches ErrStopped.
+// DivergedError reports that the remote has entries in this sender's epoch that the log does not have. It matches
+// ErrStopped.
 type DivergedError struct {
 	Place   string
 	Head    remote.Position
@@ -48,7 +49,8 @@ func (e *DivergedError) Error() string {
 // Unwrap makes the error match ErrStopped, and the reason.
 func (e *DivergedError) Unwrap() []error { return []error{ErrStopped, e.Err} }
 
-// LostError reports that the place no longer has the remote that this sender has filled. It matches ErrStopped.
+// LostError reports that the place no longer contains the remote to which this sender has sent before. It matches
+// ErrStopped.
 type LostError struct {
 	Place string
 	Want  uuid.UUID // remote of this sender
@@ -68,9 +70,8 @@ func (e *LostError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *LostError) Unwrap() error { return ErrStopped }
 
-// OvertakenError reports that the newest entry of the remote is no longer the one that the user of this sender has
-// decided to supersede (Binding.Follows): another machine has sent since. Nothing was superseded. It matches
-// ErrStopped.
+// OvertakenError reports that another machine has sent an entry after the user of this sender had decided to supersede
+// the newest entry of the remote (Binding.Follows). Nothing was superseded. It matches ErrStopped.
 type OvertakenError struct {
 	Place string
 	Seen  Seen
@@ -86,8 +87,8 @@ func (e *OvertakenError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *OvertakenError) Unwrap() error { return ErrStopped }
 
-// DamagedHeadError reports that the newest entry of the remote is damaged and may be one of another machine. It matches
-// ErrStopped and errs.ErrCorrupt.
+// DamagedHeadError reports that the newest entry of the remote is damaged, and that another machine may have added it.
+// It matches ErrStopped and errs.ErrCorrupt.
 type DamagedHeadError struct {
 	Place string
 	Err   error

@@ -14,7 +14,8 @@ import (
 	"github.com/varve-db/varve/remote"
 )
 
-// Maintain saves a snapshot if one is due, and removes what is no longer needed. It may run while a Round runs.
+// Maintain saves a snapshot if one is due, and removes the data that the remote no longer needs. It may run at the same
+// time as Round.
 func (s *Sender) Maintain(ctx context.Context) (err error) {
 	s.maintain.Lock()
 	defer s.maintain.Unlock()
@@ -62,7 +63,8 @@ func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 	return errors.Join(err, s.prune(ctx, b, m.Time))
 }
 
-// change changes the record of what is due, durably, unless another epoch has begun, which has its own record.
+// change durably changes the record of what is due. It changes nothing if another epoch has begun, because that epoch
+// has its own record.
 func (s *Sender) change(ctx context.Context, b *Binding, change func(d *Due)) error {
 	return s.rebind(ctx, func(now *Binding) {
 		if now.Epoch == b.Epoch && now.Request == uuid.Nil {

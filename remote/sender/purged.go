@@ -10,9 +10,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// PurgedOnly returns the last epoch of the log that only purges separate from the given one; the given epoch if its log
-// has not ended, or has ended for another reason. A copy of the log up to the given epoch can be continued with the log
-// of the returned one, but still has what was purged.
+// PurgedOnly returns the last epoch of the log that can be reached from the given epoch through purges only. If the log
+// has not ended after the given epoch, or has ended for a reason other than a purge, PurgedOnly returns the given
+// epoch. A copy of the log up to the given epoch can be continued with the log of the returned epoch. But the copy
+// still has the purged data.
 func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
 	list, err := log.Endings()
 	for _, e := range list {
@@ -27,7 +28,8 @@ func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
 	return epoch, err
 }
 
-// purgedOnly reports whether only purges have ended the log after an epoch, so that the remote can be continued.
+// purgedOnly reports whether the log has ended only because of purges since an epoch. In that case the remote can be
+// continued.
 func (s *Sender) purgedOnly(log *past.Log, epoch uint64) bool {
 	id, err := log.ID()
 	if err != nil {
@@ -37,7 +39,7 @@ func (s *Sender) purgedOnly(log *past.Log, epoch uint64) bool {
 	return err == nil && last == id.Epoch
 }
 
-// gather records that the purges up to an epoch of the store's log have to reach the remote.
+// gather records that the remote must still be cleared of the data purged up to an epoch of the store's log.
 func (s *Sender) gather(ctx context.Context, log uint64) error {
 	now := s.o.Clock()
 	return s.rebind(ctx, func(b *Binding) {
@@ -48,12 +50,13 @@ func (s *Sender) gather(ctx context.Context, log uint64) error {
 	})
 }
 
-// purgesDue reports whether the gathered purges must reach the remote now. A clock that was set back makes them due.
+// purgesDue reports whether it is time to bring the gathered purges to the remote. If the clock was set back, they are
+// due as well.
 func (s *Sender) purgesDue(b *Binding) bool {
 	return b.Log < s.o.Erase || s.o.Clock().Sub(b.Purged.Since).Abs() >= s.o.Gather
 }
 
-// erase records, if must is set, that purged data must be removed from the remote. Snapshots that end at or before the
+// erase records that purged data must be removed from the remote, if must is set. Snapshots that end at or before the
 // position clean have no purged data.
 func (d *Due) erase(must bool, clean segment.LSN) {
 	switch {
@@ -65,8 +68,8 @@ func (d *Due) erase(must bool, clean segment.LSN) {
 	}
 }
 
-// cleanSince returns a position: snapshots that end at or before it have nothing that was purged after the given epoch
-// of the store's log. It returns 0 if no such position is known.
+// cleanSince returns a position such that snapshots which end at or before it have no data that was purged after the
+// given epoch of the store's log. It returns 0 if no such position is known.
 func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, error) {
 	list, err := source.Past().Endings()
 	if err != nil {
@@ -87,8 +90,9 @@ func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, 
 	return source.Erased(ctx, after)
 }
 
-// Pending returns a position: snapshots that end at or before it have nothing of the purges that have not reached the
-// remote yet. It returns 0 if no such position is known, and the highest position if there are no such purges.
+// Pending returns a position such that snapshots which end at or before it have no data of the purges that have not
+// reached the remote yet. It returns 0 if no such position is known. If there are no such purges, it returns the
+// highest possible position.
 func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error) {
 	clean := segment.LSN(math.MaxUint64)
 	if b.Snapshot.Erase {
@@ -101,9 +105,9 @@ func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error
 	return min(clean, since), err
 }
 
-// keeps returns the snapshots in list that a purge need not remove: they have no purged data, and the pieces of the
-// epoch of a binding complete them, because they are snapshots of the same string, whatever epoch they were made in.
-// list has the snapshots from before the purge.
+// keeps returns those snapshots in list that a purge need not remove. They have no purged data. The pieces of the
+// binding's epoch complete them, because these snapshots are of the same string, even if they were made in another
+// epoch. list has the snapshots that were made before the purge.
 func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) (kept []remote.Snapshot, err error) {
 	if b.Snapshot.Clean == 0 || len(list) == 0 {
 		return nil, nil
@@ -119,8 +123,8 @@ func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) 
 	return Clean(ctx, s.source.Past(), epochs[i].From, b.Snapshot.Clean, list)
 }
 
-// Clean returns the snapshots in list that end at or before the position clean, do not begin before the mark from, and
-// begin and end at marks that the log has, so that the log completes them.
+// Clean returns those snapshots in list that the log completes and that have no purged data: they do not begin before
+// the mark from, they end at or before the position clean, and they begin and end at marks that the log has.
 func Clean(ctx context.Context, log *past.Log, from past.Mark, clean segment.LSN, list []remote.Snapshot) (
 	kept []remote.Snapshot, err error) {
 	has := func(m past.Mark) (bool, error) {

@@ -156,10 +156,10 @@ func New(ctx context.Context, r remote.Remote, s Source, k Keeper, o Options) (*
 		status: Status{Place: r.Place(), Epoch: b.Epoch}}, nil
 }
 
-// errAgain ends an attempt, after which the newest entry must be requested again.
+// errAgain ends an attempt. The next attempt must ask the remote for its newest entry again.
 var errAgain = errors.New("the remote has changed meanwhile")
 
-// attempts is the maximum number of times that a round requests the newest entry because the answers to its own
+// attempts is the maximum number of times that a round asks for the newest entry again because the answers to its
 // requests were lost.
 const attempts = 4
 
@@ -197,7 +197,7 @@ func (s *Sender) bound() Binding {
 	return s.binding
 }
 
-// rebind changes the binding, durably.
+// rebind durably changes the binding.
 func (s *Sender) rebind(ctx context.Context, change func(b *Binding)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +315,7 @@ func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error 
 	return &DamagedHeadError{Place: s.remote.Place(), Err: damage}
 }
 
-// mayFollow returns an error if the newest entry shows that this sender must not add another one.
+// mayFollow returns an error if the newest entry shows that this sender must not add a further entry.
 func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	store := uuid.UUID(head.Geometry.UUID)
 	begun := b.Request != uuid.Nil && head.Request == b.Request // by a request of this sender
@@ -411,7 +411,7 @@ func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	return errAgain
 }
 
-// reason returns, for messages, why the log ended after an epoch.
+// reason returns the reason why the log ended after an epoch, for messages.
 func (s *Sender) reason(log *past.Log, epoch uint64) string {
 	list, err := log.Endings()
 	if err != nil {
@@ -425,7 +425,7 @@ func (s *Sender) reason(log *past.Log, epoch uint64) string {
 	return past.Unknown.String()
 }
 
-// purged reports whether a purge has ended the log after an epoch, or may have.
+// purged reports whether the log has ended after an epoch because of a purge, or may have ended for that reason.
 func (s *Sender) purged(log *past.Log, epoch uint64) bool {
 	list, err := log.Endings()
 	if err != nil {
@@ -439,7 +439,8 @@ func (s *Sender) purged(log *past.Log, epoch uint64) bool {
 	return false
 }
 
-// ship appends what the log has after the newest entry, and records how far the remote has it.
+// ship appends the part of the log that comes after the newest entry of the remote, and records up to which position
+// the remote has the log.
 func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Position, durable segment.LSN) error {
 	log := s.source.Past()
 	sent := past.Mark{}
@@ -491,7 +492,8 @@ func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Po
 	return err
 }
 
-// record records in wal/sent up to where the remote has the log, unless that is recorded already.
+// record writes to wal/sent up to which position the remote has the log. It writes nothing if that position is recorded
+// already.
 func (s *Sender) record(log *past.Log, id past.ID, at past.Mark) error {
 	if before, ok, err := log.Sent(at.LSN); ok && err == nil && before.ID == id && before.Mark == at {
 		return nil
@@ -503,8 +505,8 @@ func (s *Sender) record(log *past.Log, id past.ID, at past.Mark) error {
 	return err
 }
 
-// gap begins an epoch after a part of the log that cannot be read, if a snapshot that is begun now does not need that
-// part.
+// gap begins a new epoch after a part of the log that cannot be read. It does so only if a snapshot that is begun now
+// does not need that part.
 func (s *Sender) gap(ctx context.Context, id past.ID, gap *past.GapError) error {
 	log := s.source.Past()
 	if now, err := log.ID(); err != nil || now != id {
@@ -542,9 +544,9 @@ func (s *Sender) newID() (uuid.UUID, error) {
 	return uuid.NewRandomFromReader(s.o.Random)
 }
 
-// Run sends until ctx ends, whose error it returns, or until a Round returns an error that matches ErrStopped. After a
-// temporary error the pause grows up to a minute. The caller makes sure that no other process of the machine runs a
-// sender of the store.
+// Run sends the log until ctx ends, and returns the error of ctx. It also ends if a Round returns an error that matches
+// ErrStopped, and returns that error. After temporary errors it waits before it tries again, each time longer, at most
+// a minute. The caller must make sure that no other process of the machine runs a sender of the store.
 func (s *Sender) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var maintaining sync.WaitGroup

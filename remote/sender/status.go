@@ -33,7 +33,8 @@ type Gap struct {
 	Err      error     // reason why the log cannot be read there
 }
 
-// Status returns the status. behind is the number of bytes of log that are durable and not sent, padding included.
+// Status returns the status of the sender. behind is the number of bytes of the log that are durable and not sent yet,
+// including padding.
 func (s *Sender) Status() (st Status, behind uint64) {
 	durable := s.source.Durable()
 	s.mu.Lock()
