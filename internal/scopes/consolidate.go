@@ -18,8 +18,8 @@ type Consolidation struct {
 	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
-// Consolidate turns a scope of working memory into memories in one commit, which write makes, and drops the
-// scope unless o.Keep is set. It returns the memories.
+// Consolidate turns a scope of working memory into long-term memories, and returns these memories. The function write
+// makes them in one commit, which also drops the scope unless o.Keep is set.
 func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation,
 	write commit.Write) ([]memstore.Memory, error) {
 	if err := of.Validate(); err != nil {

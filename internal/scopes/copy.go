@@ -24,13 +24,13 @@ import (
 // The decision uses positions only. The time at which the scope was created, perhaps by the clock
 // of another machine, proves nothing.
 
-// chainMost is the maximum number of log entries that are read to find one that does not depend on the scope's
-// file.
+// chainMost is the maximum number of log entries of a scope that are read in search of an entry that does not depend on
+// the scope's file.
 const chainMost = 64
 
-// copyDue reports whether the scope's whole document must be copied into the log before changes are made at a
-// tick, because the changes delete data that log and archive cannot reproduce without the file. The caller
-// holds mu, and the state is current.
+// copyDue reports whether the scope's whole document must be copied into the log before the given changes are made at
+// the given tick. That is so if the changes delete data that the log and the archive cannot reproduce without the
+// scope's file. The caller holds mu, and the state is up to date.
 func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int64) (bool, error) {
 	if s.state.Empty() || !s.state.Loses(changes, tick) || s.whole.file && s.whole.at == 0 {
 		return false, nil
@@ -71,15 +71,15 @@ func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error
 	return 0, nil
 }
 
-// wholeAt has the position of the scope's newest log entry that depends neither on earlier entries nor on the file.
-// Log and archive can reproduce the scope if they have all entries from that position on.
+// wholeAt has the position of the newest log entry of the scope that depends neither on earlier entries nor on the
+// file. If the log and the archive have all entries from that position on, they can reproduce the scope.
 type wholeAt struct {
 	at   wal.LSN // the position; 0: unknown, or, if file is set, no entry was written since the copy was made
 	file bool    // a copy of the file is in quarantine, and at is the first entry after that copy was made
 }
 
-// copyFirst writes a log entry with the scope's whole document, which changes nothing. A document that is too
-// large for a commit is copied to quarantine instead. The caller does not hold mu.
+// copyFirst writes a log entry with the scope's whole document, which does not change the scope. If the document is too
+// large for a commit, copyFirst copies it to quarantine instead. The caller must not hold mu.
 func (s *scope) copyFirst(ctx context.Context) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -144,7 +144,8 @@ func (s *scope) copyFile() error {
 	return nil
 }
 
-// copyForDrop calls copyFirst before the scope is dropped, if the log could not reproduce it otherwise.
+// copyForDrop is called before the scope is dropped. If the log could not reproduce the scope otherwise, it calls
+// copyFirst.
 func (s *scope) copyForDrop(ctx context.Context) error {
 	s.mu.Lock()
 	_, err := s.current(ctx)

@@ -28,8 +28,8 @@ import (
 // written to a new inode and synced before it is renamed into place, and the file that it replaces
 // is kept until the rename is durable: docfile.Flusher.Repeat.
 
-// PutScopes writes the files of the scopes that changed, and syncs them. spares is called for a scope that
-// cannot be written: if it returns true, PutScopes continues with the others.
+// PutScopes writes the files of the changed scopes, and syncs them. If a scope cannot be written, PutScopes calls
+// spares. If spares returns true, PutScopes continues with the other scopes.
 func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool,
 	spares func(string, error) bool) error {
 	if err := ws.engine.Kinds().Scopes.Make(); err != nil {
@@ -77,7 +77,7 @@ type scopeFiles struct {
 	over  errs.InflatedError
 }
 
-// Len returns the number of files. It implements docfile.Source, as do Folders and Change.
+// Len returns the number of files. Len, Folders and Change implement docfile.Source.
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
@@ -137,7 +137,8 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// believe records the size and time of the files that were written. A file that later differs from them was edited.
+// believe records the size and the time of the files that were written. If a file has another size or time later,
+// another program has edited the file.
 func (s *scopeFiles) believe() {
 	w := s.ws
 	for key, is := range s.wrote {
@@ -167,10 +168,10 @@ func (s *scopeFiles) unpacks(over *errs.InflatedError) error {
 	return nil
 }
 
-// snapshot returns the content of the scope's file, and what this process knows about the present file. filed is not
-// nil if the content is about to be written: snapshot calls it with the total size of the entries that are compressed
-// more than 64-fold, and filed may refuse them. snapshot then assumes that the file will include all entries, so that
-// after a failed write the next round writes the file at once.
+// snapshot returns the content for the scope's file, and what this process knows about the present file. If filed is
+// not nil, the caller is about to write the content. Then snapshot calls filed with the total size of the log entries
+// that are compressed more than 64-fold, and filed may refuse them. After that, snapshot assumes that the file will
+// include all entries: if the write fails, the next round writes the file at once.
 func (s *scope) snapshot(ctx context.Context,
 	filed func(over *errs.InflatedError) error) (*working.File, believed, error) {
 	for asItIs := false; ; {
@@ -256,8 +257,9 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope reports whether data is the unedited document of a scope as a store wrote it, and, if least is not
-// 0, as this store wrote it at log position least or later; an earlier one was restored by another program.
+// OursScope reports whether data is the document of a scope as a store wrote it, without later edits. If least is not
+// 0, this store must have written it at log position least or later; if it was written earlier, another program has
+// restored it.
 func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Home gives access to a store's working memory as a working.Home. Closing it leaves the store open.
+// Home makes a store's working memory available as a working.Home. Closing the Home leaves the store open.
 type Home struct {
 	ws     *Scopes
 	closed atomic.Bool
@@ -29,7 +29,7 @@ func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
 // Name returns "store".
 func (h *Home) Name() string { return "store" }
 
-// begin begins an operation on the store. Every operation calls it first, and Engine.EndUse at its end.
+// begin marks the start of an operation on the store. Every operation calls begin first, and Engine.EndUse at its end.
 func (h *Home) begin(ctx context.Context) error {
 	if h.closed.Load() {
 		return errs.ErrClosed
@@ -77,7 +77,7 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 	return s.write(ctx, &asked{r: r})
 }
 
-// DropBare drops a scope without first copying its document into the log: it is for a purge.
+// DropBare drops a scope for a purge: it does not copy the scope's document into the log first.
 func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
 	s := ws.acquire(of)
 	defer ws.release(s)
@@ -115,7 +115,7 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// Release frees the memory in which this process keeps a scope; its data is not affected.
+// Release frees the memory in which this process keeps a scope. The scope's data in the store is not affected.
 func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (h *Home) Release(ctx context.Context, scope working.Scope) error {
 	return nil
 }
 
-// Check returns the error with which an operation would fail now, or nil if operations are possible.
+// Check returns the error that an operation would return now, or nil if operations are possible.
 func (h *Home) Check(ctx context.Context) error {
 	if err := h.begin(ctx); err != nil {
 		return err

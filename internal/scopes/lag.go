@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// lacks describes the log entries that a scope's file does not include yet, as far as this process knows.
+// lacks describes the log entries that are not in a scope's file yet, as far as this process knows.
 type lacks struct {
 	from  wal.LSN // position of the first such entry
 	since time.Time
@@ -17,10 +17,10 @@ type lacks struct {
 	over  errs.InflatedError // sizes of those entries that are compressed more than 64-fold
 }
 
-// LagRate is the rate in bytes per second at which a lagging file is written in the background.
+// LagRate is the rate, in bytes per second, at which files that lag behind the log are written in the background.
 const LagRate = 1 << 20
 
-// take records a log entry that the scope's file does not include yet.
+// take records a log entry that is not in the scope's file yet.
 func (l *lacks) take(e *loggedWork) {
 	if l.bytes == 0 {
 		l.from, l.since = e.lsn, e.time
@@ -31,7 +31,7 @@ func (l *lacks) take(e *loggedWork) {
 	}
 }
 
-// MayLag reports whether the file of a scope need not be written yet, and returns the position of the first
+// MayLag reports whether the file of a scope may stay behind the log for now. It also returns the position of the first
 // log entry that the file does not include.
 func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
 	w := ws

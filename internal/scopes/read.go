@@ -20,8 +20,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// read answers an operation that changes nothing. The bool result is false if the operation r would change the scope;
-// then the Result is not valid.
+// read carries out an operation that changes nothing. If the operation r would change the scope, the bool result is
+// false and the Result is not valid.
 func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, bool, error) {
 	for {
 		s.mu.Lock()
@@ -47,7 +47,8 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	}
 }
 
-// sync applies to the scope's state in memory all its durable entries in the log. The caller holds mu.
+// sync brings the scope's state in memory up to date: it applies all durable log entries of the scope. The caller holds
+// mu.
 func (s *scope) sync(ctx context.Context) error {
 	ws := s.ws
 	var last error
@@ -88,8 +89,8 @@ func (s *scope) path() string {
 	return s.ws.engine.Kinds().Scopes.Name() + "/" + kind.Scopes.FileName(s.key)
 }
 
-// follow applies the scope's entries that this process has seen since s.lsn. If the entries do not continue
-// the state, the error wraps engine.ErrMismatch, and the caller reads the file again. The caller holds mu.
+// follow applies the entries of the scope that this process has read from the log since s.lsn. If the entries do not
+// continue the state, the error wraps engine.ErrMismatch, and the caller must read the file again. The caller holds mu.
 func (s *scope) follow(ctx context.Context) error {
 	list, err := s.chain(ctx, s.newest.Load(), s.lsn)
 	if err != nil {
@@ -112,8 +113,9 @@ type loggedWork struct {
 // forged log can have entries of a few KiB that inflate to many MiB.
 const chainHeld = 16 << 20
 
-// chain returns the scope's log entries before the position to, back to the position from, or back to an entry
-// that depends on no earlier one. They are in the order of the log.
+// chain returns the scope's log entries after the position to and up to the entry at the position from, in the order of
+// the log. It reads the entries backwards, from the entry at from, and ends earlier at an entry that does not depend on
+// earlier ones.
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
 	held := int64(0)
 	for at := from; at != to; {
@@ -197,11 +199,11 @@ func (s *scope) play(ctx context.Context, list []loggedWork) error {
 	return nil
 }
 
-// size checks that log entries do not make a scope too large.
+// size checks that a scope does not become too large while log entries are applied.
 type size struct{ since int64 }
 
-// stateMost is the maximum size in bytes of a scope's state in memory. Store operations refuse changes long
-// before (scopeMost), except a checkpoint of everything in the scope.
+// stateMost is the maximum size in bytes of a scope's state in memory. Stores refuse changes at a much smaller size
+// (scopeMost). The exception is a checkpoint of everything in the scope.
 const stateMost = places.StoredMost
 
 // sizeEvery is the number of bytes of log entries after which the size of the scope's state is checked.
@@ -288,11 +290,11 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	return nil
 }
 
-// newerStays restores a scope's state from log and archive after another program, such as git or a copy tool, replaced
-// the file by an older one. told is the position of the state that the file had before, which newerStays restores. The
-// state goes into the log like an edit by hand, so that all processes get it, and the flush moves the older file to
-// quarantine. done is false if the scope was dropped, or if log and archive no longer have all entries: then the store
-// uses the older file. The caller holds mu.
+// newerStays is called after another program, such as git or a copy tool, replaced the scope's file by an older version
+// of the file. It restores the newer state from the log and the archive; told is the position of that state. The state
+// is written to the log like an edit by hand, so that all processes get it, and the flush moves the older file to
+// quarantine. done is false if the scope was dropped, or if the log and the archive no longer have all entries. In
+// these cases the store uses the older file. The caller holds mu.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
 	if s.ws.engine.Env().ReadOnly {
 		return false, nil

@@ -66,9 +66,9 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall replaces a scope's state, which cannot be read because of the error why, by the state that log and archive
-// give. The new state is as of an entry of the log, so other users of the scope in this process need not be informed.
-// If log and archive have no entry of the scope, recall returns why.
+// recall is called if a scope's state cannot be read because of the error why. It replaces the state by the one that
+// the log and the archive give. The new state is as of an entry of the log, so other users of the scope in this process
+// need not be informed. If the log and the archive have no entry of the scope, recall returns why.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -124,8 +124,8 @@ func (p *played) how(missing bool) string {
 	return how
 }
 
-// past applies all entries of the scope that log and archive have, and returns the resulting state and the
-// position of the last entry. missing reports whether they do not reach back to the beginning of the scope.
+// past applies all entries of the scope that the log and the archive have. It returns the resulting state and the
+// position of the last entry. missing reports whether entries from the beginning of the scope are missing.
 func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool, err error) {
 	ws := s.ws
 	p.state = working.NewState()

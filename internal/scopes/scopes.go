@@ -17,7 +17,8 @@ import (
 // again.
 const openScopes = 1000
 
-// openBytes is the maximum number of bytes that unused scopes may occupy in memory, without the one used last.
+// openBytes is the maximum number of bytes that unused scopes occupy in memory. The scope that was used last does not
+// count.
 const openBytes = 64 << 20
 
 // Scopes has the scopes of working memory of a store. Those that this process uses are in memory.
@@ -37,8 +38,8 @@ type Scopes struct {
 	opened time.Duration // the same time, by mono
 }
 
-// scope is a scope of working memory that this process has in memory. state is the result of the durable log
-// entries up to lsn; ahead also includes the operations that are being committed.
+// scope is a scope of working memory that this process has in memory. The field state has the result of the durable log
+// entries up to lsn. The field ahead also includes the operations whose commit is in progress.
 type scope struct {
 	ws     *Scopes
 	key    string
@@ -68,7 +69,7 @@ type scope struct {
 	busy    bool // a goroutine is committing for all callers
 }
 
-// believed is the state of a scope's file when this process last wrote or read it.
+// believed describes a scope's file as this process last wrote it or read it.
 type believed struct {
 	size  int64
 	mtime time.Time
@@ -93,7 +94,7 @@ func New(eng *engine.Engine, fl *flush.Flusher) *Scopes {
 	return ws
 }
 
-// Tune returns the parameters that tests change.
+// Tune returns the parameters that tests may change.
 func (ws *Scopes) Tune() *Tuning { return &ws.tuning }
 
 // NoteWorked records that a log entry of a scope, at position at, was applied to the store's state.
@@ -106,7 +107,7 @@ func (ws *Scopes) NoteWorked(key string, at uint64) {
 	}
 }
 
-// acquire returns a scope, which stays in memory until it is released.
+// acquire returns a scope. The scope stays in memory until the caller releases it.
 func (ws *Scopes) acquire(of working.Scope) *scope {
 	key := of.Key()
 	ws.mu.Lock()

@@ -25,8 +25,8 @@ import (
 // The uptime is the machine's, even if the host program gave the store another clock, which may
 // jump like any clock. Only a simulated machine (vfs.System) has an uptime of its own, or none.
 
-// putBack is the minimum time by which the wall clock must be behind the ticks of working memory to be considered
-// set back, or ahead of them to be considered set ahead.
+// putBack is the minimum difference between the wall clock and the ticks of working memory at which the wall clock
+// counts as set back (if it is behind the ticks) or set ahead (if it is ahead of the ticks).
 const putBack = time.Minute
 
 func (ws *Scopes) initClock() {
@@ -46,11 +46,11 @@ func (ws *Scopes) initClock() {
 	}
 }
 
-// Mono returns the time since some fixed moment, by a clock of the process that never jumps.
+// Mono returns the time since a fixed moment. It uses a clock of the process that never jumps.
 func (ws *Scopes) Mono() time.Duration { return ws.mono() }
 
-// Tick returns the current tick, the time by which working memory expires. If doubted is not 0, the clock is
-// in doubt, and items that had not expired at tick doubted must not be removed yet.
+// Tick returns the current tick. Ticks are the time by which working memory expires. If doubted is not 0, it is
+// uncertain whether the clock is right, and items that had not expired at the tick doubted must not be removed yet.
 func (ws *Scopes) Tick() (now, doubted int64) {
 	if ws.tuning.Uptime != nil {
 		if now, doubted, ok := ws.sharedTick(ws.tuning.Uptime().Milliseconds()); ok {
@@ -76,8 +76,8 @@ func (ws *Scopes) Now() (now, doubted time.Time) {
 	return now, doubted
 }
 
-// sharedTick returns the current tick as Tick does, computed from the uptime of the machine. ok is false if no
-// anchor relates uptime and ticks and none can be set.
+// sharedTick returns the current tick as Tick does. It computes the tick from the uptime of the machine. ok is false if
+// no anchor relates the uptime to ticks, and no anchor can be set.
 func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
@@ -122,7 +122,7 @@ func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	return now, logged
 }
 
-// marksAny reports whether any of the operations creates or restores a checkpoint.
+// marksAny reports whether any of the operations creates a checkpoint or goes back to one.
 func marksAny(list []*asked) bool {
 	for _, q := range list {
 		switch q.r.Op.(type) {

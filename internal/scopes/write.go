@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// sweepEach is the maximum number of expired items that one change removes: more than a change adds,
-	// so that expired items do not accumulate.
+	// sweepEach is the maximum number of expired items that one change removes. It is larger than the number of items
+	// that a change can add, so that expired items do not accumulate.
 	sweepEach = 4
-	// entryBytes is the size in bytes at which a log entry takes no more operations.
+	// entryBytes is the size in bytes above which no further operation is added to a log entry.
 	entryBytes = 1 << 20
 	// entryOps is the maximum number of operations in one log entry.
 	entryOps = 1024
-	// scopeLimit is the size in bytes of the largest scope file that is read, scopeMost of the largest that operations
-	// may create: a file can be larger than the changes that led to it.
+	// scopeLimit is the maximum size in bytes of a scope file that is read. scopeMost is the maximum size that
+	// operations may create. The limits differ because a file can be larger than the changes that led to it.
 	scopeLimit = 1 << 30
 	scopeMost  = places.StoredMost / 2
 )
 
-// asked is an operation on a scope that waits to be committed.
+// asked is an operation on a scope that waits for its commit.
 type asked struct {
 	r    *working.Request
 	bare bool           // do not copy the lost data into the log first, because it is being purged
@@ -136,10 +136,10 @@ func (s *scope) drain(ctx context.Context) {
 	}
 }
 
-// commit carries out the first operations of list, as many as fit into one log entry, and returns their
-// number. Each is applied to the state that the previous operation leaves. The entry is written on the
-// condition that no other process has changed the scope; if one has, commit carries out the operations again
-// on the new state. If refused is not nil, all operations fail with it.
+// commit carries out operations from the start of list, as many as fit into one log entry, and returns their number.
+// Each operation is applied to the state after the previous one. The entry is written only if no other process has
+// changed the scope. If another process has changed it, commit carries out the operations again on the new state. If
+// refused is not nil, all operations fail with the error refused.
 func (s *scope) commit(ctx context.Context, list []*asked, refused error) int {
 	for {
 		n, again, err := len(list), false, refused
@@ -254,8 +254,8 @@ func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone b
 
 func (s *scope) logKey() string { return string(rune(record.Working)) + s.key }
 
-// current brings the scope's state up to date and returns the version of the scope as the log's preconditions
-// need it. The caller holds mu.
+// current brings the scope's state up to date, and returns the version of the scope that a precondition of a commit
+// needs. The caller holds mu.
 func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	for {
 		if err := s.sync(ctx); err != nil {
@@ -276,9 +276,9 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 	}
 }
 
-// judge applies operations, as many as fit into one log entry, to ahead, the scope's state after all commits
-// in progress. It returns the entry for them, its encoded body, and how many operations it includes. The
-// caller holds mu.
+// judge applies operations to ahead, which is the scope's state after all commits in progress, as many as fit into one
+// log entry. It returns the entry for these operations, the encoded body of the entry, and the number of operations.
+// The caller holds mu.
 func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
 	now, logged := s.moment(marksAny(list))
 	e = &working.LogEntry{At: logged, Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
@@ -317,8 +317,8 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	return e, body, n, nil
 }
 
-// grows reports whether the scope has reached its maximum size and the change d would make it larger. The caller holds
-// mu.
+// grows reports whether the scope has already reached its maximum size and the change d would still make it larger. The
+// caller holds mu.
 func (s *scope) grows(d *working.Delta) bool {
 	if s.file.size+s.grown < s.ws.tuning.Most {
 		return false
@@ -332,7 +332,7 @@ func (s *scope) grows(d *working.Delta) bool {
 	return false
 }
 
-// wrote applies the committed log entry to the scope's state, unless it was already read from the log. The
+// wrote applies a log entry that was committed to the scope's state, unless the entry was read from the log before. The
 // caller holds mu.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
@@ -365,7 +365,7 @@ func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch,
 	}, nil
 }
 
-// adopt writes the state of a file that was edited by hand to the log, as the newest change.
+// adopt writes the state of a file that was edited by hand to the log, so that it becomes the newest change.
 func (s *scope) adopt(ctx context.Context) error {
 	ws := s.ws
 	s.mu.Lock()
@@ -406,8 +406,8 @@ func dropsOnly(list []*asked) bool {
 	return true
 }
 
-// giveUp replaces a scope's state that cannot be read by an empty one, so that the scope can be dropped. It
-// returns the version of the scope. The caller holds mu.
+// giveUp is called if the scope's state cannot be read. It replaces the state by an empty one, so that the scope can be
+// dropped, and returns the version of the scope. The caller holds mu.
 func (s *scope) giveUp() (wal.LSN, error) {
 	at := s.ws.engine.State().Work(s.key)
 	s.state, s.ahead, s.edited, s.whole = working.NewState(), nil, false, wholeAt{}
