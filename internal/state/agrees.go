@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/kind"
 )
 
-// Agrees returns an error for an index that belongs to an earlier log of this folder: one that covers more
-// than this log, which ends at end, or whose chain hash differs. chain returns this log's chain hash at a
-// position, and false if it is unknown.
+// Agrees returns an error if an index belongs to an earlier log of this folder. That is so if the index covers more
+// than this log, which ends at the position end, or if the chain hash in the index differs from that of this log. The
+// function chain returns the chain hash of this log at a position, and false if it is unknown.
 func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error {
 	if set.Base() == nil {
 		return nil
@@ -26,9 +26,9 @@ func Agrees(set *index.Set, end uint64, chain func(uint64) (uint64, bool)) error
 	return nil
 }
 
-// Rebuilt reports whether the index set was made from the document files, by this process or by one that was
-// killed before it wrote another index. Such a set may contain changes from after its lsn. All its lines have
-// the version that a rebuild gives, which is not the LSN of any frame.
+// Rebuilt reports whether the index set was made from the document files. A process that made such a set may have been
+// killed before it wrote another index. The set may contain changes from after its position. All its lines have the
+// version that a rebuild assigns, which is the position of no frame.
 func Rebuilt(set *index.Set) bool {
 	for _, k := range kind.Kinds {
 		for e, err := range set.Range(k.Section, index.Span{}) {

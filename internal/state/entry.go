@@ -37,7 +37,7 @@ func invalid(e *wal.Entry, err error) error {
 // after 2300 (package wal): file systems support no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Dated reports whether the time of a log entry is one that a store can have assigned.
+// Dated reports whether a store can have assigned the time that a log entry has.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
 // Read returns the record in a log entry. It verifies everything except the index line and the document. Only
@@ -64,7 +64,7 @@ func Read(e *wal.Entry) (record.View, error) {
 	return view, nil
 }
 
-// isOf reports whether the key of a log entry, which may be invalid, is that of a document of kind k.
+// isOf reports whether the key of a log entry is the key of a document of kind k. The entry may be invalid.
 func isOf(e *wal.Entry, k *kind.Kind) bool { return len(e.Key) > 0 && e.Key[0] == k.Letter }
 
 // checkKey returns an error unless the key of a log entry is valid, and the entry's kind of record belongs to

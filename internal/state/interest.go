@@ -40,8 +40,9 @@ func (i *Interest) Key() string { return i.key }
 // Newest returns the position of the newest put that matched the condition of the Interest.
 func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 
-// Match replaces the condition by match. The function may be called by several goroutines at a time, while the
-// log is locked: it must be quick, and must not keep the document. doc is nil if the document is compressed.
+// Match replaces the condition by the function match. Several goroutines may call match at the same time, while the log
+// is locked. So match must be quick, and must not keep the document. Its argument doc is nil if the document is
+// compressed.
 func (i *Interest) Match(matches func(id string, doc []byte) bool) { i.matches.Store(&matches) }
 
 // interests are all Interests of this process; usually there are none.
@@ -52,9 +53,9 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins an Interest in the documents of a kind. It may miss entries that were read from the log before
-// and are not applied yet. So the key of the Interest is valid only for look-ups from the current end of the
-// log on.
+// Observe begins an Interest in the documents of a kind. It may miss entries that were read from the log before this
+// call and are not applied yet. So use the key of the Interest only in look-ups that begin at the present end of the
+// log or later.
 func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
 	in := &s.interests
 	in.mu.Lock()
@@ -94,8 +95,8 @@ func (in *interests) current(key string) wal.LSN {
 	return 0
 }
 
-// note records a log entry that is being applied, possibly for the second time, in the Interests that it
-// matches.
+// note records a log entry that is being applied in the Interests that the entry matches. The same entry may be applied
+// twice.
 func (in *interests) note(e *wal.Entry) {
 	for _, i := range in.of(e) {
 		if now := i.newest.Load(); now >= unseen || e.LSN > now {
@@ -104,7 +105,7 @@ func (in *interests) note(e *wal.Entry) {
 	}
 }
 
-// unseen is a bit in the versions that the method begin assigns, which no log entry has.
+// unseen is a bit in the versions that begin assigns. No position of a log entry has this bit.
 const unseen = 1 << 62
 
 // begin assigns a new version to every Interest, because it is unknown which documents were put while no
@@ -126,8 +127,8 @@ func (in *interests) keys(e *wal.Entry) (keys []string) {
 	return keys
 }
 
-// of returns the Interests that match the document that a log entry puts. It ignores an entry that cannot be
-// read: Apply reports that.
+// of returns the Interests that match the document which a log entry puts. It ignores an entry that cannot be read,
+// because Apply reports such an entry.
 func (in *interests) of(e *wal.Entry) (of []*Interest) {
 	all := in.all()
 	if e.Delete || !slices.ContainsFunc(all, func(i *Interest) bool { return isOf(e, i.kind) }) {

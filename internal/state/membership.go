@@ -67,12 +67,12 @@ func (s *State) Also(e *wal.Entry) []string {
 	return keys
 }
 
-// MembersKey returns the key under which preconditions refer to the assemblies that contain a memory; with "",
-// to those of all memories.
+// MembersKey returns the key that preconditions use for the set of assemblies that contain a memory. If the id is "",
+// the key stands for the assemblies of all memories.
 func MembersKey(id string) string { return string(rune(Members)) + id }
 
-// membership has the members of the assemblies that changed since the index was written. It is to the index
-// sections members and by_member what the overlay is to the index lines.
+// membership has the members of the assemblies that changed since the index was written. It complements the index
+// sections members and by_member, in the same way as the overlay complements the index lines.
 type membership struct {
 	mu sync.Mutex // lock that is held for every change
 	// Increases after every change, also when the index is replaced: a reader that reads epoch first has then
@@ -122,7 +122,7 @@ func (m *membership) apply(assembly string, version uint64, deleted bool, member
 
 func (m *membership) superseded(g *group) bool { return m.of[g.assembly] != g }
 
-// swap drops the groups that a newer index covers; the caller holds mu.
+// swap drops the groups that a newer index has. The caller holds mu.
 func (m *membership) swap(set *index.Set) {
 	defer m.epoch.Add(1)
 	before := len(m.of)
@@ -146,7 +146,7 @@ func (m *membership) swap(set *index.Set) {
 	}
 }
 
-// grouping records the members in the log entry of an assembly, which is being applied.
+// grouping records the members that the log entry of an assembly has. It is called when the entry is applied.
 func (s *State) grouping(e *wal.Entry, line []byte) error {
 	ids, err := assembly.MembersOf(line)
 	if err != nil {
@@ -171,8 +171,8 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 	}
 }
 
-// over merges the changes since the index was written with below, the groups that the index has. ok is false
-// if the index was replaced meanwhile.
+// over merges the changes since the index was written with the groups of the index, which are given by below. ok is
+// false if the index was replaced in the meantime.
 func (s *State) over(id string, below []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
 	m.mu.Lock()
@@ -226,10 +226,10 @@ func (s *State) below(id string) ([]group, error) {
 	return list, nil
 }
 
-// Grouped reports whether the store may have an assembly. If it returns false there is none.
+// Grouped reports whether the store may have an assembly. If it returns false, the store has no assembly.
 func (s *State) Grouped() bool { return s.members.any.Load() }
 
-// MembershipRebuilt reports whether an assembly has changed since the index was written.
+// MembershipRebuilt reports whether any assembly has changed since the current index was written.
 func (s *State) MembershipRebuilt() bool {
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()

@@ -31,8 +31,8 @@ type Change struct {
 // documents is.
 const mostDimension = 1 << 20
 
-// models are the embedding model in the index's metadata and those that later log entries have set, in
-// ascending order of their positions.
+// models are the embedding models of the store, in ascending order of the log positions at which they were set: first
+// the model in the index's metadata, then those that later log entries have set.
 type models struct{ list atomic.Pointer[[]index.Model] }
 
 func (m *models) get() []index.Model {
@@ -93,8 +93,8 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf returns the embedding model that the store had at a position of the log. It returns false if the
-// current index covers more than that, and no change of the model is known to be before the position.
+// ModelAsOf returns the embedding model that the store had at a position of the log. It returns false if this is
+// unknown: the current index covers the log beyond that position, and no known change of the model is before it.
 func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

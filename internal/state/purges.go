@@ -38,7 +38,7 @@ func (ps *purges) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the rows of entries below a position, which a new index covers: wal/purges has them.
+// drop drops the rows of entries below a position that a new index covers. These rows are in wal/purges then.
 func (ps *purges) drop(below uint64) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -49,7 +49,7 @@ func (ps *purges) drop(below uint64) {
 	}
 }
 
-// dated adds to rows the position, time and writer of their log entry; the UUID of the store remains empty.
+// dated adds to each row the position, the time and the writer of its log entry. The UUID of the store stays empty.
 func dated(rows []purgefile.Row, e *wal.Entry) []purgefile.Row {
 	for i := range rows {
 		rows[i].Since, rows[i].At, rows[i].By = e.LSN, e.Reading.UnixMicro(), e.Writer
@@ -65,7 +65,7 @@ func (s *State) Purges() ([]purgefile.Row, uint64) {
 	return slices.Clone(s.purges.list), s.purges.changes
 }
 
-// PurgeChanges returns the number that increases with each change of the rows of Purges.
+// PurgeChanges returns a number that increases whenever the rows of Purges change.
 func (s *State) PurgeChanges() uint64 {
 	s.purges.mu.Lock()
 	defer s.purges.mu.Unlock()

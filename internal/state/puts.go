@@ -72,9 +72,9 @@ func slotOfKey(key string) int {
 	return (int(key[1])<<8 | int(key[2])) % (1 + putSlots)
 }
 
-// WatchPuts begins to count puts. It returns false if counting had begun already. Entries that were read from
-// the log before, and are not applied yet, are not counted. So the totals are valid only for look-ups that
-// begin afterwards.
+// WatchPuts begins to count puts. It returns false if counting had already begun. Entries that were read from the log
+// before this call and are not applied yet are not counted. So use the totals only for look-ups that begin after this
+// call.
 func (s *State) WatchPuts() bool { return !s.puts.on.Swap(true) }
 
 // PutCount returns the running total of PutsKey(session).
@@ -105,7 +105,7 @@ const (
 	MostPuts = skip / 2
 )
 
-// begin adds skip to all totals, because it is unknown how much was put while no entries were applied.
+// begin adds skip to all totals, so that they change: it is unknown how much was put while no entries were applied.
 func (p *puts) begin() {
 	for i := range p.counts {
 		p.counts[i].Add(skip)

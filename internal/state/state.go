@@ -16,8 +16,9 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// State has the position of the newest version of every document and scope of working memory, after all
-// applied log entries. Below a position, these are in the index files; above it, in the overlay.
+// State has the position of the newest version of every document and of every scope of working memory, after all
+// applied log entries. For entries that the index covers, the index files have these positions; for later entries, the
+// overlay has them.
 type State struct {
 	mu      sync.Mutex // held by Apply, Begin and Swap; look-ups of documents take no lock
 	sets    index.Current
@@ -58,8 +59,8 @@ type Place struct {
 	Entry   index.Entry // the line of the index if the version is not in the log
 }
 
-// Begin starts over with the index set, and takes over the caller's reference to it. inexact means that the
-// index was made from the document files and not from the log.
+// Begin starts again with the index set. It takes over the caller's reference to the set. inexact means that the index
+// was made from the document files and not from the log.
 func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +93,8 @@ func (s *State) count(set *index.Set) {
 	}
 }
 
-// recount adjusts the counts to a rebuilt index that covers the same entries as the current one: either may
-// have documents that the other had lost.
+// recount adjusts the numbers of documents when a rebuilt index replaces the current one, although both cover the same
+// entries. Either of them may have documents that the other has lost.
 func (s *State) recount(set *index.Set) {
 	old := s.sets.Acquire()
 	if old == nil {
@@ -192,7 +193,7 @@ func (s *State) admit(e *wal.Entry) (record.View, error) {
 	return Check(e)
 }
 
-// refuse reports an invalid log entry, which is then skipped; the caller holds mu.
+// refuse reports an invalid log entry. The entry is skipped. The caller holds mu.
 func (s *State) refuse(e *wal.Entry, err error) {
 	s.applied = e.LSN
 	if s.Refused != nil {
@@ -295,8 +296,8 @@ func (s *State) Line(letter byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed reports whether the newest version of a document may differ by now from version (0: absent), which was read
-// when the swap counter (Swaps) was since.
+// Changed reports whether the newest version of a document may no longer be the given version; 0 stands for a document
+// that does not exist. The caller has read this version when the swap counter (see Swaps) was since.
 func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(letter, id); ok {
 		if deleted {
@@ -310,7 +311,8 @@ func (s *State) Changed(letter byte, id string, version, since uint64) bool {
 // Hint returns the Hint for a precondition that depends on what Find returns after this call.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
-// Unchanged implements wal.Machine: it reports whether the version that p names is certainly still the newest.
+// Unchanged implements wal.Machine: it reports whether it is certain that the version in the precondition p is still
+// the newest.
 func (s *State) Unchanged(p wal.Precondition) bool {
 	switch p.Key[0] {
 	case Members:
@@ -333,7 +335,7 @@ func (s *State) Live(letter byte) int64 {
 	return s.live[letter]
 }
 
-// Had reports whether a document or scope of a kind exists or has existed, as far as index and log show.
+// Had reports whether a document or scope of a kind exists or has existed, as far as the index and the log show.
 func (s *State) Had(letter byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,9 +387,9 @@ func (s *State) Swap(set *index.Set) error {
 // shows the state at one moment.
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
 
-// Moment returns the number of existing memories, the Changes from a position on, and the position up to which
-// the index covers the log, all of the same moment. With mortal it returns no changes if none of them has a
-// time to live.
+// Moment returns three values as of the same moment: the number of existing memories, the Changes from a position on,
+// and the position up to which the index covers the log. If mortal is true and none of the changes has a time to live,
+// Moment returns no changes.
 func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, covered uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,7 +402,7 @@ func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, c
 	return s.live[kind.Memories.Letter], list, s.from.Load()
 }
 
-// FirstChanges returns the first of the Changes in [from, to), at most most.
+// FirstChanges returns the first Changes in [from, to). The parameter most is their maximum number.
 func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 // and also if only the index was replaced; a writer whose precondition fails reads the scope again. Positions
 // are multiples of 8, and that number never is.
 
-// Work returns the position of the newest entry of a scope of working memory. If the overlay has none, it
-// returns a number that is not a position and that changes whenever the overlay may have dropped such a
-// position.
+// Work returns the position of the newest log entry of a scope of working memory. If the overlay has no such entry, it
+// returns another number, for which IsWork returns false. That number changes whenever the overlay may have dropped
+// such a position.
 func (s *State) Work(scope string) uint64 {
 	// In this order: a position that is dropped between the two was dropped after a swap.
 	if at, _, ok := s.overlay.Load().Get(record.Working, scope); ok {
@@ -30,8 +30,8 @@ func (s *State) Work(scope string) uint64 {
 // IsWork reports whether a number that Work has returned is a position.
 func IsWork(at uint64) bool { return at&7 == 0 }
 
-// Breaks returns how often entries of working memory were skipped without a call of Worked, because a newer
-// index and the files of the scopes have them.
+// Breaks returns the number of times that log entries of working memory were skipped without a call of Worked, because
+// a newer index and the files of the scopes include them already.
 func (s *State) Breaks() uint64 { return s.breaks.Load() }
 
 // work applies a log entry of working memory; the caller holds mu.

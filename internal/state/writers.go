@@ -16,8 +16,8 @@ import (
 // log orders the explanations: each is committed on the condition that the one before it is still the newest.
 const WriterKey = "u"
 
-// writers has the explanations of writer numbers in log entries that the index does not cover, and the numbers
-// that were issued to this handle.
+// writers has the explanations of writer numbers that are in log entries after the index, and the numbers that were
+// issued to this handle.
 type writers struct {
 	mu   sync.Mutex
 	list writer.Table
@@ -56,7 +56,8 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the explanations in entries below a position, which a new index covers: wal/writers has them.
+// drop drops the explanations in entries below a position that a new index covers. These explanations are in
+// wal/writers then.
 func (ws *writers) drop(below uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
