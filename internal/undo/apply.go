@@ -17,12 +17,12 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// tries is the maximum number of plans for one undo: other writers may change the documents of each plan before they
-// are restored. Each time another writer has made progress.
+// tries is the maximum number of plans that one undo makes. Before the documents of a plan are restored, other writers
+// may change them, and then another plan is needed. Each further plan means that another writer has made progress.
 const tries = 100
 
-// partBytes is the size in bytes of one commit in an undo that takes several commits: other writers commit in
-// between.
+// partBytes is the size in bytes of each commit of an undo that takes several commits. Other writers can commit between
+// these commits.
 const partBytes = 4 << 20
 
 // errPlanAgain means that the plan of an undo is no longer valid, and another must be made.
@@ -87,8 +87,8 @@ type run struct {
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has already changed something. If so, it must continue with the changes that are
-// still possible.
+// begun reports whether the undo has already changed a document. If so, it must not stop, and must make the changes
+// that are still possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
 // result returns the plan, completed with the number of changes and the commits that were made.
@@ -111,7 +111,8 @@ func (r *run) explain(err error) error {
 		len(r.plan.Changes), err)
 }
 
-// by returns the context for the commits of an undo: an undo of several commits writes as a writer of its own.
+// by returns the context for the commits of an undo. If the undo takes several commits, they get a writer of their own,
+// whose description identifies the undo.
 func (r *run) by(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx
@@ -124,8 +125,8 @@ func (r *run) by(ctx context.Context) context.Context {
 	return engine.By(ctx, w)
 }
 
-// apply makes the changes of a plan. errPlanAgain means that another plan is needed; an undo that takes one
-// commit has changed nothing then.
+// apply makes the changes of a plan. The error errPlanAgain means that another plan is needed. An undo that takes one
+// commit has changed nothing in that case.
 func (r *run) apply(ctx context.Context, list []*change) error {
 	p := &part{run: r, later: map[string]bool{}}
 	for _, c := range list {
@@ -174,8 +175,8 @@ func (p *part) begin() {
 	p.restoration, p.docs, p.changes = p.u.commits.Restoration(limit), nil, nil
 }
 
-// weigh sets p.rest to the amounts by which all commits of the undo change the number and bytes of memories, if limits
-// are set: between two of the commits the store may have more memories than afterwards.
+// weigh sets p.rest to the change of the number and the bytes of memories by all commits of the undo, if the store has
+// limits. Between two of the commits the store may have more memories than after the last one.
 func (p *part) weigh(ctx context.Context, list []*change) error {
 	if p.rest = nil; !p.parts || counts.LimitsOf(p.u.engine.Settings().Now()) == nil {
 		return nil
@@ -211,7 +212,7 @@ func (p *part) weigh(ctx context.Context, list []*change) error {
 	})
 }
 
-// load adds the changes in list, all of one phase, to the commit.
+// load adds the changes in list to the commit. All of these changes must belong to one phase.
 func (p *part) load(ctx context.Context, list []*change) error {
 	if list[0].What == Delete {
 		for _, c := range list {
@@ -242,8 +243,8 @@ func (p *part) load(ctx context.Context, list []*change) error {
 	return nil
 }
 
-// again records that the plan of the undo is no longer valid for some document. It returns errPlanAgain if the undo
-// takes one commit, otherwise nil: the other changes are made first.
+// again records that the plan of the undo is no longer valid for a document. If the undo takes one commit, again
+// returns errPlanAgain. Otherwise it returns nil, because the other changes of the plan are made first.
 func (p *part) again() error {
 	if p.dirty = true; p.parts {
 		return nil
@@ -251,7 +252,7 @@ func (p *part) again() error {
 	return errPlanAgain
 }
 
-// refuse records that the document of a change cannot be restored, and why.
+// refuse records that a change's document cannot be restored, and the reason.
 func (p *part) refuse(c *change, why error) error {
 	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
 		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)
@@ -292,8 +293,8 @@ func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 	}
 }
 
-// newest returns the newest version of the document of a change. ok is false if that is neither the version that the
-// plan expects, nor one that only upkeep has written in place of that version.
+// newest returns the newest version of the document that a change concerns. ok is false if another writer has written
+// this version since the plan was made. Versions that only upkeep has written do not count.
 func (u *Undoer) newest(ctx context.Context, c *change) (engine.Version, bool, error) {
 	v, err := u.engine.Find(ctx, c.kind, c.ID, false)
 	if errors.Is(err, errs.ErrNotFound) {
@@ -367,8 +368,8 @@ func (p *part) committed(at wal.LSN) {
 	}
 }
 
-// rebuild prepares the commit again, without the changes for which without returns true and without those for
-// which the plan is no longer valid.
+// rebuild prepares the commit again. It omits the changes for which without returns true, and the changes for which the
+// plan is no longer valid.
 func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	docs, changes := p.docs, p.changes
 	p.begin()
@@ -389,8 +390,8 @@ func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
 	}
 }
 
-// halves commits the changes in two parts. It is called if they are too large for one commit because of
-// assemblies that must change with them.
+// halves commits the changes in two commits, half of them in each. It is called if the changes are too large for one
+// commit, because assemblies must change together with them.
 func (p *part) halves(ctx context.Context, last bool) error {
 	docs, changes := p.docs, p.changes
 	half := len(docs) / 2

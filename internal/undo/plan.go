@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// change is a planned Change with the data that is needed to make it.
+// change is a planned Change, with the additional data that is needed to make it.
 type change struct {
 	Change
 	kind    *engine.Kind
@@ -91,12 +91,13 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 	return p, list, nil
 }
 
-// none is the number that stands for no state: nothing is to be undone, or no other commit made a state.
+// none is used in place of the number of a state. It means that nothing is to be undone, or that no other commit has
+// made a state.
 const none = int32(-2)
 
-// back returns the state to which the undo restores the document (target); none if nothing is to be undone. since is
-// the position of the first undone change. other is the newest state that other commits made on top of a change that is
-// to be undone; none if there is no such state.
+// back returns in target the state to which the undo restores the document; none if nothing is to be undone. since is
+// the position of the first change that is undone. other is the newest state that other commits made after a change
+// that is to be undone; none if there is no such state.
 func (d *document) back() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
@@ -149,7 +150,7 @@ func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*ch
 	return c, conflict
 }
 
-// builtUpon returns the conflict between the undo and a later version that another commit made.
+// builtUpon returns the conflict that arises because another commit made a later version of the document.
 func (u *Undoer) builtUpon(n *node) *Conflict {
 	if n.unknown {
 		return &Conflict{Err: fmt.Errorf("%w: by a version that the log no longer has", ErrBuiltUpon)}
@@ -174,8 +175,8 @@ func (u *Undoer) builtUpon(n *node) *Conflict {
 	return c
 }
 
-// together removes the changes that depend on others which cannot be made, and records their conflicts: see
-// the package comment.
+// together removes the changes that depend on changes which cannot be made, and records their conflicts: see the
+// package comment.
 func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*change, error) {
 	memories, assemblies := u.engine.Kinds().Memories, u.engine.Kinds().Assemblies
 	for {
@@ -208,8 +209,8 @@ func (u *Undoer) together(ctx context.Context, p *Plan, list []*change) ([]*chan
 	}
 }
 
-// rests returns, as its first result, the reason why the change of a memory cannot be undone: an assembly that the
-// undo does not change contains the memory. The second result is an error of reading.
+// rests returns two errors. The first one is the reason why the change of a memory cannot be undone: an assembly that
+// this undo does not change contains the memory. The second one is an error of reading.
 func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) (error, error) {
 	if c.What == Undelete {
 		return nil, nil
@@ -232,8 +233,8 @@ func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) 
 	return nil, nil
 }
 
-// sameVector reports whether the version that is restored has the same vector as the one that it replaces. If one of
-// them cannot be read now, it returns true: the commit that restores the version decides.
+// sameVector reports whether the version that is restored has the same vector as the version that it replaces. If one
+// of the versions cannot be read now, sameVector returns true, and the commit that restores the version decides.
 func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	was, err := u.vector(ctx, c, c.Version)
 	if err != nil {
@@ -246,8 +247,8 @@ func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	return slices.Equal(was, is), nil
 }
 
-// lacks returns, as its first result, the reason why an assembly cannot be restored: a member would be missing. The
-// second result is an error of reading.
+// lacks returns two errors. The first one is the reason why an assembly cannot be restored: one of its members would
+// not exist. The second one is an error of reading.
 func (u *Undoer) lacks(c *change, done map[string]*change) (error, error) {
 	k := u.engine.Kinds().Memories
 	var missing []string

@@ -37,7 +37,7 @@ type entry struct {
 // undoes reports whether an undo wrote the entry.
 func (e *entry) undoes() bool { return e.cause == wal.CauseUndo || e.cause == wal.CauseUndoing }
 
-// purge reports whether the commit names purged or redacted documents: it belongs to a purge.
+// purge reports whether the commit belongs to a purge, that is, whether it names purged or redacted documents.
 func (b *batch) purge() bool {
 	return slices.ContainsFunc(b.entries, func(e entry) bool { return e.key == state.PurgeKey })
 }
@@ -47,8 +47,8 @@ func lost(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// batches yields the commits in [from, to), until yield returns false. Damaged or missing parts are
-// yielded as err. The batch is valid until yield returns.
+// batches yields the commits in [from, to), until yield returns false. For a damaged or missing part it yields an
+// error. The batch is valid only until yield returns.
 func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *batch, err error) bool) error {
 	var b batch
 	give := func() bool {
@@ -112,7 +112,7 @@ func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *ba
 	return ctx.Err()
 }
 
-// node is one state of a document, which one log entry made.
+// node is one state of a document, made by one log entry.
 type node struct {
 	lsn     wal.LSN
 	writer  uint32
@@ -159,7 +159,8 @@ func (d *document) add(e *entry, writer uint32, chosen, upkeep bool) {
 	d.cur = int32(len(d.nodes) - 1)
 }
 
-// find returns the state that an undo restored with the log entry e; false if it is not known.
+// find returns the state that an undo restored when it wrote the log entry e. It returns false if this state is
+// unknown.
 func (d *document) find(e *entry) (int32, bool) {
 	if e.deleted && e.restores == 0 {
 		return d.findAbsent()
@@ -178,9 +179,10 @@ func (d *document) find(e *entry) (int32, bool) {
 	return 0, false
 }
 
-// findAbsent returns a state without the document, for an undo that restored such a state without naming its entry: an
-// entry that creates a document names the deletion before it only while the overlay has that deletion. The result is
-// the last such state from which the present one was made, or else any such state; false if the history has none.
+// findAbsent returns a state in which the document does not exist. It is for an undo that restored such a state and
+// whose log entry does not name the entry of that state: an entry that creates a document names the deletion before it
+// only while the overlay has that deletion. The result is the last such state on the way to the present state, or else
+// any such state. It returns false if the history has no such state.
 func (d *document) findAbsent() (int32, bool) {
 	for i := d.cur; i >= 0; {
 		if i = d.nodes[i].parent; d.absent(i) {
@@ -211,7 +213,7 @@ func (d *document) version(at int32) wal.LSN {
 	return d.nodes[at].lsn
 }
 
-// keptKey identifies a copy of a version that the log has.
+// keptKey identifies a copy of a version in the log.
 type keptKey struct {
 	key string
 	at  wal.LSN

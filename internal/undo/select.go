@@ -96,7 +96,7 @@ func (u *Undoer) selection(ctx context.Context, o Options) (*selection, error) {
 	return u.resolve(ctx, o)
 }
 
-// continued returns the selection that continues an interrupted undo; nil if nothing is left to be done.
+// continued returns the selection with which an interrupted undo can be continued; nil if nothing is left to undo.
 func (u *Undoer) continued(ctx context.Context, undo string) (*selection, error) {
 	if undo == "" {
 		return nil, nil
@@ -153,7 +153,7 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	return s, nil
 }
 
-// begin returns the position at which the segment that contains the position at begins, but at least first.
+// begin returns the first position of the segment that contains the position at, or first if that is greater.
 func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 	return max(first, log.Geometry.Start(log.SegmentOf(at)))
 }
@@ -205,7 +205,7 @@ func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LS
 	return err
 }
 
-// parts returns a position at or before the first of the commits that an undo has made.
+// parts returns a position that is not after the first commit of an undo.
 func (u *Undoer) parts(ctx context.Context, undo string, first wal.LSN) (wal.LSN, error) {
 	t, err := u.engine.Writers(ctx)
 	if err != nil {
@@ -240,7 +240,7 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 	return "", nil
 }
 
-// made is a commit that a writer made, as found in the log.
+// made is a commit that was found in the log, with the writer who made it.
 type made struct {
 	at      wal.LSN
 	undo    string // JSON object of the undo of several commits to which the commit belongs; "" if it belongs to none
@@ -274,9 +274,9 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writ
 	return m, err
 }
 
-// last returns the newest commit of the caller before a position. The caller is not only this process, which may run a
-// single command: it is every program with the same name on the same machine, for the same agent, session, client and
-// token.
+// last returns the newest commit of the caller before a position. A process may run only a single command, so the
+// caller is not only this process. The caller is every process of a program with the same name on the same machine, for
+// the same agent, session, client and token.
 func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
 	own := u.engine.Describe(ctx)
 	if own == nil {
@@ -312,7 +312,7 @@ func caller(w *writer.Writer) string {
 	return name
 }
 
-// same reports whether two writers are equal in everything except the process and the command of the program.
+// same reports whether two writers are equal. It ignores the process and the command that the program ran.
 func same(a, b *writer.Writer) bool {
 	return program(a) == program(b) && a.Host == b.Host && a.Agent == b.Agent && a.Session == b.Session &&
 		a.Client == b.Client && a.Token == b.Token

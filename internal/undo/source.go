@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// few is the maximum number of entries of one segment that read reads one by one from the log. If there are more, or if
-// the log may lack one of them, read scans the segment instead.
+// few is the maximum number of entries in one segment that read reads from the log one by one. If there are more
+// entries, or if the log may lack one of them, read scans the whole segment instead.
 const few = 16
 
 // read yields, for changes sorted by the position of their source, the log entries that have the bytes to
@@ -87,7 +87,7 @@ func (u *Undoer) read(ctx context.Context, list []*change, yield func(c *change,
 	return ctx.Err()
 }
 
-// is reports whether a log entry has the version that the change restores, or a copy of it.
+// is reports whether a log entry contains the version that the change restores, or a copy of that version.
 func (c *change) is(e *wal.Entry) bool {
 	if e.Key == c.key {
 		return e.LSN == c.Restores && !e.Delete
@@ -128,7 +128,8 @@ func (c *change) hidden(t *purgefile.Table) error {
 	return nil
 }
 
-// locate finds the log entries that have the bytes to restore, and drops the changes for which there are none.
+// locate finds the log entries that contain the data to restore. It removes the changes for which there is no such
+// entry.
 func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document, list []*change) ([]*change, error) {
 	hidden, err := u.engine.Purged()
 	if err != nil {
@@ -195,7 +196,7 @@ func (u *Undoer) locate(ctx context.Context, p *Plan, docs map[string]*document,
 	return slices.DeleteFunc(list, func(c *change) bool { return none[c] }), nil
 }
 
-// members records which memories are members of an assembly that is restored.
+// members records which memories are members of the assemblies to be restored.
 func (u *Undoer) members(c *change, e *wal.Entry) error {
 	if c.kind != u.engine.Kinds().Assemblies {
 		return nil
@@ -212,7 +213,8 @@ func (u *Undoer) members(c *change, e *wal.Entry) error {
 	return nil
 }
 
-// copies finds copies, in the log, of those versions whose own entries neither log nor archive has any more.
+// copies finds copies of versions in the log, for those versions whose own entries are neither in the log nor in the
+// archive.
 func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*change) error {
 	of := map[keptKey]*change{}
 	keys := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// Undoer takes back the changes of earlier commits, by new commits.
+// Undoer undoes the changes of earlier commits by making new commits.
 type Undoer struct {
 	engine  *engine.Engine
 	commits *commit.Committer
@@ -57,7 +57,7 @@ const (
 	Delete   = "delete"   // deletes a document that was created
 )
 
-// Change is the action of an undo on one document.
+// Change describes what an undo does to one document.
 type Change struct {
 	Kind, ID string
 	What     string
@@ -65,8 +65,8 @@ type Change struct {
 	Restores wal.LSN // the version that is restored; for Delete, the deletion before the document was created, or 0
 }
 
-// Conflict is a document whose changes cannot be undone, or only some of them: not back to its state before
-// the first of the commits.
+// Conflict is a document whose changes cannot be undone, or can be undone only in part: the document does not get back
+// to its state before the first of the commits.
 type Conflict struct {
 	Kind, ID string
 	Version  wal.LSN       // the conflicting version; 0: there is none
@@ -117,8 +117,8 @@ func (u *Undoer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// unknown returns an error if a run is given as a number and no commit has that number and, as far as known,
-// the store never assigned it.
+// unknown returns an error if a run is given as a number that no commit has, and that, as far as is known, the store
+// has never assigned.
 func (u *Undoer) unknown(ctx context.Context, p *Plan) error {
 	n, err := strconv.ParseUint(p.Run, 10, 32)
 	if err != nil || p.Commits > 0 || len(p.Unread) > 0 {
