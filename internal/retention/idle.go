@@ -31,12 +31,12 @@ type Swept struct {
 	Doubted bool    // the session is unused only by a clock that may be wrong, and is kept
 }
 
-// idleness decides which sessions have been unused for some time. One wrong reading of the clock must not select
-// sessions, as for expired memories (sweep.go). So a session must have been unused both by the clock and by a clock
-// that does not jump when the time of day is set (Scopes.Now). The latter is in doubt for an hour after a first
-// reading, at the time doubted. Meanwhile it is used only for sessions that were written to after doubted. For any
-// other session the time of the last write to another such session (newest) is used: that write is an earlier,
-// independent reading of the clock.
+// idleness decides which sessions have been unused for long enough. As for expired memories (sweep.go), one wrong
+// reading of the clock must not select sessions. So a session must have been unused by two measures: by the clock, and
+// by a second clock that does not jump when the time of day is set (Scopes.Now). For an hour after its first reading,
+// at the time doubted, the second clock is in doubt. During this hour it is used only for sessions that were written to
+// after doubted. For any other session, the time of the last write to another such session (newest) takes its place,
+// because that write is an earlier and independent reading of the clock.
 type idleness struct {
 	wall, now time.Time // by the clock, and by the clock that does not jump
 	doubted   time.Time // time since which now is in doubt; zero if it is not in doubt
@@ -54,8 +54,8 @@ func (r *Retention) idleness(all []Session) idleness {
 	return i
 }
 
-// unused reports whether a session has been unused for the duration idleFor by the clock. doubted is true if the clock
-// may be wrong: the session is not unused for that long by the other time.
+// unused reports whether a session has been unused for the duration idleFor according to the clock. doubted is true if
+// the clock may be wrong, because the session has not been unused for that long according to the second clock.
 func (i *idleness) unused(s *Session, idleFor time.Duration) (unused, doubted bool) {
 	if idleFor == 0 || i.wall.Sub(s.Last) < idleFor {
 		return false, false
@@ -67,8 +67,8 @@ func (i *idleness) unused(s *Session, idleFor time.Duration) (unused, doubted bo
 	return true, now.Sub(s.Last) < idleFor
 }
 
-// SweepSessions deletes sessions that are no longer used, those unused longest first, and returns them.
-// Without Apply it changes nothing.
+// SweepSessions deletes sessions that are no longer used, and returns them. It begins with the session that has been
+// unused for the longest time. If Apply is not set, it only returns the sessions.
 func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept, error) {
 	switch {
 	case o.IdleFor < 0:
@@ -117,9 +117,9 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 	return list, nil
 }
 
-// sweepTries is the maximum number of attempts of SweepSessions to delete a session. An attempt fails if the session's
-// counter of puts has changed, which other sessions share (state.PutsKey); the next one checks the session itself
-// again.
+// sweepTries is the maximum number of times that SweepSessions tries to delete a session. An attempt fails if the
+// session's counter of puts has changed. Other sessions share this counter (state.PutsKey), so the next attempt checks
+// the session itself again.
 const sweepTries = 100
 
 func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
@@ -159,8 +159,8 @@ func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) 
 	return w, nil
 }
 
-// sessionAsIs prepares the deletion of each memory of a session in its present version. same is false if the
-// session is no longer as it is in s.
+// sessionAsIs prepares the deletion of all memories of a session in their present versions. same is false if the
+// session has changed since it was read as s.
 func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
 	is, now := Session{ID: s.ID}, r.engine.Env().Clock()
 	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, engine.Filters{Session: &s.ID, Expired: true}) {
@@ -179,8 +179,8 @@ func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op
 	return ops, is.Memories <= s.Memories && is.Last.Equal(s.Last), nil
 }
 
-// deleteUnused deletes as many memories of a session as fit one commit, on the condition that nothing was put into the
-// session, and the rest in further commits. It returns the number of deleted memories.
+// deleteUnused deletes the memories of a session. It deletes as many of them as fit in a first commit, on the condition
+// that nothing was put into the session, and the rest in further commits. It returns the number of deleted memories.
 func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads,
 	listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {

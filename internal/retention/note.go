@@ -40,8 +40,8 @@ func (n *SweepNote) Text() []byte {
 	return b
 }
 
-// ParseSweepNote parses the content of a note's file. For an invalid content it returns a zero SweepNote: then the hour
-// begins now.
+// ParseSweepNote parses the content of a note's file. If the content is invalid, it returns a zero SweepNote, and the
+// hour begins now.
 func ParseSweepNote(text string) (n SweepNote) {
 	first, second, _ := strings.Cut(text, "\n")
 	cut, err := time.Parse(time.RFC3339Nano, first)
@@ -60,8 +60,8 @@ func ParseSweepNote(text string) (n SweepNote) {
 	return n
 }
 
-// Hour measures the hour that has to pass before something old is deleted. All processes use the same note of a time of
-// day; see the top of sweep.go.
+// Hour measures the hour that must pass after data was first found old enough before the data is deleted. All processes
+// use the same note, which contains a time of day; see the top of sweep.go.
 type Hour struct {
 	r    *Retention
 	name string
@@ -69,7 +69,7 @@ type Hour struct {
 	Seen sighting
 }
 
-// sighting records when this process first saw a note, by the clock Scopes.Mono.
+// sighting records the time at which this process first saw a note, measured by the clock Scopes.Mono.
 type sighting struct {
 	note SweepNote
 	At   time.Duration
@@ -104,8 +104,8 @@ func (h *Hour) Read() (n SweepNote, err error) {
 	return ParseSweepNote(string(b)), nil
 }
 
-// Note writes a note with the time of day cut, unless another process is flushing: then the next sweep writes
-// it.
+// Note writes a note with the time of day cut. If another process is flushing, Note writes nothing, and the next sweep
+// writes the note.
 func (h *Hour) Note(cut time.Time) error {
 	held, err := h.r.engine.Log().TryLockFlush()
 	if err != nil || held == nil {

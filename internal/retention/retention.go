@@ -26,7 +26,7 @@ type Retention struct {
 	touched touched
 }
 
-// Expirer is a set of documents other than memories that expire.
+// Expirer is a set of expiring documents that are not memories.
 type Expirer interface {
 	// Expired reports whether any of these documents has expired at a time. It is cheap when called often.
 	Expired(ctx context.Context, at time.Time) (bool, error)

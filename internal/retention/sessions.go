@@ -83,7 +83,7 @@ func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
 	}
 }
 
-// eachOfIndex does the same as Each, by reading all index lines that name a session.
+// eachOfIndex does the same as Each. It reads all index lines that name a session.
 func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) bool) {
 	changed, err := r.engine.Overlay().Sorted(ctx, r.engine, r.engine.Kinds().Memories)
 	if err != nil {
@@ -162,8 +162,8 @@ func (r *Retention) eachOfIndex(ctx context.Context, yield func(Session, error) 
 	enter("\xff", "") // after all: keys are UTF-8
 }
 
-// inSessions yields the lines of the index that have a session, ordered by session. If the index turns out to be
-// damaged and was repaired meanwhile, it continues with the repaired one.
+// inSessions yields the index lines of memories that belong to a session, sorted by session. If the index is found
+// damaged and was repaired in the meantime, it continues with the repaired index.
 func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 	return func(yield func(engine.Item, error) bool) {
 		span, buf := index.Span{}, []byte(nil)
@@ -234,7 +234,8 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	return done, nil
 }
 
-// deletable returns the number of the first of n deletions that fit into one commit. id returns the id of the i-th.
+// deletable returns how many of n deletions, counted from the first one, fit into one commit. The function id returns
+// the id of the i-th deletion.
 func (r *Retention) deletable(n int, id func(i int) string) int {
 	const record = 24 // bytes that a deletion takes in the log: see package record
 	limit, size := r.engine.Log().Limit(), uint64(0)

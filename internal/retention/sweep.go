@@ -33,8 +33,8 @@ const (
 	SweepMost = 1000 // maximum number of memories that are deleted at a time
 )
 
-// Sweeper has the state of the deletion of expired memories. If several processes sweep at the same time, one
-// of them deletes.
+// Sweeper has the state of deleting expired memories. If several processes sweep at the same time, only one of them
+// deletes.
 type Sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last searched for memories older than max_age and found no more
@@ -119,8 +119,8 @@ func (r *Retention) SweepUp(ctx context.Context) {
 	}
 }
 
-// sweepAged deletes some of the memories that were last written before a time. more reports that there may be
-// others.
+// sweepAged deletes some of the memories whose last write was before a time. more reports whether there may be more
+// such memories.
 func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
 	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.sweeper.from, Expired: true}
 	var ids []string
@@ -154,8 +154,8 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 // committing is the method Commit or Upkeep of a commit.Committer.
 type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
 
-// deleteIf deletes those of the given memories for which only is true at the commit, and returns their number.
-// Deletions that do not fit into one commit are made in several.
+// deleteIf deletes those of the given memories for which the function only returns true at the time of the commit. It
+// returns the number of deleted memories. If the deletions do not fit into one commit, it makes several.
 func (r *Retention) deleteIf(ctx context.Context, do committing, cause uint8, ids []string,
 	only func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {

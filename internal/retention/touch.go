@@ -12,13 +12,13 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// touchEvery is the time for which accesses are collected before they are written.
+// touchEvery is the time during which accesses are collected before they are written to the memories.
 const touchEvery = time.Minute
 
 // touchMost is the maximum number of memories whose accesses are collected.
 const touchMost = 10_000
 
-// touched has the accesses to memories that are counted but not written yet.
+// touched has the accesses to memories that were counted and are not written yet.
 type touched struct {
 	mu    sync.Mutex
 	count map[string]int64
@@ -104,7 +104,7 @@ func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.
 	}
 }
 
-// ForgetTouched drops accesses of the given memories that are counted but not written yet.
+// ForgetTouched forgets the accesses to the given memories that were counted and are not written yet.
 func (r *Retention) ForgetTouched(ids []string) {
 	t := &r.touched
 	t.mu.Lock()
@@ -115,7 +115,7 @@ func (r *Retention) ForgetTouched(ids []string) {
 	}
 }
 
-// Upkeep writes counted accesses and deletes expired memories, when that is due. An open store calls it every
+// Upkeep writes counted accesses and deletes expired memories, if it is time for that. An open store calls Upkeep every
 // few seconds.
 func (r *Retention) Upkeep(ctx context.Context) {
 	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
