@@ -46,7 +46,7 @@ func (q *Query) validateBoosts() error {
 	return nil
 }
 
-// boosted returns the n best hits, with the scores in the window raised.
+// boosted returns the n best hits after it has raised the scores of the best hits (see raise).
 func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	list, err := s.ranked(ctx, q, f, max(window, n), math.Inf(-1), bad, a)
@@ -60,7 +60,7 @@ func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int
 	return list[:min(n, len(list))], nil
 }
 
-// raise raises the scores of the best hits of a list, and sorts these again.
+// raise raises the scores of the best hits in a list by recency and importance, and sorts these hits again.
 func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	best := list[:min(window, len(list))]
 	var ids []string
@@ -98,7 +98,8 @@ func (s *Search) raise(ctx context.Context, q *Query, list []found) error {
 	return nil
 }
 
-// boost raises the score of a hit. A negative score is moved towards 0, so equal boosts preserve the order.
+// boost raises the score of one hit. It moves a negative score towards 0. So two hits that get the same boost keep
+// their order.
 func (h *found) boost(q *Query, now int64, f view.Fact) {
 	age := max(float64(now)-float64(f.Time), 0) / 1e6
 	recency := q.Recency * math.Exp2(-age/cmp.Or(q.HalfLife, defaultHalfLife).Seconds())

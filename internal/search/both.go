@@ -17,7 +17,7 @@ import (
 // The windows do not depend on the number of hits asked for, so pages continue one another and a hit keeps its score.
 // Hits outside both windows follow with score 0: first those by words, then those by vector, each in their order.
 
-// window is the number of best hits of each side that are ranked together.
+// window is the number of best hits by words, and of best hits by vector, that are ranked together.
 const window = 200
 
 // vectorShare is the default weight of the score by vector; the weight of the score by words is 1.
@@ -48,7 +48,8 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	return list[:min(n, len(list))], nil
 }
 
-// atLeast returns the hits of a list, sorted best first, whose score is not below the parameter least.
+// atLeast returns the hits in a list whose score is at least the parameter least. The list must be sorted, the best hit
+// first.
 func atLeast(list []found, least float64) []found {
 	if i := slices.IndexFunc(list, func(h found) bool { return h.Score < least }); i >= 0 {
 		list = list[:i]
@@ -95,8 +96,8 @@ func fused(by, near []found, share float64, ranks bool) []found {
 	return list
 }
 
-// behindWindows appends the hits outside both windows. by and near are the hits by words and by meaning; each
-// must have all hits, or as many as the search needs.
+// behindWindows appends the hits outside both windows. by has the hits by words, and near has the hits by meaning. Each
+// list must have all hits, or as many as the search needs.
 func behindWindows(list, by, near []found) []found {
 	seen := make(map[document]bool, len(list))
 	for _, h := range list {
@@ -115,8 +116,8 @@ func behindWindows(list, by, near []found) []found {
 	return list
 }
 
-// stretched returns the scores of a list, scaled so that the best one becomes 1 and floor becomes 0. All become 1
-// if the best is not above floor.
+// stretched returns the scores of a list, scaled so that the best score becomes 1 and the score floor becomes 0. If the
+// best score is not greater than floor, all scores become 1.
 func stretched(list []found, floor float64) []float64 {
 	scores := make([]float64, len(list))
 	for i, h := range list {
@@ -127,7 +128,7 @@ func stretched(list []found, floor float64) []float64 {
 	return scores
 }
 
-// places returns a score for each rank of a list; that of the first rank is 1.
+// places returns a score for each rank in a list. The score of the first rank is 1.
 func places(list []found) []float64 {
 	scores := make([]float64, len(list))
 	for i := range list {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// asked is a parsed query, as it was executed on one set of rows of the word index.
+// asked is the parsed query of a search, as it was executed on one set of rows of the word index.
 type asked struct {
 	query    *query.Query
 	analyzer *analyzer.Analyzer
@@ -16,8 +16,8 @@ type asked struct {
 	cut      cutNotes // notes whose sections were read
 }
 
-// cutNote is a version of a note, divided into its sections. It is kept because a search for a phrase checks one
-// section after another, and a note can have thousands.
+// cutNote is a version of a note, divided into its sections. A search for a phrase checks the sections of a note one
+// after the other, and a note can have thousands, so the divided note is kept.
 type cutNote struct {
 	path     string
 	lsn      uint64
@@ -33,7 +33,7 @@ type cutNotes struct {
 	bytes int
 }
 
-// cutMost is the maximum number of bytes of notes in a cutNotes, besides the newest note.
+// cutMost is the maximum number of bytes of the notes in a cutNotes. The newest note does not count.
 const cutMost = 16 << 20
 
 func (c *cutNotes) add(n cutNote) {
@@ -43,7 +43,8 @@ func (c *cutNotes) add(n cutNote) {
 	c.notes[n.path] = n
 }
 
-// tell calls q.Note for each remark on how the query was understood, except those in told.
+// tell calls q.Note for each remark about the way in which the query was understood. It skips the remarks in told, and
+// adds the new ones to told.
 func (a *asked) tell(q *Query, told map[string]bool) {
 	if a.query == nil || q.Note == nil {
 		return
@@ -81,5 +82,5 @@ func (a *asked) explained(h *found, texts func() []query.Text) *memstore.Explana
 	return e
 }
 
-// keep stores in the hit the data that the search by words has computed for it.
+// keep stores in a hit the scores that the search by words has computed.
 func (h *found) keep(hit *words.Hit, shares []words.Share) { h.parts, h.shares = hit.Parts, shares }

@@ -41,8 +41,8 @@ func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int)
 	return marked(content, from, to, marks)
 }
 
-// bestWindow returns the first run of marks within size bytes that has the most different words; among equal ones,
-// the one with the most marks.
+// bestWindow returns the first run of marks, no longer than size bytes, that has the most different words. If several
+// runs have equally many, it returns the one with the most marks.
 func bestWindow(marks []query.Mark, size int) (first, last int) {
 	has := map[int]int{}
 	words, best := 0, 0
@@ -63,8 +63,8 @@ func bestWindow(marks []query.Mark, size int) (first, last int) {
 	return first, last
 }
 
-// begins returns the offset of the next beginning of a word after a cut, if there is one before most; otherwise
-// the cut itself.
+// begins returns the offset of the first word that begins at or after a cut and before most. If there is no such word,
+// it returns the offset of the cut.
 func begins(s string, at, most int) int {
 	if at == 0 || at >= most {
 		return min(at, most)
@@ -79,8 +79,8 @@ func begins(s string, at, most int) int {
 	return at
 }
 
-// ends returns the offset of the last end of a word before a cut, if there is one after least; otherwise the
-// cut itself.
+// ends returns the offset of the last end of a word that is before a cut and after least. If there is no such end, it
+// returns the offset of the cut.
 func ends(s string, at, least int) int {
 	if at >= len(s) {
 		return len(s)

@@ -39,7 +39,7 @@ func (s *Search) findsNotes(q *Query) bool {
 	return q.finds(memstore.KindNote) && s.engine.HasHad(s.engine.Kinds().Notes)
 }
 
-// aNote is a note with the properties that its sidecar file contains.
+// aNote is a note, with the properties that the note's sidecar file contains.
 type aNote struct {
 	engine.Version
 	sidecar note.Sidecar
@@ -72,7 +72,7 @@ func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc b
 	return n, nil
 }
 
-// asMemory returns a memory that has those properties of the note that filters check.
+// asMemory returns a memory with the same properties as a note, as far as filters check them.
 func (n *aNote) asMemory(path string) *memstore.Memory {
 	m := &memstore.Memory{ID: path, Timestamp: n.Line.UpdatedAt, Metadata: map[string]any{}}
 	for name, v := range n.sidecar.Metadata {
@@ -93,7 +93,8 @@ func (n *aNote) asMemory(path string) *memstore.Memory {
 	return m
 }
 
-// sectionOf returns the section of a note that a hit refers to; false if the note was changed since it was indexed.
+// sectionOf returns the section of a note to which a hit refers. It returns false if the note was changed after it was
+// indexed.
 func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 	list := note.Sections(n.Doc)
 	if n.LSN != h.lsn || h.section >= len(list) {
@@ -156,8 +157,8 @@ func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, had *c
 	return view.TextsOf(path, n.doc, &n.sections[i], n.tags), nil
 }
 
-// firstOfNotes returns a noteJudge that accepts only the first section of each note, which is the best one, and
-// only notes that pass the filters.
+// firstOfNotes returns a noteJudge that accepts only the first section of each note, because sections come best first.
+// It accepts only sections of notes that pass the filters.
 func (s *Search) firstOfNotes(ctx context.Context, f *engine.Filters, bad *unreadable) *noteJudge {
 	return &noteJudge{s: s, f: f, bad: bad, passes: map[string]bool{}, given: map[string]bool{}}
 }
@@ -186,7 +187,7 @@ func (j *noteJudge) judge(ctx context.Context, path string) (bool, error) {
 	return ok && !j.given[path], nil
 }
 
-// foundBy returns the memory, or the section of a note, that a hit of a search by words found.
+// foundBy returns the memory, or the section of a note, to which a hit of a search by words refers.
 func foundBy(h *words.Hit) found {
 	path, ok := view.PathOf(h.At, h.ID)
 	if !ok {

@@ -38,7 +38,7 @@ func New(eng *engine.Engine, vs *vectors.Vectors, words, sections *view.Query, n
 	return &Search{engine: eng, vectors: vs, words: words, sections: sections, meanings: near, orders: orders}
 }
 
-// Query describes a search: exactly one of Vector, Like and Text, or Text and Vector.
+// Query describes a search. Either exactly one of Vector, Like and Text is set, or both Text and Vector are set.
 type Query struct {
 	// Vector finds memories by their embeddings, which must have the same dimension. The score is the cosine similarity,
 	// or 1/(1+d²) in a store whose metric is l2.
@@ -170,7 +170,8 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 // ceased to pass its filters while it ranked them. After that it returns fewer hits than requested.
 const goneTries = 2
 
-// spare returns the number of additional hits to rank after gone hits have disappeared: as many may disappear again.
+// spare returns the number of additional hits to rank if some hits no longer exist: further hits may disappear in the
+// meantime.
 func spare(gone int) int { return 2*gone + 8 }
 
 // pass is the result of one run of searchOnce.
@@ -182,7 +183,7 @@ type pass struct {
 	unread  unreadable
 }
 
-// searchOnce finds the n best hits and reads those after the offset.
+// searchOnce finds the n best hits, and reads the documents of the hits after the offset.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
 	least float64, told map[string]bool) (p pass, err error) {
 	var list []found
@@ -300,8 +301,8 @@ func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	return list[:min(n, len(list))], nil
 }
 
-// few counts a hit of a session, and reports whether it is among the first PerSession hits of that session.
-// Memories without a session are not limited.
+// few counts a hit in a session, and reports whether the hit is among the first PerSession hits of this session. It
+// always returns true for a memory without a session.
 func (q *Query) few(seen map[string]int, session string) bool {
 	if session == "" {
 		return true
@@ -386,7 +387,7 @@ func (q *Query) validate() error {
 	return nil
 }
 
-// parsed returns the parsed Text.
+// parsed returns the text of the query in parsed form.
 func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, an)
@@ -394,7 +395,7 @@ func (q *Query) parsed(an *analyzer.Analyzer) *query.Query {
 	return query.Parse(q.Text, an)
 }
 
-// parsedIn returns Text parsed for a set.
+// parsedIn returns the text of the query, parsed for one set of rows of the word index.
 func (q *Query) parsedIn(snap *view.Snapshot, set *words.Set) (*query.Query, error) {
 	if q.MaxRareTerms > 0 {
 		return query.Plain(q.Text, snap.Analyzer), nil
@@ -460,7 +461,7 @@ func (u *unreadable) pass(ctx context.Context, err error) error {
 	return nil
 }
 
-// also appends the errors that o has collected.
+// also adds the errors that o has collected to u.
 func (u *unreadable) also(o *unreadable) {
 	for _, err := range o.errs {
 		u.add(err)
@@ -521,8 +522,8 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 	return list[:min(n, len(list))], err
 }
 
-// ended returns nil if a search continues although a memory could not be read because of err; otherwise it returns
-// the error with which the search ends.
+// ended returns nil if the search can continue after the error err of reading a memory. Otherwise it returns the error
+// with which the search must end.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -548,7 +549,7 @@ func (s *Search) sized(ctx context.Context, id string) (memstore.Memory, int64, 
 	return m, int64(len(v.Doc)), err
 }
 
-// bare returns the memory of a trimmed hit: only the fields that such a hit has.
+// bare returns a memory with only the fields that a trimmed hit has.
 func bare(m *memstore.Memory) memstore.Memory {
 	return memstore.Memory{ID: m.ID, Version: m.Version, Timestamp: m.Timestamp, CreatedAt: m.CreatedAt,
 		UpdatedAt: m.UpdatedAt, ExpiresAt: m.ExpiresAt}

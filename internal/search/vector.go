@@ -14,17 +14,17 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// timedShare limits the look-up of memories by time: if filters on times leave more than 1 in timedShare memories,
-// looking up each costs more than scanning vectors and judging the nearest.
+// timedShare limits looking up memories by time. If filters on times leave more than 1 in timedShare memories, looking
+// up each of them costs more than scanning the vectors and applying the filters to the nearest memories.
 const timedShare = 16
 
-// comparedShare limits the comparison of selected memories: if filters leave more than 1 in comparedShare, all are
-// searched.
+// comparedShare limits comparing selected memories one by one. If filters leave more than 1 in comparedShare memories,
+// all vectors are searched instead.
 const comparedShare = 4
 
-// nearest returns the n memories whose embeddings are nearest to v, exactly. If filters (by session, prefix, words or
-// times) leave few memories, these are looked up and compared; otherwise the filters are applied to candidates, nearest
-// first. Errors of memories that cannot be read are added to bad.
+// nearest returns the n memories whose embeddings are nearest to v. The search is exact. If filters (by session,
+// prefix, words or times) leave few memories, only these are looked up and compared. Otherwise the filters are applied
+// to the candidates, beginning with the nearest. Errors of memories that cannot be read are added to bad.
 func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable,
 	model string) ([]found, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: s.Scanners()}
@@ -122,8 +122,8 @@ func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 	}
 }
 
-// searchVectors searches the vectors as of now. If they are damaged, they are rebuilt and searched again. model is the
-// model of q.Vector, "" if unknown.
+// searchVectors searches the vectors in their present state. If they are damaged, it rebuilds them and searches again.
+// model is the model that made q.Vector; "" if it is unknown.
 func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
 		was := s.engine.State().Model().LSN
@@ -156,7 +156,7 @@ func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string
 	}
 }
 
-// sameModel returns a *ModelError if a query is by another model than a view's vectors.
+// sameModel returns a *ModelError if the query's vector and the vectors of a view were made by different models.
 func (s *Search) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil
@@ -181,7 +181,7 @@ func (s *Search) vectorsRot(ctx context.Context, err error) error {
 	return s.vectors.Fault(err)
 }
 
-// behind reports whether id comes after other in a listing.
+// behind reports whether id comes after other in the order of a listing.
 func behind(id, other string) bool {
 	a, aerr := table.EncodeKey(id)
 	b, berr := table.EncodeKey(other)

@@ -61,8 +61,8 @@ func compareFound(a, b found) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID), cmp.Compare(a.section, b.section))
 }
 
-// within does what byWords does, for one set of rows of the word index. The set may contain the rows of memories and of
-// notes, if both have the same analyzer.
+// within does what byWords does, for one set of rows of the word index. If memories and notes have the same analyzer,
+// the set may contain the rows of both.
 func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
 	*bad = unreadable{}
@@ -103,8 +103,8 @@ func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int
 	return list, nil
 }
 
-// accepts returns a function that checks the conditions which the word index cannot decide; nil if it decides all
-// of them.
+// accepts returns a function that checks the conditions which the word index cannot decide. It returns nil if the word
+// index decides all conditions.
 func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engine.Filters, bad *unreadable,
 	notes bool) func(words.Hit) (bool, error) {
 	q := a.query
@@ -137,8 +137,9 @@ func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engin
 	}
 }
 
-// holds reports whether a hit meets the phrases of a query: its document has the required phrases and none of the
-// excluded ones. A hit that was found only because of its neighbours needs a neighbour without excluded phrases, too.
+// holds reports whether a hit meets the phrases of a query: the hit's document must have the required phrases and none
+// of the excluded phrases. If a hit was found only because of its neighbours, at least one of these neighbours must
+// have none of the excluded phrases either.
 func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.Set, bad *unreadable) (bool, error) {
 	q := a.query
 	if !q.Phrases() {
