@@ -22,7 +22,7 @@ import (
 // Base is the path with which all paths of the API begin.
 const Base = "/v1/memory_stores"
 
-// Betas returns the values of the header anthropic-beta, of which each request must have one.
+// Betas returns the permitted values of the header anthropic-beta. Each request must have one of them.
 func Betas() []string { return []string{"managed-agents-2026-04-01", "agent-memory-2026-07-22"} }
 
 // Limits of requests.
@@ -43,7 +43,7 @@ type Route struct {
 // method answers a request that passed the checks. The returned value is encoded as the JSON of the answer.
 type method func(s *Stores, r *http.Request, by Caller) (any, error)
 
-// routes returns the methods of the API, and for each whether it writes.
+// routes returns the methods of the API, and for each method whether it changes data.
 func routes() []struct {
 	pattern string
 	writes  bool
@@ -72,7 +72,7 @@ func routes() []struct {
 	}
 }
 
-// Routes returns the routes of the API, including one that answers all other paths below /v1/.
+// Routes returns the routes of the API. One further route answers requests for all other paths below /v1/.
 func (s *Stores) Routes() []Route {
 	var list []Route
 	for _, m := range routes() {
@@ -164,7 +164,7 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status: status, text: fmt.Sprintf(format, args...)}
 }
 
-// invalid returns the refusal of a field, parameter or header.
+// invalid returns the error for the client about an invalid field, parameter or header.
 func invalid(field, format string, args ...any) error {
 	return refuse(http.StatusBadRequest, "%s: %s", field, fmt.Sprintf(format, args...))
 }
@@ -215,7 +215,8 @@ type errorObject struct {
 	Message string `json:"message"`
 }
 
-// WriteError answers a request to the API that was refused before a Route handled it.
+// WriteError answers a request to the API that was refused before any Route handled it, for example because of its API
+// key.
 func WriteError(w http.ResponseWriter, status int, message string) {
 	writeError(w, &refusal{status: status, text: message}, requestID+random(15))
 }
@@ -239,7 +240,7 @@ func (s *Stores) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeError(w, e, id)
 }
 
-// told returns the refusal that the client gets for an error.
+// told converts an error into the refusal that the client gets.
 func told(ctx context.Context, err error) *refusal {
 	var e *refusal
 	var copied *DuplicateError
@@ -292,7 +293,7 @@ func body(r *http.Request, v any) error {
 	return nil
 }
 
-// noBody returns a refusal if the body of a request has more than an empty object.
+// noBody returns a refusal if the body of a request contains anything other than an empty object.
 func noBody(r *http.Request) error {
 	b, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, mostBody))
 	if err != nil {
@@ -314,7 +315,7 @@ type query struct {
 	err    error
 }
 
-// parameters returns the query parameters of a request. Parameters other than known are an error.
+// parameters returns the query parameters of a request. A parameter whose name is not in known is an error.
 func parameters(r *http.Request, known ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
@@ -369,7 +370,8 @@ func (q *query) flag(name string) bool {
 	return false
 }
 
-// times returns the time bounds that the parameters created_at[gte] and created_at[lte] set; zero: no bound.
+// times returns the bounds that the parameters created_at[gte] and created_at[lte] set. A zero time means that there is
+// no bound.
 func (q *query) times() (from, to time.Time) {
 	for name, at := range map[string]*time.Time{"created_at[gte]": &from, "created_at[lte]": &to} {
 		if !q.has(name) {
@@ -383,7 +385,8 @@ func (q *query) times() (from, to time.Time) {
 	return from, to
 }
 
-// view reports whether the parameter view requests the contents; without the parameter, it returns otherwise.
+// view reports whether the parameter view requests the contents. If the request does not have the parameter, view
+// returns the value of otherwise.
 func (q *query) view(otherwise bool) (full bool) {
 	switch v := q.text("view"); {
 	case !q.has("view"):
@@ -396,7 +399,8 @@ func (q *query) view(otherwise bool) (full bool) {
 	return false
 }
 
-// page returns the place at which the requested page begins, and the maximum number of its items.
+// page returns the place in the listing at which the requested page begins, and the maximum number of items of the
+// page.
 func (q *query) page(kind byte, full bool) (place string, limit int) {
 	limit = q.number("limit", defaultPage, 1, mostPage)
 	if full {

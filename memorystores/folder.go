@@ -40,11 +40,10 @@ type found struct {
 	err    error // config.json cannot be read, or has no id: errUnnamed
 }
 
-// errUnnamed means that a store has no id yet. It gets one when the stores are listed.
+// errUnnamed means that a store has no id yet. The store gets an id the next time that the stores are listed.
 var errUnnamed = errors.New("the store has no id yet")
 
-// DuplicateError means that several folders contain stores with the same id, so that one store must be a copy of
-// another.
+// DuplicateError means that stores in several folders have the same id, so all of them except one must be copies.
 type DuplicateError struct {
 	ID      string
 	Folders []string // names of the folders, sorted
@@ -111,9 +110,9 @@ func (s *Stores) scan(ctx context.Context, force bool) error {
 	return nil
 }
 
-// look returns the description of a store in a folder, or nil if the folder has no store. was is the description
-// from the last scan, or nil. look does not open the store.
-func (s *Stores) look(name string, was *found) *found {
+// look returns the description of the store in a folder, or nil if the folder has no store. last is the description
+// from the last scan, or nil if there is no earlier description. look does not open the store.
+func (s *Stores) look(name string, last *found) *found {
 	dir := filepath.Join(s.dir, name)
 	file := filepath.Join(dir, settings.Name)
 	info, err := os.Lstat(file)
@@ -126,8 +125,8 @@ func (s *Stores) look(name string, was *found) *found {
 	}
 	if err == nil {
 		f.mtime, f.size = info.ModTime(), info.Size()
-		if was != nil && was.err == nil && was.same(f) {
-			return was
+		if last != nil && last.err == nil && last.same(f) {
+			return last
 		}
 		var c *settings.Config
 		if c, _, err = settings.Read(vfs.OS(), dir); errors.Is(err, settings.ErrForeign) {
@@ -142,18 +141,19 @@ func (s *Stores) look(name string, was *found) *found {
 			return f
 		}
 	}
-	if was == nil || was.err == nil {
+	if last == nil || last.err == nil {
 		s.o.Logger.Warn("a store is not served", "file", file, "err", err)
 	}
-	if was != nil && !errors.Is(err, errOthers) {
-		f.config = was.config
+	if last != nil && !errors.Is(err, errOthers) {
+		f.config = last.config
 	}
 	f.err = fmt.Errorf("%s: %w", file, err)
 	return f
 }
 
-// ofOthers returns an error for a store of another user, who may have put it into the folder. The stores of the user
-// whose folder it is are served, and in a folder that a group shares those of all its members.
+// ofOthers returns an error for a store that belongs to another user, because that user may have put the store into the
+// folder. Stores of the user who owns the folder are served. If the folder is shared by a group, the stores of all
+// members of the group are served.
 func (s *Stores) ofOthers(dir string) error {
 	files := vfs.OS()
 	above, err := files.Stat(s.dir + "/.")
@@ -168,7 +168,7 @@ func (s *Stores) ofOthers(dir string) error {
 
 var errOthers = fmt.Errorf("%w: the store belongs to another user", varve.ErrPermission)
 
-// openIn opens the store in a folder, unless it is missing or another user's.
+// openIn opens the store in a folder. It returns an error if there is no store or if the store belongs to another user.
 func (s *Stores) openIn(ctx context.Context, dir string) (*varve.Store, error) {
 	if err := s.ofOthers(dir); err != nil {
 		return nil, err
@@ -176,14 +176,14 @@ func (s *Stores) openIn(ctx context.Context, dir string) (*varve.Store, error) {
 	return s.o.Open(ctx, dir, true)
 }
 
-// memberName is the member of config.json that has how a store is described.
+// memberName is the member of config.json that contains the description of a memory store.
 const memberName = "memory_store"
 
 func (f *found) same(o *found) bool {
 	return f.mtime.Equal(o.mtime) && f.size == o.size && f.file != nil && os.SameFile(f.file, o.file)
 }
 
-// nameAll gives an id to each store that has none. It opens one store at a time, and only requests that list the
+// nameAll gives an id to each store that has none. It opens one store after the other. Only requests that list the
 // stores wait for it.
 func (s *Stores) nameAll(ctx context.Context) error {
 	for _, folder := range s.unnamed() {
@@ -232,8 +232,9 @@ func (s *Stores) name(ctx context.Context, folder string) error {
 	return errors.Join(err, st.CloseWithin(closeWithin))
 }
 
-// identify returns the description of a store, and creates one if the store has none. If the description is invalid,
-// identify returns an error: with a new description, clients would lose the store.
+// identify returns the description of a store. If the store has no description, identify creates one. If the
+// description is invalid, identify returns an error: with a new description the store would have another id, and
+// clients would no longer find it.
 func identify(ctx context.Context, st *varve.Store, name string, now time.Time) (settings.MemoryStoreConfig, error) {
 	if c := st.Admin().Config().MemoryStore; c != nil {
 		return settings.MemoryStoreConfig(*c), nil
@@ -255,7 +256,7 @@ func identify(ctx context.Context, st *varve.Store, name string, now time.Time) 
 	return settings.MemoryStoreConfig(is), err
 }
 
-// fitted returns a valid name for a memory store, derived from the name of its folder.
+// fitted returns a name that is valid for a memory store, made from the name of the store's folder.
 func fitted(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -304,7 +305,7 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 	return nil, errNoStore
 }
 
-// rescan reads again which stores exist.
+// rescan reads the folder again to find the existing stores.
 func (s *Stores) rescan(ctx context.Context) error {
 	s.scanning.Lock()
 	defer s.scanning.Unlock()
@@ -377,8 +378,8 @@ func (s *Stores) createIn(ctx context.Context, dir string, c *settings.MemorySto
 // files returns the file system for the folder of the stores. It follows no links in that folder.
 func (s *Stores) files() vfs.FS { return vfs.Below(vfs.OS(), s.dir) }
 
-// remove moves the store with this id into the trash as soon as no request uses it. Requests that arrive
-// meanwhile do not find it.
+// remove moves the store with this id into the trash when no request uses the store any more. Requests that arrive in
+// the meantime do not find the store.
 func (s *Stores) remove(ctx context.Context, id string) error {
 	if _, err := s.find(ctx, id); err != nil {
 		return err

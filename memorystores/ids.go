@@ -32,10 +32,10 @@ func random(n int) string {
 // newStoreID returns a random id of a memory store.
 func newStoreID() string { return settings.StoreID + random(20) }
 
-// memory is the number that identifies a memory, from which its id is made.
+// memory is the number that identifies a memory. The id of the memory is made from this number.
 type memory [16]byte
 
-// memoryOf returns the number of the memory that is stored as the note with this id and time of creation.
+// memoryOf returns the number of the memory that is stored as a note, given the note's id and its time of creation.
 func memoryOf(noteID string, created time.Time) memory {
 	h := sha256.New()
 	h.Write([]byte(noteID))
@@ -55,7 +55,7 @@ func parseMemory(id string) (m memory, ok bool) {
 	return m, m.String() == id
 }
 
-// versionString returns the id in the API of the version at a position of the log.
+// versionString returns the id that the API uses for the version at a position of the log.
 func versionString(lsn uint64) string {
 	return versionID + encoding.EncodeToString(binary.BigEndian.AppendUint64(nil, lsn))
 }
@@ -86,5 +86,5 @@ func parsePage(kind byte, token string) (place string, ok bool) {
 	return string(b[1:]), true
 }
 
-// number returns a number, such as a time, as text for a page token. strconv.ParseInt parses the text.
+// number returns a number, such as a time, in the decimal form that page tokens have.
 func number(n int64) string { return strconv.FormatInt(n, 10) }

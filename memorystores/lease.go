@@ -6,7 +6,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// Lease is the use of a store by a server other than this API: the store stays open until Release is called.
+// Lease is the use of a store by a server for something other than this API. The store stays open until Release is
+// called.
 type Lease struct {
 	s       *Stores
 	h       *handle
@@ -27,7 +28,8 @@ func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, err
 	return &Lease{s: s, h: h, listens: listens}, nil
 }
 
-// listen changes the number of listening uses of a handle, which last until their clients end them.
+// listen changes the number of uses of a handle by requests that listen for changes. Such uses last until their clients
+// end them.
 func (s *Stores) listen(h *handle, by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,19 +41,19 @@ func (s *Stores) listen(h *handle, by int) {
 // Store returns the store.
 func (l *Lease) Store() *varve.Store { return l.h.store }
 
-// Writing begins a write to the store. The store cannot be archived before the caller has called end. It returns an
-// error if the store is archived. It may be called for any request that has a lease of the same store while that is
-// open.
+// Writing begins a write to the store, and returns an error if the store is archived. Until the caller calls end, the
+// store cannot be archived. Any request that has an open lease of the store may call Writing.
 func (l *Lease) Writing(ctx context.Context) (end func(), err error) { return l.h.writing(ctx) }
 
-// Archived reports whether nothing may be written to the store.
+// Archived reports whether the store is archived, so that it must not be changed.
 func (l *Lease) Archived() bool { return !l.h.config().ArchivedAt.IsZero() }
 
-// Ended returns a channel that is closed when the store must be closed: because it is deleted or was replaced, or
-// another store needs its place.
+// Ended returns a channel that is closed when the caller must release the store, because the store was deleted or
+// replaced, or because another store must be opened in its place.
 func (l *Lease) Ended() <-chan struct{} { return l.h.leave }
 
-// Value returns the result of the first call of make, as long as the store is open.
+// Value returns the result of the first call of make since the store was opened. Later calls return the same result
+// without calling make.
 func (l *Lease) Value(make func(st *varve.Store) any) any {
 	l.h.once.Do(func() { l.h.value = make(l.h.store) })
 	return l.h.value
@@ -65,7 +67,7 @@ func (l *Lease) Release() {
 	l.s.release(l.h)
 }
 
-// Status returns the status and the text of the answer to a request that failed.
+// Status returns the HTTP status and the text with which to answer a request that failed with an error.
 func Status(ctx context.Context, err error) (status int, text string) {
 	e := told(ctx, err)
 	return e.status, e.text

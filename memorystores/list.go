@@ -27,11 +27,11 @@ type memoryList struct {
 	more bool
 }
 
-// mostListed is the maximum number of times that a page is read: it is read again if memories were moved meanwhile.
-// The last result is used even so.
+// mostListed is the maximum number of times that a page of a listing is read. A page is read again if memories were
+// moved during the reading. After the last time, the page is used even if memories were moved.
 const mostListed = 20
 
-// read reads the page of a listing that began as of a position of the log.
+// read reads a page of a listing. at is the log position at which the listing began.
 func (l *memoryList) read(ctx context.Context, since uint64) error {
 	moved, err := l.h.view.movedSince(ctx, l.h.store, since)
 	for range mostListed {
@@ -55,8 +55,8 @@ func (l *memoryList) read(ctx context.Context, since uint64) error {
 	return nil
 }
 
-// left is the end of the key of a memory that has left its path; it sorts after a memory that may be at that path
-// now.
+// left is appended to the key of a memory that is no longer at its path. Such a key sorts directly after the key of the
+// memory that may be at the path now.
 const left = "\x00"
 
 // keyed is a memory that was moved, with the key by which it is listed.
@@ -131,13 +131,14 @@ func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 	return pass("")
 }
 
-// elsewhere reports whether a memory is listed at another path than its current one.
+// elsewhere reports whether the listing shows a memory at a path that is not its current path.
 func (l *memoryList) elsewhere(moved map[memory]trip, m memory) bool {
 	t, ok := moved[m]
 	return ok && l.direct(t.from) && l.direct(t.to)
 }
 
-// direct reports whether a memory at a path is listed by itself, as opposed to being part of a folder.
+// direct reports whether the listing shows a memory at this path as an entry of its own. It does not if the path is
+// outside the listed folder, or so deep that the listing shows one entry for a folder above instead.
 func (l *memoryList) direct(path string) bool {
 	rest := path
 	if l.folder != "" {
@@ -149,7 +150,7 @@ func (l *memoryList) direct(path string) bool {
 	return l.depth == 0 || strings.Count(rest, "/") < l.depth
 }
 
-// behind reports whether a path comes after the previous page.
+// behind reports whether a path comes after the last entry of the previous page.
 func (l *memoryList) behind(path string) bool {
 	if strings.HasSuffix(l.after, "/") && strings.HasPrefix(path, l.after) {
 		return false

@@ -53,7 +53,7 @@ func text(content []byte) *string {
 var errNotText = refuse(http.StatusBadRequest, "content: the file is not valid UTF-8, so this API cannot show or "+
 	"change it: it was written by other means, and can be changed only by these; view=basic shows the rest")
 
-// changeable returns an error if the API does not change a memory with this content.
+// changeable returns an error if the API must not change a memory with this content.
 func changeable(content []byte) error {
 	switch {
 	case len(content) > MostContent:
@@ -94,7 +94,7 @@ func checkContent(content string) error {
 	return nil
 }
 
-// with opens the store that the path of a request names, and returns the result of f for it.
+// with opens the store that a request's path denotes, calls f with the store, and returns the result of f.
 func (s *Stores) with(r *http.Request,
 	f func(ctx context.Context, h *handle, ns varve.Notes) (any, error)) (any, error) {
 	h, err := s.use(r.Context(), r.PathValue("store"))
@@ -133,8 +133,8 @@ func (h *handle) read(ctx context.Context, id string) (varve.Note, error) {
 	return varve.Note{}, refuse(http.StatusConflict, "the memory is moved faster than it can be read: try again")
 }
 
-// clash returns the error for a write that failed because another note makes the path impossible. It returns nil if
-// err has another cause.
+// clash returns the error for the client if a write failed because the path conflicts with that of another note. If err
+// has another cause, clash returns nil.
 func clash(err error, path string) error {
 	var conflict *varve.ConflictError
 	var field *varve.FieldError

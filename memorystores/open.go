@@ -53,7 +53,7 @@ const StoreCache = 4 << 20
 // closeWithin is the time limit for closing a store.
 const closeWithin = 10 * time.Second
 
-// Stores serves the memory stores in a folder, or one store. It is safe for concurrent use.
+// Stores serves the memory stores in a folder, or one store only. Several goroutines may use it at the same time.
 type Stores struct {
 	o   Options
 	dir string
@@ -124,7 +124,7 @@ func Open(dir string, o Options) (*Stores, error) {
 	return s, nil
 }
 
-// Single returns the one store that is served, which the caller closes.
+// Single returns a Stores that serves one store. The caller must close the store.
 func Single(st *served.Store, o Options) (*Stores, error) {
 	s, err := newStores(o)
 	if err == nil {
@@ -165,10 +165,11 @@ func newStores(o Options) (*Stores, error) {
 		freed: make(chan struct{})}, nil
 }
 
-// errOverloaded means that the maximum number of stores is open, and all of them have running requests.
+// errOverloaded means that no further store can be opened: the maximum number of stores is open, and requests are
+// running on all of them.
 var errOverloaded = errors.New("too many stores are in use at once: try again, or serve with more open stores")
 
-// errEnding means that the server is ending.
+// errEnding means that the server is shutting down.
 var errEnding = fmt.Errorf("the server ends: %w", varve.ErrClosed)
 
 // use returns an open handle of the store with this id. The caller must call release.
@@ -201,7 +202,7 @@ func (s *Stores) use(ctx context.Context, id string) (*handle, error) {
 	return nil, errNoStore // it moves faster than it can be opened
 }
 
-// useOne is use for the store of Single.
+// useOne does the same as use, for the store of Single.
 func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 	st, err := s.one.Acquire(ctx)
 	if err != nil {
@@ -225,7 +226,8 @@ func (s *Stores) useOne(ctx context.Context, id string) (*handle, error) {
 	return h, nil
 }
 
-// handle returns the handle of a store, opened if possible, and counts one more use of it.
+// handle returns the handle of a store, and counts one more use of the handle. It opens the store if necessary and
+// possible.
 func (s *Stores) handle(ctx context.Context, id, dir string) (*handle, error) {
 	s.mu.Lock()
 	for {
@@ -317,8 +319,8 @@ func (s *Stores) inPlace(h *handle) error {
 	return nil
 }
 
-// dropOldest drops the store whose last use is the longest ago, of those that no request uses or only requests that
-// listen. If there is no such store, it does nothing. The caller holds s.mu.
+// dropOldest drops one store: among the stores that no request uses, or that only listening requests use, the one whose
+// last use is the longest ago. If there is no such store, it does nothing. The caller holds s.mu.
 func (s *Stores) dropOldest() {
 	var oldest *handle
 	for _, h := range s.open {
@@ -331,7 +333,7 @@ func (s *Stores) dropOldest() {
 	}
 }
 
-// forget ensures that no new request uses the handle h.
+// forget makes sure that no new request gets the handle h.
 func (s *Stores) forget(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -390,7 +392,7 @@ func (s *Stores) wake() {
 	s.freed = make(chan struct{})
 }
 
-// close closes the store of a handle that new requests no longer get and that is unused.
+// close closes the store of a handle. No request must use the handle, and no new request must be able to get it.
 func (s *Stores) close(h *handle) {
 	if h.err == nil {
 		if err := h.store.CloseWithin(closeWithin); err != nil && !errors.Is(err, varve.ErrReplaced) {
@@ -405,7 +407,7 @@ func (s *Stores) close(h *handle) {
 	close(h.done)
 }
 
-// drop closes the handle of the store with this id, if there is one, once its requests have ended.
+// drop closes the handle of the store with this id, if there is one, after the requests on it have ended.
 func (s *Stores) drop(ctx context.Context, id string) error {
 	s.mu.Lock()
 	h := s.open[id]
@@ -470,7 +472,7 @@ func (s *Stores) Ready(ctx context.Context) error {
 	return s.scan(ctx, false)
 }
 
-// Close closes all stores, each when its requests have ended.
+// Close closes all stores. It waits for the requests on each store to end before it closes that store.
 func (s *Stores) Close() error {
 	if s.one != nil {
 		return nil

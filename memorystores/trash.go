@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// newKind is the kind in the mark of a folder in which a store is being created.
+	// newKind marks a folder in which a store is being created: it is the field Kind in the folder's mark (vfs.Mark).
 	newKind = "memory store"
-	// leftAfter is the age from which such a folder counts as left by a process that was killed.
+	// leftAfter is the age above which a folder with this mark counts as a leftover of a process that was killed.
 	leftAfter = time.Hour
-	// oldFor is how long this process must have seen that something is old, by a clock that cannot be set, before it is
-	// removed. So a clock that was ahead for a while removes nothing.
+	// oldFor is the time for which this process must have found a store or folder old before it removes it. This time
+	// is measured by a clock that cannot be set, so nothing is removed because the system clock was ahead for a while.
 	oldFor = time.Hour
 )
 
-// emptyTrash removes stores that have been in the trash longer than Options.Trash, and folders that an interrupted
-// creation has left. It removes nothing because of a name alone: a folder in the trash must be a memory store, and one
-// of a creation must have the mark that its maker has left in it.
+// emptyTrash removes stores that have been in the trash for longer than Options.Trash, and folders that an interrupted
+// creation has left. A name alone is never a reason to remove something: a folder in the trash must be a memory store,
+// and a folder of a creation must have the mark of the process that created it.
 func (s *Stores) emptyTrash(ctx context.Context) {
 	files, now, trash := s.files(), s.o.Clock(), filepath.Join(s.dir, trashName)
 	seen := map[string]time.Time{}
@@ -79,7 +79,7 @@ func (s *Stores) deleted(files vfs.FS, path string) bool {
 	return described != nil && described.MemoryStore != nil
 }
 
-// left reports whether a folder is one in which a process began to create a store, and was killed.
+// left reports whether a process began to create a store in a folder and was killed before it finished.
 func (s *Stores) left(files vfs.FS, path string, now time.Time) bool {
 	info, err := files.Stat(path)
 	if err != nil || !info.Mode.IsDir() || now.Sub(info.Mtime) < leftAfter {

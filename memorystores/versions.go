@@ -37,7 +37,7 @@ type actor struct {
 	UserID    string `json:"user_id,omitempty"`
 }
 
-// actorOf returns the actor for a writer of a store, nil if the writer is unknown.
+// actorOf returns the JSON for the writer of a version; nil if the writer is unknown.
 func actorOf(w *varve.Writer) *actor {
 	switch {
 	case w.Token != "":
@@ -52,7 +52,8 @@ func actorOf(w *varve.Writer) *actor {
 	return nil
 }
 
-// listed is a version with its writer. It is a copy, so that it can be used without the lock of the view.
+// listed is a version together with its writer. It is a copy, so that it can be used without holding the lock of the
+// view.
 type listed struct {
 	version
 	by *actor

@@ -56,7 +56,8 @@ type version struct {
 	what   string
 }
 
-// path returns the current or last path of a memory; false if the memory did not exist at some moment of the call.
+// path returns the current path of a memory, or the last path of a memory that does not exist any more. It returns
+// false if it is possible that the memory did not exist during the call.
 func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -68,7 +69,7 @@ func (v *view) path(ctx context.Context, st *varve.Store, m memory) (string, boo
 	return path, ok && err == nil, err
 }
 
-// moved is like path, for a memory that is no longer at the path from.
+// moved is like path, for a memory that the caller has not found at the path from.
 func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string) (string, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,7 +82,7 @@ func (v *view) moved(ctx context.Context, st *varve.Store, m memory, from string
 	return path, ok && err == nil, err
 }
 
-// follow does the same as catchUp, and starts again if the log no longer has the part that follows.
+// follow calls catchUp. If the log no longer has the part that catchUp needs, follow starts again from the beginning.
 func (v *view) follow(ctx context.Context, st *varve.Store, paths bool) error {
 	err := v.catchUp(ctx, st, paths)
 	if errors.Is(err, varve.ErrTruncated) {
@@ -157,11 +158,11 @@ func (v *view) begin(ctx context.Context, st *varve.Store) (uint64, error) {
 	return v.log.Position(), nil
 }
 
-// trip describes how a memory was moved: its first path and its current one.
+// trip describes how a memory was moved: from which path at first, and to which path in the end.
 type trip struct{ from, to string }
 
-// movedSince returns the memories that were moved since a log position. For a position before v.since, which is not
-// before this process opened the store, it returns none.
+// movedSince returns the memories that were moved since a log position. If the position is before v.since, it returns
+// none; v.since is not earlier than the time at which this process opened the store.
 func (v *view) movedSince(ctx context.Context, st *varve.Store, position uint64) (map[memory]trip, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -250,7 +251,7 @@ const (
 	removed  = "deleted"
 )
 
-// operationOf returns the API's word for the value of varve.NoteVersion.What.
+// operationOf returns the name that the API uses for a value of varve.NoteVersion.What.
 func operationOf(what string) string {
 	switch what {
 	case "created":

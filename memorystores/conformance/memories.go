@@ -254,8 +254,8 @@ func listsUnderWrites(t *testing.T, c *client) {
 	}
 }
 
-// atOnce checks that if several clients write at the same time, each with a condition on the content, each write
-// replaces exactly the content that its client has read.
+// atOnce checks conditional writes by several clients at the same time. Each write is conditional on the content that
+// its client has read, and must replace exactly that content.
 func atOnce(t *testing.T, c *client) {
 	s := c.store(t)
 	const each = 8

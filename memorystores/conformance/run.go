@@ -72,7 +72,7 @@ func (o object) list(t testing.TB) (items []object, next string) {
 	return items, o.text("next_page")
 }
 
-// has checks that an object has exactly these members.
+// has checks that an object has exactly the given members.
 func (o object) has(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -186,8 +186,8 @@ func (c *client) ok(t testing.TB, method, path string, body any) object {
 	return a.object
 }
 
-// fails sends a request, and checks that the answer has the given status and kind of error; an empty kind
-// accepts any.
+// fails sends a request, and checks that the answer has the given status and kind of error. If kind is "", any kind of
+// error is accepted.
 func (c *client) fails(t testing.TB, status int, kind, method, path string, body any, headers ...string) {
 	t.Helper()
 	a := c.do(t, method, path, body, headers...)
