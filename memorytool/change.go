@@ -50,8 +50,8 @@ func (t *Tool) isThere(ctx context.Context, path string) bool {
 	return false
 }
 
-// change writes the result of f for the current content of a file. If another process writes the file
-// meanwhile, f runs again on the new content. missing is the answer if there is no file.
+// change replaces the content of a file by the result of f for the current content. If another process writes the file
+// in the meantime, change calls f again with the new content. If there is no file, change answers with missing.
 func (t *Tool) change(ctx context.Context, p place, missing string, f func(old []byte) ([]byte, error)) error {
 	absent := &refused{text: missing}
 	if p.root {

@@ -54,7 +54,8 @@ func parse(data []byte) (*input, error) {
 	return in, nil
 }
 
-// integer is an integer parameter. Models also write it as a string.
+// integer is a parameter that is an integer. It may also be given as a string, because models sometimes write integers
+// as strings.
 type integer int
 
 func (n *integer) UnmarshalJSON(data []byte) error {

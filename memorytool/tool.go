@@ -20,7 +20,8 @@ const (
 // root is the path of the folder with everything that the model sees.
 const root = "/memories"
 
-// defaultView is the default of Options.ViewLimit: the number of characters that the API tells the model.
+// defaultView is the default of Options.ViewLimit. It is the number of characters that the description of the tool
+// gives to the model.
 const defaultView = 16_000
 
 // Options are the settings of a Tool.
@@ -72,8 +73,8 @@ type Image struct {
 	Data      []byte
 }
 
-// Err returns the error that a Result describes, and nil if it describes none. The text of the error lacks the
-// prefix "Error: ", which tool runners add. The error matches Cause.
+// Err returns an error if the Result describes one, and nil otherwise. The text of the error does not have the prefix
+// "Error: ", because tool runners add that prefix. The error matches Result.Cause.
 func (r Result) Err() error {
 	if !r.IsError {
 		return nil
@@ -91,7 +92,7 @@ type resultError struct {
 func (e *resultError) Error() string { return e.text }
 func (e *resultError) Unwrap() error { return e.cause }
 
-// refused is the error for a call that is answered with an error.
+// refused is an error that the model gets as the answer to its call.
 type refused struct {
 	text  string
 	cause error
@@ -142,7 +143,7 @@ type place struct {
 	root  bool   // the path is /memories
 }
 
-// hides reports whether a path below /memories is inside the folder that the model does not see.
+// hides reports whether a path below /memories is inside the folder that is hidden from the model.
 func (t *Tool) hides(rel string) bool {
 	first, _, _ := strings.Cut(rel, "/")
 	return t.options.Except != "" && strings.EqualFold(first, t.options.Except)

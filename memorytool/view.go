@@ -148,9 +148,9 @@ func (t *Tool) file(p place, n *varve.Note, r *lines) (Result, error) {
 	return Result{Text: b.String()}, nil
 }
 
-// numbered writes the lines first to last with their numbers, each after a line break, as many as fit into
-// limit characters, but at least one. shown is the number of the last written line. cut reports whether that
-// line was shortened.
+// numbered writes the lines from first to last with their numbers, each after a line break. It writes as many lines as
+// fit into limit characters, but at least one. shown is the number of the last line that it wrote. cut reports whether
+// it shortened that line.
 func numbered(b *strings.Builder, data []byte, first, last, limit int) (shown int, cut bool) {
 	shown, n, used := first-1, 0, 0
 	for line := range bytes.Lines(data) {
