@@ -45,7 +45,7 @@ func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	return m, nil
 }
 
-// parse parses a document. Members with names of older systems get their current names.
+// parse parses a document. If a member has a name that an older system used, parse stores it under the current name.
 func parse(data []byte, lim Limits) (*jsondoc.Object, error) {
 	o, err := jsondoc.Parse(data, lim.Depth)
 	if err != nil {
@@ -96,8 +96,8 @@ func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Loc
 	return err
 }
 
-// UnmarshalJSON reads m as Decode does with default options; the id may be
-// missing. Version and By stay as they are.
+// UnmarshalJSON decodes a document into m as Decode does with default options, except that the id may be missing. It
+// does not change Version and By.
 func (m *Memory) UnmarshalJSON(data []byte) error {
 	d, err := Decode(data, DecodeOptions{IDOptional: true})
 	if err != nil {

@@ -6,15 +6,14 @@ import (
 	"github.com/varve-db/varve/internal/jsondoc"
 )
 
-// Encode returns the document of m without setting or defaulting anything. Errors are
-// *errs.FieldError.
+// Encode returns the document of m as it is, without adding an id, times or defaults. Errors are *errs.FieldError.
 func (m *Memory) Encode(limits Limits) ([]byte, error) {
 	doc, _, err := m.encode(limits.Resolved(), nil)
 	return doc, err
 }
 
-// encode encodes the document, into the buffer if it is large enough. kept reports whether m has an embedding
-// that is unchanged since m was decoded.
+// encode encodes the document into the given buffer if the buffer is large enough. kept reports whether m has an
+// embedding that has not changed since m was decoded.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
 	if err := jsondoc.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
@@ -80,15 +79,16 @@ func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	return w.Document()
 }
 
-// sizeHint estimates the size of the document in bytes: 16 bytes for a float and its indent, 60 bytes for a metadata
-// member. The estimate is usually large enough, and seldom twice too large.
+// sizeHint estimates the size of the document in bytes. It counts 16 bytes for each number of the embedding with its
+// indent, and 60 bytes for each member of the metadata. The estimate is usually large enough, and seldom more than
+// twice the size.
 func (m *Memory) sizeHint() int {
 	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) +
 		18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// encodeOver encodes a Memory over the text from which it was decoded. kept reports that there is an embedding and it
-// was not changed.
+// encodeOver encodes a Memory by changing the text from which it was decoded. kept reports whether the Memory has an
+// embedding that has not changed since.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
 	e := jsondoc.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)

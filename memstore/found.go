@@ -21,7 +21,7 @@ type WordShare struct {
 	Fields []string // the fields in which the memory itself has the word
 }
 
-// Fragment is the part of a content that has the most of the words of a query.
+// Fragment is the part of a memory's content that has the most words of a query.
 type Fragment struct {
 	Text  string
 	From  int      // offset in bytes at which the fragment begins in the content

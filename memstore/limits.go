@@ -34,7 +34,7 @@ func (l Limits) Resolved() Limits {
 	return l
 }
 
-// wholeName is the name of the whole document in errors.
+// wholeName is the name that errors use for the document as a whole.
 const wholeName = "memory"
 
 func (l Limits) checkSize(n int) error { return jsondoc.CheckSize(wholeName, n, l.MemoryBytes) }

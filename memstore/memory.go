@@ -56,7 +56,7 @@ const (
 	metadataSessionPath = memberMetadata + "." + metadataSessionID
 )
 
-// memberOrder returns the members in the order in which they are written.
+// memberOrder returns the names of the members of a document in the order in which they are written.
 func memberOrder() []string {
 	return []string{memberID, memberContent, memberEmbedding, memberTimestamp, memberScore, memberScoreUpdated,
 		memberMetadata,
@@ -115,8 +115,8 @@ func (m *Memory) Equal(o *Memory) bool {
 // in that document.
 func (m *Memory) Decoded() bool { return m.source != nil }
 
-// ReadAs returns the name of the member as which Decode reads a member with this name, "" if Decode only keeps
-// it unchanged.
+// ReadAs returns the name of the member to which Decode assigns a member with the given name. It returns "" if Decode
+// does not know the name and only keeps the member unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return jsondoc.ReadAs(name, memberOrder(), older[:]...)

@@ -27,14 +27,15 @@ type Order struct {
 	of      *Order // in a listing's copy: the Order from which it was copied
 }
 
-// Begin returns a copy for one listing, which changes the copy. o itself is unchanged, so that it can be used for the
-// next listing too.
+// Begin returns a copy of o for one listing. The listing changes only the copy, so that o can be used for the next
+// listing too.
 func (o *Order) Begin() *Order {
 	return &Order{By: o.By, Down: o.Down, At: o.At, Skip: o.Skip, of: o}
 }
 
-// Start records that the copy of a listing is about to yield. A call that takes the same filters and
-// lists nothing, such as a count, does not call it, and so keeps the Place of the newest listing.
+// Start is called on the copy of a listing just before the listing yields memories. It makes this listing the newest
+// one, to which Order.Place refers. Calls that take the same filters and list nothing, such as a count, do not call
+// Start.
 func (o *Order) Start() {
 	if o.of != nil {
 		o.of.reached = nil
@@ -49,7 +50,7 @@ func (o *Order) Move(p Place) {
 	}
 }
 
-// Place is a place in an order: a memory's key and its id.
+// Place is a position in an order, given by the key and the id of a memory.
 type Place struct {
 	Key int64
 	ID  string
@@ -60,7 +61,8 @@ func (p Place) Compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Key, o.Key), cmp.Compare(p.ID, o.ID))
 }
 
-// OrderKey is the key by which an order sorts before the id. Package internal/words/order has the same keys.
+// OrderKey is the key by which a listing is sorted; memories with equal keys are sorted by id. Package
+// internal/words/order has the same keys.
 type OrderKey int
 
 // The keys.
@@ -107,7 +109,7 @@ func ParseOrder(key, place string) (*Order, error) {
 	return o, nil
 }
 
-// Key returns the key as ParseOrder takes it.
+// Key returns the key in the form that ParseOrder accepts.
 func (o *Order) Key() string {
 	if o.Down {
 		return "-" + orderNames[o.By]

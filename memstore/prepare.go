@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 )
 
-// Previous describes the version that a write replaces.
+// Previous describes the version of a memory that a write replaces.
 type Previous struct {
 	CreatedAt time.Time
 	// Document is the text of the previous version, if available. A Memory that was not decoded gets the members from
@@ -126,7 +126,7 @@ func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	return ok && jsondoc.EqualFloats(raw, m.Embedding)
 }
 
-// KeepsEmbedding reports whether m was decoded and its embedding was not changed since.
+// KeepsEmbedding reports whether m was decoded from a document and still has the embedding of that document.
 func (m *Memory) KeepsEmbedding() bool {
 	if m.source == nil {
 		return false
@@ -138,7 +138,7 @@ func (m *Memory) KeepsEmbedding() bool {
 	return jsondoc.EqualFloats(raw, m.Embedding)
 }
 
-// Reworded reports whether m was decoded and its content was changed since.
+// Reworded reports whether m was decoded from a document and now has other content.
 func (m *Memory) Reworded() bool {
 	if m.source == nil {
 		return false
@@ -147,7 +147,7 @@ func (m *Memory) Reworded() bool {
 	return ok && !jsondoc.EqualString(raw, m.Content)
 }
 
-// checkSession returns an error for a session that cannot be stored in the index.
+// checkSession returns an error if the name of a session cannot be stored in the index.
 func (m *Memory) checkSession(lim Limits) error {
 	v := m.Metadata[metadataSessionID]
 	s, ok := v.(string)
