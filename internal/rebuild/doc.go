@@ -24,7 +24,7 @@ type Maker struct {
 	restored *backup.Restored // what is known of a store that is being restored; nil: none is
 }
 
-// New returns a Maker for a store. restored is nil unless the store is being restored.
+// New returns a Maker for a store. restored is nil if the store is not being restored.
 func New(eng *engine.Engine, vs *vectors.Vectors, all *views.Views, restored *backup.Restored) *Maker {
 	return &Maker{engine: eng, vectors: vs, views: all, restored: restored}
 }

@@ -33,10 +33,10 @@ type Want struct {
 	restored *backup.Restored // what is known of a store that is being restored; nil: none is
 }
 
-// stray returns the version to assign to the document in a file whose version is unknown. While a change of
-// the embedding model is being completed, it is a version from before the change, so that the vector computed
-// for the content is used. In a store that is being restored, it is known for each document whether its vector
-// is from before the change.
+// stray returns the version to assign to the document in a file if the version is unknown. While a change of the
+// embedding model is being completed, it returns a version from before the change, so that the vector computed for the
+// document's content is used. In a store that is being restored, restored knows for each document whether its vector is
+// from before the change.
 func (r *Want) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
@@ -44,8 +44,9 @@ func (r *Want) stray(file string) wal.LSN {
 	return r.At.LSN - 1
 }
 
-// known is what is known about the document in a file: the version that was written with the same bytes, the
-// FAISS id in its index line, and its times, which the file of an adopted edit does not contain.
+// known is the known data about the document in a file: the version that was written with the same bytes, the FAISS id
+// in the document's index line, and the times of the document. The file of an adopted edit does not contain these
+// times.
 type known struct {
 	at               wal.LSN
 	vector           int64
@@ -53,7 +54,7 @@ type known struct {
 	created, updated time.Time
 }
 
-// knownOf returns what an index line shows about the version at the position at.
+// knownOf returns the data that an index line has about the version at the position at.
 func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
@@ -170,8 +171,9 @@ func (mk *Maker) scanFiles(ctx context.Context, k *engine.Kind, r Want, list []i
 	return list, nil
 }
 
-// placed returns those documents of list whose paths do not exclude each other, preferring documents with a
-// known version. The file of any other document stays where it is, and is reported.
+// placed returns the documents in list that can exist beside each other. If the paths of two documents exclude each
+// other, it prefers a document with a known version. The file of the other document stays in its place, and placed
+// reports it.
 func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string]bool) []index.Change {
 	beside, refused := kind.NewBeside(k.Kind, k.Folds()), map[string]bool{}
 	for _, known := range []bool{true, false} {
@@ -188,10 +190,10 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
-// Again replaces the index of a store in use. The document files must be durable up to the position at. A
-// damaged index is rebuilt as From does it, which keeps every version. A rebuild on request (asked) does not
-// trust index and backups, however valid they look, and uses the files. It keeps the versions whose document
-// the file still has; see versions.
+// Again replaces the index of a store that is in use. The document files must be durable up to the position at. If the
+// index is damaged, Again rebuilds it as From does, which keeps every version. If the rebuild was requested (asked),
+// Again does not trust the index and its backups, even if they look valid, and uses the files. It then keeps the
+// versions whose document the file still has; see versions.
 func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
 	asked bool) error {
 	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// From builds a new base of the index when the present one cannot be trusted. It uses the newest older index
-// that is valid and belongs to this log, and the entries of log and archive since then; that keeps every
-// version. If there is none, it uses the document files, which are authoritative below r.At but have no
-// versions. from names the older index, "" for the files; n is the number of memories.
+// From builds a new base of the index when the present index cannot be trusted. It looks for the newest older index
+// that is valid and belongs to this log. If there is one, From adds the entries that the log and the archive have since
+// then, which keeps every version. Otherwise it uses the document files, which have all documents below r.At but no
+// versions. from is the name of the older index, "" if the files were used; n is the number of memories.
 func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.Set, from string, n int, err error) {
 	older, err := mk.olderIndexes()
 	if err != nil {
@@ -101,8 +101,8 @@ func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (mo
 	return model, nil
 }
 
-// starved reports whether an error means that this process lacks a resource at the moment: then a file that it could
-// not read is not damaged.
+// starved reports whether an error means that this process lacks a resource at the moment. A file that could not be
+// read for this reason may be undamaged.
 func starved(err error) bool {
 	return vfs.IsStarved(err)
 }

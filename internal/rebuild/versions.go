@@ -26,7 +26,8 @@ type versions struct {
 	older  []*index.Set
 }
 
-// logged is the newest version of a document in log and archive, with the hash of its bytes.
+// logged is the newest version of a document in the log and the archive, together with the hash of that version's
+// bytes.
 type logged struct {
 	known
 	sum [32]byte
@@ -75,8 +76,8 @@ func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]by
 	return known{}, nil
 }
 
-// passingOnly returns err if its cause may be temporary, and nil otherwise: a file that could not be read now
-// may still have a version, a damaged one has none.
+// passingOnly returns err if the cause of err may be temporary, and nil otherwise. A file that cannot be read now may
+// still have a version; a damaged file has none.
 func passingOnly(err error) error {
 	if err == nil || errors.Is(err, errs.ErrCorrupt) {
 		return nil
