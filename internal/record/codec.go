@@ -16,9 +16,9 @@ type Codec struct {
 	room     room
 }
 
-// Bound sets the maximum size of a document that is inflated, in bytes: the size that a frame of the log can
-// have once inflated (segment.Geometry.Limit). No version of this program writes more, so an entry with a
-// larger size is forged. Bound must be called before the Codec is used.
+// Bound sets the maximum size in bytes of a document after it is inflated: the size that a frame of the log can have
+// after inflating (segment.Geometry.Limit). No version of this program writes larger documents, so an entry with a
+// larger size is forged. Call Bound before the Codec is used.
 func (c *Codec) Bound(limit uint64) { c.most = int(min(limit, math.MaxInt32)) }
 
 func (c *Codec) compress(dst, doc []byte) []byte {

@@ -17,9 +17,9 @@ const keptLine = `,"line":`
 // KeptKey returns the log key for copies of older versions of the document whose log key is key.
 func KeptKey(key string) string { return string(rune(Kept)) + key }
 
-// KeptLine appends the index line of a log entry that is a copy of an older version. It consists of the commit
-// time of that version, in Unix microseconds, the number of its writer, 0 if unknown, and the index line of
-// its own entry.
+// KeptLine appends the index line of a log entry that is a copy of an older version. The line consists of three parts:
+// the commit time of that version, in Unix microseconds; the number of the version's writer, 0 if it is unknown; and
+// the index line of the entry that made the version.
 func KeptLine(dst []byte, micros int64, by uint32, line []byte) []byte {
 	dst = strconv.AppendInt(append(dst, keptHead...), micros, 10)
 	if by != 0 {

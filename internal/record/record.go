@@ -154,8 +154,8 @@ func (v *View) Finite() bool {
 // Size returns the length of the uncompressed document in bytes.
 func (v *View) Size() int { return v.size }
 
-// Overpacked reports whether the document is compressed by a factor of more than 64. Encode does not write such
-// a record: an older version has written it, or the log is forged.
+// Overpacked reports whether the document is compressed by a factor of more than 64. Encode does not write such a
+// record. If there is one, an older program has written it, or the log is forged.
 func (v *View) Overpacked() bool { return v.zstd && v.size > mostShrunk*len(v.doc) }
 
 // Plain returns the document as a part of the log entry's value, and false if the document is compressed.
@@ -173,7 +173,7 @@ func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	return c.inflate(make([]byte, 0, v.size), v.doc, v.size)
 }
 
-// Fits returns an error if the document is larger, when decompressed, than one that a log can have.
+// Fits returns an error if the decompressed document is larger than a document in a log can be.
 func (c *Codec) Fits(v *View, limit int) error {
 	if c.most > 0 {
 		limit = min(limit, c.most)

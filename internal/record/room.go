@@ -14,17 +14,17 @@ const (
 	roomFree  = 256 << 10 // maximum size of a document that does not wait and is not counted
 )
 
-// room limits the total size of the documents in memory that a store reads in the background: to write files,
-// to build the index of words, to verify. A goroutine takes room for one document, and waits for no lock and
-// no other document meanwhile.
+// room limits the total size of the documents that a store has in memory for background work: writing files, building
+// the index of words, and verifying. A goroutine takes room for one document at a time. While it has the room, it does
+// not wait for a lock or for another document.
 type room struct {
 	once  sync.Once
 	left  *semaphore.Weighted
 	spare sync.Pool // unused *[]byte buffers of Lend
 }
 
-// Take blocks until a document of n bytes may be in memory. The caller must call give once, when it no longer
-// needs the document.
+// Take blocks until there is room in memory for a document of n bytes. When the caller no longer needs the document, it
+// must call give once.
 func (c *Codec) Take(ctx context.Context, n int64) (give func(), err error) {
 	if n <= roomFree {
 		return func() {}, nil
