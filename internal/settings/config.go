@@ -18,8 +18,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Config has the settings of a store in config.json, in contrast to those of a process. A zero field means the default.
-// Nothing that is needed to decode the store is in it.
+// Config has the settings of a store that are in config.json; settings of a process are elsewhere. A zero field means
+// the default. Decoding the store does not need any of these settings.
 type Config struct {
 	// Format marks a folder as a store; the member is called "varve".
 	Format int `json:"varve"`
@@ -115,8 +115,8 @@ const (
 	AtLimitEvictLowest = "evict_lowest"
 )
 
-// VectorConfig fixes properties of the vectors that are otherwise decided by the first embedding. A store whose vectors
-// differ from it rebuilds them; an embedding that does not fit gets no vector.
+// VectorConfig sets properties of the vectors that otherwise the first embedding determines. If a store's vectors have
+// other properties, the store rebuilds the vectors. An embedding that does not have these properties gets no vector.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // numbers of each vector; 0: the number of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
@@ -167,7 +167,8 @@ func (c *Config) Sources() *query.Sources {
 	return query.DefaultSources()
 }
 
-// Words returns a string that changes whenever a change of the settings changes the words that are found.
+// Words returns a string that identifies the settings on which the words in the word index depend. If the string
+// changes, the words must be computed again.
 func (c *Config) Words() string { return c.Language() + " " + c.Sources().Given() }
 
 // VectorSettings returns the settings of the vectors; a zero VectorConfig if there are none.
@@ -178,7 +179,7 @@ func (c *Config) VectorSettings() VectorConfig {
 	return *c.Vectors
 }
 
-// Embedded returns the parsed Template; nil if it is empty.
+// Embedded returns the setting Template in parsed form; nil if it is empty.
 func (v VectorConfig) Embedded() (*template.Template, error) {
 	if v.Template == "" {
 		return nil, nil
@@ -242,12 +243,12 @@ func (c *Config) HalfLife() time.Duration {
 	return time.Duration(c.ActivationHalfLife) * time.Second
 }
 
-// Age returns the age, from its last write, at which a memory is deleted; 0: never.
+// Age returns the time after its last write at which a memory is deleted; 0 means never.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
-// History returns the maximum size in bytes of the copies of old segments, and the age at which a copy is removed. A
-// size of 0 or less means that no copies are kept, an age of 0 that they do not age. standard is the size if
-// history_bytes is not set; a standard of 0 means the default of Config.
+// History returns the maximum total size in bytes of the copies of old segments, and the age at which a copy is
+// removed. If the size is 0 or less, no copies are kept. If the age is 0, copies are not removed because of their age.
+// standard is the size to use if history_bytes is not set; if standard is 0, the default of Config is used.
 func (c *Config) History(standard int64) (bytes int64, age time.Duration) {
 	bytes = cmp.Or(standard, defaultHistory)
 	if c.HistoryBytes != nil {
@@ -273,7 +274,7 @@ func (c *Config) WithDefaults() *Config {
 	return &d
 }
 
-// Resolved returns the configuration with every default written out.
+// Resolved returns the configuration with every default in the place of a setting that is not set.
 func (c Config) Resolved() Config {
 	d := *c.WithDefaults()
 	l := d.MemoryLimits().Resolved()

@@ -51,7 +51,7 @@ func (m *MemoryStoreConfig) validate() error {
 	return nil
 }
 
-// Check returns the first of name, description and metadata that is not valid, with the reason.
+// Check returns an error about the first of name, description and metadata that is not valid.
 func (m *MemoryStoreConfig) Check() (field string, err error) {
 	switch n := utf8.RuneCountInString(m.Name); {
 	case n < 1 || n > MostStoreName:

@@ -16,7 +16,7 @@ import (
 
 var ErrForeign = errors.New(`the member "varve" is missing, so this is not a folder of a Varve store`)
 
-// ErrMissing is the error for a store that has had a config.json and has none now.
+// ErrMissing is the error for a store whose config.json existed before and does not exist now.
 var ErrMissing = fmt.Errorf("%w: config.json is missing: restore it, or run memctl repair --apply to write a new one",
 	errs.ErrInvalid)
 
@@ -90,8 +90,8 @@ func (e *membersError) Error() string {
 
 func (e *membersError) Unwrap() []error { return e.errs }
 
-// Invalid returns the error about the member name in err, an error of Read or Parse; nil if err is not about that
-// member.
+// Invalid returns the error about the member name that err contains. err is an error of Read or Parse. The result is
+// nil if err is not about that member.
 func Invalid(err error, name string) error {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -105,8 +105,8 @@ func Invalid(err error, name string) error {
 	return nil
 }
 
-// unset returns the first invalid member that a change has left unset and whose default would remove something; "" if
-// there is none. was and is are the settings before and after the change.
+// unset returns the first member that is not valid, that a change has not set, and whose default would cause data to be
+// removed; "" if there is no such member. was has the settings before the change, and is the settings after it.
 func unset(err error, was, is *Config) string {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
@@ -133,7 +133,7 @@ func unset(err error, was, is *Config) string {
 	return ""
 }
 
-// instead returns a remedy for an invalid member other than correcting it.
+// instead returns an alternative to correcting an invalid member, as a remedy for messages.
 func instead(name string) string {
 	if name == "memory_store" {
 		return "remove memory_store there"
@@ -190,7 +190,7 @@ func memberNames() []string {
 	return names
 }
 
-// rebuild is the remedy in messages about a config.json that cannot be read and therefore is not written.
+// rebuild is the remedy that messages give if a config.json cannot be read: such a file is not overwritten.
 const rebuild = "correct config.json, or run memctl repair --apply to rebuild it"
 
 // Write writes config.json durably. Members that this program does not know stay unchanged. temp is the name of a

@@ -56,11 +56,11 @@ func (s *Settings) History() (bytes int64, age time.Duration) {
 // Config.Unsent.
 func (s *Settings) Unsent() int64 { return s.Now().Unsent() }
 
-// Unknown reports whether the file, or members of it, are not valid. Then nothing may be removed because of the
-// settings: the defaults and the last valid settings are not what the user has set.
+// Unknown reports whether the file, or a member of it, is not valid. While it returns true, the store must not remove
+// anything because of a setting, because neither the defaults nor the last valid settings are what the user has set.
 func (s *Settings) Unknown() bool { return s.unknown.Load() }
 
-// Exists reports whether the store has a config.json, as far as this process has read it.
+// Exists reports whether the store had a config.json when this process last read it.
 func (s *Settings) Exists() bool { return s.exists.Load() }
 
 // fail sets the reason why the file is not valid, or clears it if err is nil. The caller holds mu.
@@ -91,8 +91,8 @@ func (s *Settings) Load() (*Config, error) {
 	return c, err
 }
 
-// Use makes c the settings in force: c has the valid members of a file in which other members are not valid, and err
-// names the latter. A nil c means that no member is valid: then the defaults are in force.
+// Use makes c the settings that apply. If a file has valid and invalid members, c has the valid ones, and err is about
+// the invalid ones. If c is nil, no member is valid, and the defaults apply.
 func (s *Settings) Use(c *Config, err error) {
 	if c == nil {
 		c = new(Config)
@@ -198,22 +198,24 @@ func (s *Settings) Reread() bool {
 	return true
 }
 
-// tell reports in the log and to the host that the file is not valid; note says what the store does meanwhile.
+// tell reports, in the log and to the host, that the file is not valid. note describes what the store does until the
+// file is corrected.
 func (s *Settings) tell(err error, note string) {
 	s.env.Logger.Warn("config.json is not valid; the last valid settings apply, and nothing is removed by them", "err",
 		err)
 	s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Note: note, Err: err})
 }
 
-// Gone reports whether the file does not exist. Then git may have checked out a branch without the store, and files of
-// documents must not be restored.
+// Gone reports whether the file does not exist. One possible reason is that git has checked out a branch that does not
+// have the store. So files of documents must not be restored then.
 func (s *Settings) Gone() bool {
 	_, err := s.env.FS.Stat(s.path())
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// AsOf reads the file again unless it was read after entry, an entry of the log that records a change of the file. The
-// file counts as read only after the reading has ended: otherwise another goroutine could use the previous settings.
+// AsOf reads the file again, unless it was read after the log entry at position entry, which records a change of the
+// file. The file counts as read only when the reading has ended, because otherwise another goroutine could still use
+// the previous settings.
 func (s *Settings) AsOf(entry uint64) {
 	if s.asOf.Load() != entry && s.Reread() {
 		s.asOf.Store(entry)
