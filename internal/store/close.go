@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// inPlace returns errs.ErrReplaced if the store's folder was replaced. If so, inPlace first writes to files the
-// documents of which only the log has the newest version; it joins an *errs.UnfiledError for documents that cannot be
-// written. Close calls inPlace.
+// inPlace is called by Close. It returns errs.ErrReplaced if the store's folder was replaced. Before that, it writes
+// the documents whose newest version is only in the log to files. If some of them cannot be written, it joins an
+// *errs.UnfiledError to the error.
 func (st *Store) inPlace() error {
 	if st.Engine.Env().ReadOnly {
 		return nil
@@ -23,8 +23,8 @@ func (st *Store) inPlace() error {
 	return err
 }
 
-// restoreMost limits the time for restoring files when a handle without background goroutines is closed. The next
-// handle begins again with the part that is not finished.
+// restoreMost limits the time for restoring files when a handle without background goroutines is closed. If not all
+// files are restored in that time, the next handle restores the rest.
 const restoreMost = 2 * time.Second
 
 // restoreFiles restores missing files, for a handle without background goroutines. If config.json has adopt_deletions

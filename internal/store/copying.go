@@ -38,7 +38,7 @@ func (st *Store) Copied(ctx context.Context, unflushed bool) (backup.Source, err
 	return s, err
 }
 
-// Copying returns the data that a copy of the store is made of.
+// Copying returns the data that a backup or a migration copies.
 func (st *Store) Copying(ctx context.Context) (backup.Source, error) {
 	live, err := st.Engine.Count(ctx, engine.Filters{})
 	if err != nil {

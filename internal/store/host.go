@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// host implements the functions that parts of a store call in higher parts: the Host interfaces.
+// host implements the Host interfaces: functions with which lower parts of a store call higher parts.
 type host struct{ st *Store }
 
 var (

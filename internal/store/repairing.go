@@ -207,7 +207,8 @@ func (st *Store) RebuildIndex(ctx context.Context) error {
 	return st.Flusher.ReindexNow(ctx, flush.ErrAsked)
 }
 
-// emptied returns an *errs.CorruptionError if a folder has no document although the index names some.
+// emptied returns an *errs.CorruptionError if a document folder has no documents although, according to the index, it
+// should have some.
 func (st *Store) emptied() error {
 	for _, k := range st.Engine.Kinds().All {
 		n := st.Engine.State().Live(k.Letter)

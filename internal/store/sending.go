@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/remote/sender"
 )
 
-// Places returns the places of the store's copy in the folder of the user's state.
+// Places returns the places in the folder of the user's state where this store's copy elsewhere is recorded.
 func (st *Store) Places() *offsite.Places {
 	e := st.Engine.Env()
 	return &offsite.Places{FS: e.System.FS, State: e.StateDir, Dir: e.Dir, Store: uuid.UUID(st.Engine.Log().UUID())}
@@ -41,7 +41,8 @@ func (st *Store) OpenCopy(ctx context.Context, r remote.Remote, unseal sealed.Un
 	return st.Places().Opened(ctx, r, st.seal, unseal, st.Engine.Env().Rand())
 }
 
-// Sealer returns a function that encrypts to the recipients of a sealed copy; nil if this program cannot encrypt.
+// Sealer returns a function that encrypts data for the recipients of a sealed copy. It returns nil if this program
+// cannot encrypt.
 func (st *Store) Sealer() offsite.Sealer { return st.seal }
 
 // sending returns the host of the sender.
