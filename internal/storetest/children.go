@@ -46,7 +46,7 @@ func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) 
 	}))
 }
 
-// Job is a function that a child process runs, with an argument and a folder.
+// Job is a function that a child process runs. It gets an argument and a folder.
 type Job func(ctx context.Context, arg, dir string) error
 
 // Jobs returns a function for Main that runs one of these jobs. A job is selected by its name, or by name:arg
@@ -100,8 +100,9 @@ func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.W
 	return cmd, bufio.NewReader(out), in
 }
 
-// Repeat returns how often a test of real processes is run: n, or the value of VARVE_REPEAT, such as 100 for
-// the figures in the documentation.
+// Repeat returns the number of times that a test of real processes is run. This is the value of VARVE_REPEAT if that is
+// set, for example 100 for the figures in the documentation. Otherwise it is n, or, if the long tests are not
+// requested, a fifth of n and at least 1.
 func Repeat(t testing.TB, n int) int {
 	if s := os.Getenv("VARVE_REPEAT"); s != "" {
 		v, err := strconv.Atoi(s)
@@ -116,8 +117,8 @@ func Repeat(t testing.TB, n int) int {
 	return n
 }
 
-// OpenBelow returns the paths of the files below a folder that this process has open, if the system reports
-// them.
+// OpenBelow returns the paths of the files below a folder that this process has open. The result is empty if the system
+// does not report open files.
 func OpenBelow(dir string) (names []string) {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {

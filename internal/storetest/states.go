@@ -26,7 +26,8 @@ func Content(state string, size int) string {
 	return state + " " + strings.Repeat(state[len(state)-1:], size)
 }
 
-// Stated returns the state that a text of Content contains, or a description of what is wrong with the text.
+// Stated returns the state that is contained in a text made by Content. If the text is not as Content makes it, Stated
+// returns a description of the difference.
 func Stated(text string) string {
 	state, rest, _ := strings.Cut(text, " ")
 	if state == "" || rest != strings.Repeat(state[len(state)-1:], len(rest)) {
@@ -35,8 +36,8 @@ func Stated(text string) string {
 	return state
 }
 
-// NoState returns the state for an error of reading a memory: "-" if the memory does not exist, otherwise a
-// text with the error.
+// NoState returns the text that stands for the state of a memory that cannot be read because of an error: "-" if the
+// memory does not exist, otherwise a text with the error.
 func NoState(err error) string {
 	if errors.Is(err, errs.ErrNotFound) {
 		return "-"
@@ -44,7 +45,8 @@ func NoState(err error) string {
 	return "error:" + strings.ReplaceAll(err.Error(), " ", "_")
 }
 
-// StateOf returns the state in a memory. Its embedding must have the same state.
+// StateOf returns the state that a memory contains. If the memory's embedding is not that of the same state, StateOf
+// returns a text that reports this.
 func StateOf(m memstore.Memory, err error) string {
 	if err != nil {
 		return NoState(err)
@@ -91,8 +93,8 @@ func MemberIDs(key string) (ids []string) {
 	return ids
 }
 
-// OneState returns the state of a key, which all its members must have; otherwise it returns a description of
-// the difference.
+// OneState returns the state of a key. All memories that belong to the key must have the same state; otherwise OneState
+// returns a description of the difference.
 func OneState(key string, get func(id string) string) string {
 	ids := MemberIDs(key)
 	state := get(ids[0])
