@@ -13,8 +13,8 @@ import (
 // Query stands for the text of a query in a query's template.
 const Query = "{query}"
 
-// CheckQuery returns an error for an invalid template of queries. A valid one is a text such as
-// "search_query: {query}", which has {query} once. It may have line breaks. "" is {query} alone.
+// CheckQuery returns an error if a template for queries is invalid. A valid template is a text that contains {query}
+// once, such as "search_query: {query}". It may have line breaks. An empty template means {query} alone.
 func CheckQuery(s string) error {
 	why := ""
 	switch {

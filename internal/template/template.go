@@ -45,7 +45,7 @@ type part struct {
 
 var alone = &Template{text: Content, pieces: [][]part{{{names: []string{content}}}}}
 
-// Named returns the templates that have a name in config.json.
+// Named returns the templates that config.json can select by a name.
 func Named() map[string]string { return map[string]string{"content": Content, "turns": Turns} }
 
 // Parse parses the value in config.json: a template, or the name of one.
@@ -106,7 +106,7 @@ func Parse(s string) (*Template, error) {
 	return t, nil
 }
 
-// String returns the template as it appears in the name of a store's model.
+// String returns the template in the form in which it appears in the name of a store's model.
 func (t *Template) String() string { return t.text }
 
 // Previous reports whether the template uses the previous memory.
@@ -182,8 +182,7 @@ func last(s string) string {
 	return s[n:]
 }
 
-// separator is the text between the name of a model and the template in the name by which a store knows its
-// model.
+// separator is the text between a model's name and a template in the name by which a store records the two.
 const separator = " as "
 
 // Split returns the model and the template in the name by which a store knows its model.
