@@ -46,7 +46,7 @@ func (c class) ofWord() bool { return c == letter || c == mark || c == unspaced 
 
 const softHyphen = 0xad
 
-// ignored reports whether a rune is invisible: it joins, selects a form, or sets a direction.
+// ignored reports whether a rune is one of the invisible runes that join characters, select a form, or set a direction.
 func ignored(r rune) bool {
 	switch {
 	case r == softHyphen, r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164,

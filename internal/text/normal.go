@@ -30,7 +30,8 @@ type run struct {
 	mid        int // offset of its second character
 }
 
-// piece is the part from:to of the text; its result ends at offset end of out.
+// piece is the part of the text from the offset from to the offset to. The normalised form of this part ends at the
+// offset end in out.
 type piece struct{ end, from, to int }
 
 func (o *run) begin() {
@@ -129,7 +130,7 @@ func (o *run) scan(b []byte, i int, to Sink) int {
 	return end
 }
 
-// segments normalises letters with their marks one by one.
+// segments normalises a text letter by letter, each letter together with its marks.
 func (o *run) segments(b []byte, from int) {
 	for i := 0; i < len(b); {
 		n := segmentOf(b[i:])
@@ -138,7 +139,7 @@ func (o *run) segments(b []byte, from int) {
 	}
 }
 
-// segmentOf returns the length in bytes of the first letter with its marks.
+// segmentOf returns the length in bytes of the first letter in b together with the marks on it.
 func segmentOf(b []byte) int {
 	_, n := utf8.DecodeRune(b)
 	for n < len(b) {
@@ -151,7 +152,7 @@ func segmentOf(b []byte) int {
 	return n
 }
 
-// normal adds bytes that are in normal form except for their case.
+// normal adds bytes to the result. The bytes must be in normal form already; normal only folds their case.
 func (o *run) normal(b []byte, from int) {
 	for i := 0; i < len(b); {
 		r, n := rune(b[i]), 1
@@ -325,7 +326,7 @@ func (o *run) take(r rune, k class, x, y int, to Sink) {
 	o.last = y
 }
 
-// visit passes on the current word.
+// visit passes the current word to the sink.
 func (o *run) visit(to Sink) {
 	switch {
 	case o.at > 0:
@@ -337,7 +338,7 @@ func (o *run) visit(to Sink) {
 	}
 }
 
-// end passes on the last word.
+// end passes the last word to the sink.
 func (o *run) end(to Sink) {
 	o.visit(to)
 	o.word, o.at = o.word[:0], -1

@@ -13,7 +13,7 @@ const (
 	Whole More = iota
 	// Number replaces its words, but a phrase compares these one by one: 2.10.
 	Number
-	// Joined is a short name of two words, which are also found separately: R&D.
+	// Joined is a short name that consists of two words, such as R&D. The two words are also found separately.
 	Joined
 	// Shorter is a shorter form of a Number or a Symbol, indexed but not used in queries: 2.10 of 2.10.3, or a single
 	// emoji of several that are joined.
@@ -111,7 +111,7 @@ func goesOn(b []byte, j int) bool {
 	return k == nothing || k.ofWord()
 }
 
-// lone is a Sink that keeps a word if it is the only one.
+// lone is a Sink for a text that should consist of one word. It keeps the word, and counts the words.
 type lone struct {
 	word []byte
 	n    int
@@ -161,8 +161,8 @@ func ascii(w []byte) bool {
 	return true
 }
 
-// signed passes to the sink the forms that the signs after the word s.word (i to j in b) make of it, such as
-// C++, and returns the offset at which the last sign ends.
+// signed handles the signs after the word s.word, which is at i to j in b. It passes to the sink the forms that these
+// signs make with the word, such as C++, and returns the offset at which the last sign ends.
 func (s *Scanner) signed(b []byte, i, j int, to Sink) int {
 	w := s.word
 	switch b[j] {
@@ -227,8 +227,8 @@ func apostrophe(b []byte) int {
 	return 0
 }
 
-// contraction passes on the form without apostrophe that is common in writing: dont, im, ive, youre. It leaves out
-// forms that are other words: hell, shed and well.
+// contraction passes to the sink the form of a contraction that people write without the apostrophe: dont, im, ive,
+// youre. It omits forms that are other words: hell, shed and well.
 func (s *Scanner) contraction(b []byte, i, j int, to Sink) int {
 	n, w := apostrophe(b[j:]), s.word
 	if n == 0 || len(w) > mostWhole {
@@ -258,7 +258,8 @@ func (s *Scanner) contraction(b []byte, i, j int, to Sink) int {
 	return k
 }
 
-// dotted passes on a number with points after a word that ends with a digit: versions and decimal fractions.
+// dotted passes to the sink a number with points, such as a version or a decimal fraction, after a word that ends with
+// a digit.
 func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 	w := s.word
 	head := len(w)
@@ -299,7 +300,7 @@ func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 	return end
 }
 
-// parts passes on the parts of an ASCII word that its capital letters separate.
+// parts passes to the sink the parts into which the capital letters divide an ASCII word.
 func (s *Scanner) parts(b []byte, i, j int, to Sink) {
 	capital := func(k int) bool { return 'A' <= b[k] && b[k] <= 'Z' }
 	small := func(k int) bool { return 'a' <= b[k] && b[k] <= 'z' }

@@ -2,8 +2,9 @@ package text
 
 import "unicode/utf8"
 
-// simple returns the end of a run of letters and numbers that are in normal form whatever is beside them, as in most
-// Latin, Greek, Cyrillic, Chinese, Japanese and Korean texts. ok is false if the run has other characters.
+// simple returns the end of a run of letters and numbers that are in normal form, whatever characters are beside them.
+// Most texts in Latin, Greek, Cyrillic, Chinese, Japanese and Korean consist of such characters. ok is false if the run
+// has other characters.
 func simple(b []byte, i int) (end int, ok bool) {
 	for i < len(b) {
 		r, n := rune(b[i]), 1
@@ -42,7 +43,7 @@ func isSimple(r rune) bool {
 
 const sharpS = 0xdf
 
-// foldSimple returns such a letter case folded, and its class.
+// foldSimple returns the case-folded form of a letter for which isSimple is true, and the letter's class.
 func foldSimple(r rune) (rune, class) {
 	switch {
 	case r >= 0x3041:

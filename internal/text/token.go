@@ -16,7 +16,7 @@ var lower = func() (t [utf8.RuneSelf]byte) {
 	return t
 }()
 
-// class is how the tokeniser treats a rune.
+// class is the class of a rune. It determines how the tokeniser treats the rune.
 type class int
 
 const (
@@ -46,8 +46,8 @@ func classOf(r rune) class {
 	return letter
 }
 
-// fold returns one form for all cases of a letter. It goes through the upper case, so that variants of a lower-case
-// letter (σ and ς, s and ſ) become equal.
+// fold returns one form that all cases of a letter have in common. It converts to upper case first, so that variants of
+// a lower-case letter (σ and ς, s and ſ) become equal.
 func fold(r rune) rune {
 	if r >= 0xff01 && r <= 0xff5e { // full-width ASCII
 		r -= 0xff01 - '!'
