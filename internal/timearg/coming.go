@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Coming parses a time in the future. It takes a weekday, and a day without a year, as the next such day,
-// where Parse takes the last one. It also accepts "in 3 days". For a day, week, month or year it returns
-// the beginning.
+// Coming parses a time in the future. Where Parse reads a weekday, or a day without a year, as the last such day,
+// Coming reads it as the next such day. It also accepts "in 3 days". For a day, week, month or year it returns the
+// beginning.
 func Coming(s string, now time.Time) (time.Time, error) {
 	text := strings.ToLower(strings.Join(strings.Fields(s), " "))
 	if far, ok := strings.CutPrefix(text, "in "); ok {
@@ -57,8 +57,8 @@ func again(text string, now time.Time) (all []time.Time) {
 	return all
 }
 
-// Spelled returns the unambiguous form of a number that Parse reads as a time, for callers to which a number means
-// something else: 20261122 is 2026-11-22, 1795341600 is @1795341600. It returns false for any other text.
+// Spelled returns the unambiguous form of a number that Parse reads as a time: 20261122 is 2026-11-22, and 1795341600
+// is @1795341600. It is for callers to which a plain number means something else. It returns false for any other text.
 func Spelled(s string, now time.Time) (string, bool) {
 	at, err := Parse(s, now)
 	switch {

@@ -89,8 +89,8 @@ func Moment(s string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// begins returns the first moment of a day, which is not 00:00 if the clocks skip that. If the clocks
-// skip the whole day, it is the first moment of the next one.
+// begins returns the first moment of a day. This is not 00:00 if the clocks are set forward at that time. If the clocks
+// skip the whole day, it is the first moment of the next day.
 func begins(y int, m time.Month, d int, zone *time.Location) time.Time {
 	day := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	t := time.Date(y, m, d, 0, 0, 0, 0, zone)
@@ -134,11 +134,11 @@ func in(t time.Time, zone *time.Location) time.Time {
 	return at
 }
 
-// beforeGap is a duration that is longer than any change of the clocks, and shorter than the time between two
-// changes.
+// beforeGap is a duration that is longer than any change of the clocks and shorter than the time between two changes of
+// the clocks.
 const beforeGap = 12 * time.Hour
 
-// shown returns the time at which UTC clocks show what the clocks of t's zone show at t.
+// shown returns the date and time of day that the clocks in t's zone show at the time t, as a time in UTC.
 func shown(t time.Time) time.Time {
 	return date(t).Add(time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute +
 		time.Duration(t.Second())*time.Second + time.Duration(t.Nanosecond()))
@@ -190,7 +190,7 @@ func day(s string, now time.Time) (Span, bool) {
 
 func weekday(t time.Time) string { return weekdays[t.Weekday()] }
 
-// misnamed returns an error for a day that is preceded by the name of another weekday.
+// misnamed returns an error if a day is given together with the name of a weekday that is not the weekday of that day.
 func misnamed(s, text string, now time.Time) error {
 	name, rest, _ := strings.Cut(text, " ")
 	name = strings.TrimSuffix(name, ",")
@@ -323,7 +323,8 @@ func apart(s string, now time.Time, sign int) (time.Time, error) {
 	return now.Add(time.Duration(sign) * rest), err
 }
 
-// monthsBefore returns the same day of an earlier month, or its last day.
+// monthsBefore returns the same day in an earlier month. If that month has no such day, it returns the last day of the
+// month.
 func monthsBefore(now time.Time, n int) time.Time {
 	y, m, d := now.Date()
 	last := time.Date(y, m-time.Month(n)+1, 0, 0, 0, 0, 0, time.UTC)
