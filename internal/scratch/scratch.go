@@ -10,7 +10,7 @@ import (
 // MinFree is what a file system in memory must have free, in bytes.
 const MinFree = 2 << 30
 
-// before is the folder for temporary files that was set before Use was called.
+// before is the folder for temporary files that was in use before Use was called.
 var before string
 
 // Use creates a folder for the temporary files of this process in memory, makes TMPDIR its path, and returns a

@@ -28,8 +28,8 @@ func inMemory() (dir string, remove func(), ok bool) {
 	return in(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
 }
 
-// in creates a folder for this process in the folder parent, which all processes of the user share. Other users
-// cannot list the folder, but can open files in it by their paths, since some tests run as another user.
+// in creates a folder for this process in the folder parent. All processes of the user share parent. Other users cannot
+// list the new folder, but can open files in it by their paths, because some tests run as another user.
 func in(parent string) (dir string, remove func(), ok bool) {
 	if err := os.Mkdir(parent, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", nil, false
