@@ -19,8 +19,8 @@ func Times() []string {
 		"updated-until"}
 }
 
-// ByTime returns the filters by time that are given. as returns the caller's spelling of an argument's
-// name, for error messages.
+// ByTime returns the filters by time that are given. The function as returns the spelling of an argument's name that
+// the caller uses, for error messages.
 func ByTime(now time.Time, given func(name string) (value string, ok bool),
 	as func(name string) string) (all []varve.Filter, err error) {
 	type end struct {
@@ -85,9 +85,9 @@ type Lister interface {
 	Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Memory, error]
 }
 
-// Nothing returns why no memory satisfies the conditions: one of them names a member that no memory has, or whose
-// values have another type. It examines the first memories that pass the other filters, and returns "" if it finds no
-// reason.
+// Nothing returns the reason why no memory satisfies the conditions: a condition is on a member that no memory has, or
+// on a member whose values have another type. It examines the first memories that pass the other filters. It returns ""
+// if it finds no reason.
 func Nothing(ctx context.Context, st Lister, conditions []string, filters ...varve.Filter) string {
 	var all []*filter.Tally
 	for _, s := range conditions {
