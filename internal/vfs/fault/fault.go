@@ -71,11 +71,11 @@ type after struct{ err error }
 
 func (a *after) Error() string { return "after: " + a.err.Error() }
 
-// After returns an error that makes the operation take place, and then fail with err.
+// After returns an error that makes the operation take place first, and then fail with err.
 func After(err error) error { return &after{err} }
 
-// Nth returns a rule with which the n-th operation (from 1) for which match is true fails with err, and the count-1
-// such operations after it; count 0 means all after it.
+// Nth returns a rule that lets operations fail with err. It counts the operations for which match is true, from 1. The
+// n-th of them and the following ones fail, count operations in all. If count is 0, all from the n-th on fail.
 func Nth(n, count int, match func(op *Op) bool, err error) Rule {
 	var seen atomic.Int64
 	return func(op *Op) error {

@@ -179,8 +179,8 @@ func (f *FS) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared,
 	return f.fs.OpenShared(up, create, perm)
 }
 
-// own returns the path in the upper folder for a file that is to be created there, whatever the lower folder
-// has at that name. It creates the parent folder.
+// own returns the path in the upper folder at which a file is to be created. It does not matter whether the lower
+// folder has a file of that name. own creates the parent folder if necessary.
 func (f *FS) own(name string) (string, error) {
 	up := f.above(name)
 	if up == "" {

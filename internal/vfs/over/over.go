@@ -38,7 +38,8 @@ func (f *FS) Below(root string) vfs.FS {
 	return &g
 }
 
-// above returns the path in the upper folder; "" if name is not in the lower folder.
+// above returns the path that a file of the overlay has in the upper folder. It returns "" if name is not in the lower
+// folder.
 func (f *FS) above(name string) string {
 	rel, err := filepath.Rel(f.lower, filepath.Clean(name))
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -56,7 +57,7 @@ func (f *FS) below(name string) (vfs.Info, bool) {
 	return info, err == nil
 }
 
-// hidden reports whether name, or a folder above it, was removed.
+// hidden reports whether name was removed from the overlay, or a folder above it was removed.
 func (f *FS) hidden(name string) bool {
 	f.gone.mu.Lock()
 	defer f.gone.mu.Unlock()
@@ -74,8 +75,9 @@ func (f *FS) hide(name string) {
 	f.gone.names[filepath.Clean(name)] = true
 }
 
-// at returns the path of a file in the upper folder or, if that does not have it, in the lower one. For a folder in
-// both it returns that of the lower one, whose times and inode number do not change.
+// at returns the path at which the contents of a name are: in the upper folder if that has the name, otherwise in the
+// lower one. For a folder that is in both, at returns the path in the lower folder, whose times and inode number do not
+// change.
 func (f *FS) at(name string) (path string, info vfs.Info, err error) {
 	up := f.above(name)
 	low, ok := f.below(name)

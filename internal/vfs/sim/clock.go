@@ -70,7 +70,7 @@ func (c *deadline) end(err error) {
 	}
 }
 
-// advance sets the clock and ends the contexts that are due.
+// advance sets the simulated clock, and ends the contexts whose time has come.
 func (s *Sim) advance(to time.Time) {
 	s.now = to
 	for i := 0; i < len(s.timers); {

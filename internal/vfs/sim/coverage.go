@@ -42,8 +42,7 @@ func (c Coverage) Add(other Coverage) {
 	}
 }
 
-// Missing returns those places with an operation that changes the disk at which the event named what never
-// happened.
+// Missing returns the places with an operation that changes the disk and at which the given event has never happened.
 func (c Coverage) Missing(what string) []Place {
 	var list []Place
 	for at, m := range c {

@@ -38,8 +38,8 @@ type Proc struct {
 	expired bool // its wait times out because nothing else can happen
 }
 
-// Process adds a process to this boot. It starts with Run, or at once if it is added during a run by a process or
-// OnKill.
+// Process adds a process to this boot. The process starts when Run is called. If a process or OnKill adds it during a
+// run, it starts at once.
 func (s *Sim) Process(name string, f func(p *Proc)) *Proc {
 	p := &Proc{Name: name, s: s, f: f, disk: s.disk, view: s.disk.NonBlocking(name), wake: make(chan struct{}, 1)}
 	p.PID = p.view.PID()
@@ -72,8 +72,8 @@ func (p *Proc) Sleep(d time.Duration) {
 	p.check()
 }
 
-// Wait lets simulated time pass as Sleep does, but also ends with ctx and returns its error. The deadline of ctx is
-// taken as simulated time.
+// Wait lets simulated time pass as Sleep does. If ctx ends before that, Wait ends too and returns the error of ctx. The
+// deadline of ctx counts as simulated time.
 func (p *Proc) Wait(ctx context.Context, d time.Duration) error {
 	if at, ok := ctx.Deadline(); ok && at.After(p.s.now) {
 		d = min(d, at.Sub(p.s.now))
@@ -151,7 +151,7 @@ func (p *Proc) operate(op *wrap.Op, call func() error) error {
 	return err
 }
 
-// finish executes an operation, and waits while it would block.
+// finish executes an operation. If the operation would block, finish waits and tries again.
 func (p *Proc) finish(op *wrap.Op, call func() error) error {
 	s := p.s
 	for {

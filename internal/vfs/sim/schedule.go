@@ -43,8 +43,8 @@ func (s *Sim) anyone() *Proc {
 	return alive[s.rng.IntN(len(alive))]
 }
 
-// kill kills a process. If it is the one about to operate, a write may be done in part: kill -9 stops a write between
-// two pages.
+// kill kills a process. If the process is about to write, a part of the write may still be done: a kill can stop a
+// write between two pages.
 func (s *Sim) kill(victim, p *Proc, op *wrap.Op, call func() error) {
 	s.coverage.count(op, "kill")
 	s.tracef("kill %s/%d", victim.Name, victim.PID)
@@ -100,7 +100,8 @@ func (s *Sim) resume(p *Proc) {
 	p.wake <- struct{}{}
 }
 
-// pick returns one of the processes that can run, after advancing the clock if none can; nil if all have ended.
+// pick returns one of the processes that can run. If none can run, it advances the clock first. It returns nil if all
+// processes have ended.
 func (s *Sim) pick() *Proc {
 	for {
 		var ready []*Proc
@@ -139,7 +140,7 @@ func (p *Proc) ready() bool {
 	return p.expired || p.s.disk.Wakes() != p.seen || p.waiting.Ctx != nil && p.waiting.Ctx.Err() != nil
 }
 
-// jump advances the clock to the next event. It reports whether an event was left.
+// jump advances the clock to the next event. It returns false if there is no further event.
 func (s *Sim) jump() bool {
 	var next time.Time
 	earlier := func(t time.Time) {
@@ -162,7 +163,8 @@ func (s *Sim) jump() bool {
 	return true
 }
 
-// expire ends the wait of a process whose context has a deadline in real time. It reports whether such a process waits.
+// expire ends the wait of one process that waits with a context whose deadline is in real time. It returns false if no
+// process waits in this way.
 func (s *Sim) expire() bool {
 	for _, p := range s.procs {
 		if p.done || p.waiting == nil || p.waiting.Ctx == nil {

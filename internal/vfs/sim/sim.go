@@ -110,8 +110,8 @@ func (s *Sim) Cut(p crash.Pattern) {
 	s.setDisk(s.disk.Crash(p, s.cutRand(p)))
 }
 
-// cutRand returns random numbers that depend only on the seed, the number of operations and the pattern, so that a
-// power failure has the same result however the run came to it.
+// cutRand returns random numbers that depend only on the seed, the number of operations and the pattern. So a power
+// failure at the same operation always has the same result.
 func (s *Sim) cutRand(p crash.Pattern) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, uint64(s.ops)<<8|uint64(p)))
 }

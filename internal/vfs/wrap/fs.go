@@ -48,7 +48,8 @@ func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error)
 	return &file{f, out}, nil
 }
 
-// closing closes something that was opened although the hook returned an error, and returns that error.
+// closing handles an error that the hook has returned although the file was opened: it closes the file, and returns the
+// error.
 func closing[T interface{ Close() error }](opened T, err error) error {
 	if any(opened) != nil {
 		opened.Close()

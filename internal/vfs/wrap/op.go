@@ -121,7 +121,7 @@ func (o *Op) FailSync(err error) error {
 // Hook runs around an operation. call executes the operation.
 type Hook func(op *Op, call func() error) error
 
-// relative returns a path without its prefix root.
+// relative returns a path without the prefix root.
 func relative(name, root string) string {
 	if rest, ok := strings.CutPrefix(name, root); ok {
 		if rest = strings.TrimLeft(rest, `/\`); rest != "" {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// sites maps program counters to call sites, as a cache; "" is a frame inside vfs.
+// sites is a cache that maps program counters to call sites. "" stands for a call site inside the vfs packages.
 type sites struct{ m sync.Map }
 
 // caller returns the innermost frame outside the vfs packages.
