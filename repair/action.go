@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// actionFor returns the action that would repair a finding; false if there is none, or none is
-// necessary.
+// actionFor returns the action that repairs a finding. It returns false if no action can repair the finding, or if no
+// action is necessary.
 func actionFor(f Finding) (a Action, ok bool) {
 	if a, ok = plannedFor(f); a.Do == SetAside || a.Do == Adopt {
 		a.From = "" // these actions use no copy
@@ -129,8 +129,8 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	return a, true
 }
 
-// forDocument returns the repair action for a document whose file has none of the document's known versions; false
-// if there is no such action.
+// forDocument returns the action that repairs a document whose file matches none of the document's known versions. It
+// returns false if no action can repair the document.
 func forDocument(a Action, f Finding) (Action, bool) {
 	switch {
 	case f.Severity != Lost:
@@ -145,7 +145,7 @@ func forDocument(a Action, f Finding) (Action, bool) {
 	return a, true
 }
 
-// sorted returns the repair actions in the order in which they are applied.
+// sorted returns the repair actions in the order in which they must be carried out.
 func (g *grouped) sorted() []Action {
 	slices.SortStableFunc(g.list, func(a, b Action) int { return cmp.Compare(order[a.Do], order[b.Do]) })
 	return g.list

@@ -15,7 +15,7 @@ import (
 // BackupName is the name of the file whose presence makes a folder a backup. It is written last.
 const BackupName = "backup.json"
 
-// BackupInfo describes a backup, as the file BackupName in it records.
+// BackupInfo describes a backup. It is the content of the file BackupName in the backup.
 type BackupInfo struct {
 	Format      int       `json:"varve_backup"`
 	Store       uuid.UUID `json:"store"` // UUID of the store
@@ -71,13 +71,13 @@ type Position struct {
 	Chain string `json:"chain"`
 }
 
-// Moment names a commit by its version and its time.
+// Moment identifies a commit by its version and its time.
 type Moment struct {
 	LSN  uint64    `json:"lsn"`
 	Time time.Time `json:"time"`
 }
 
-// DamagedFile is a document that a backup lacks because it could not be read.
+// DamagedFile is a document that is missing in a backup because its file could not be read.
 type DamagedFile struct {
 	ID  string `json:"id"`
 	In  string `json:"in,omitempty"` // the folder of the document, if not memories
@@ -99,7 +99,7 @@ func (e *MomentError) Error() string {
 // Unwrap makes the error match errs.ErrTruncated.
 func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
 
-// BackupModel names the embedding models by which the vectors in a backup were made.
+// BackupModel has the names of the embedding models that made the vectors in a backup.
 type BackupModel struct {
 	// embedding model at the start of the copied log; files with a mark in files.sha256 have vectors by this
 	// model
@@ -108,8 +108,8 @@ type BackupModel struct {
 	End index.Model `json:"end"`
 }
 
-// BackupComputed describes the file in a backup with vectors that a running change of the embedding model had
-// already computed.
+// BackupComputed describes a file in a backup. The file has the vectors that had already been computed for a change of
+// the embedding model that was running at the time of the backup.
 type BackupComputed struct {
 	Size int64  `json:"size"`
 	Sum  string `json:"sum"` // sha256 of the copy
@@ -153,7 +153,8 @@ type RestoreReport struct {
 	Left []string
 }
 
-// Damage describes a file of a backup that differs from what was backed up, and what a restore did about it.
+// Damage describes a file of a backup that differs from the file that was backed up, and how a restore has handled the
+// file.
 type Damage struct {
 	Path    string // path of the file in the backup, such as memories/x.json
 	ID      string // id of the memory or assembly, "" for another file

@@ -177,7 +177,7 @@ type Finding struct {
 	Remarks Remarks // more facts that the repair depends on
 }
 
-// Remarks are facts about a finding on which the repair depends.
+// Remarks are facts about a finding that determine how it can be repaired.
 type Remarks uint8
 
 // The facts about a finding that Remarks may combine.
@@ -188,8 +188,8 @@ const (
 	OtherLog                     // the checkpoint belongs to another log
 )
 
-// Unread returns an error if the finding only means that this process lacked file descriptors or
-// memory for the check: that is not damage, and must not be repaired.
+// Unread returns an error if the finding only means that this process lacked file descriptors or memory for the check.
+// Such a finding is not damage, and must not be repaired.
 func (f *Finding) Unread() error {
 	if !vfs.IsStarved(f.Err) {
 		return nil

@@ -25,8 +25,8 @@ type MigrateReport struct {
 	Damaged  []DamagedFile // documents that cannot be read in the old folder: they prevent the switch
 }
 
-// UnfinishedError means that a folder is the unfinished copy of a store and not yet a store itself:
-// the switch has not been made. It matches errs.ErrNoStore.
+// UnfinishedError means that a folder is an unfinished copy of a store: the migration has not switched to this copy, so
+// it is not a store yet. It matches errs.ErrNoStore.
 type UnfinishedError struct{ From, To string }
 
 func (e *UnfinishedError) Error() string {

@@ -34,7 +34,7 @@ func (o *VerifyOptions) Validate() error {
 	return nil
 }
 
-// Chosen reports whether the file with this name belongs to the sample that Part and Parts select.
+// Chosen reports whether a file with this name belongs to the sample that Part and Parts select.
 func (o *VerifyOptions) Chosen(name string) bool {
 	if o.Parts < 2 {
 		return true
@@ -44,7 +44,7 @@ func (o *VerifyOptions) Chosen(name string) bool {
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 
-// Summary counts what a verification has read.
+// Summary has the numbers of the objects that a verification has read.
 type Summary struct {
 	Memories    int64            // memories whose files were compared
 	Assemblies  int64            // assemblies whose files were compared

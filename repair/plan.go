@@ -45,7 +45,7 @@ const (
 	Tidy           Verb = "tidy tmp/"               // leftovers of ended processes are removed
 )
 
-// order returns the place of a kind of action in the order in which actions are applied.
+// order gives the place of each kind of action in the sequence in which actions are carried out.
 var order = map[Verb]int{
 	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7,
 	SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
@@ -99,7 +99,7 @@ type RepairPlan struct {
 	apply   func(context.Context, *RepairPlan) (*RepairReport, error)
 }
 
-// NewPlan returns an empty plan; its method Apply calls apply. Programs get their plans from PlanRepair.
+// NewPlan returns an empty plan. Its method Apply calls the function apply. Programs get plans from PlanRepair instead.
 func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport, error)) *RepairPlan {
 	return &RepairPlan{Dir: dir, apply: apply}
 }
@@ -144,7 +144,7 @@ func (p *RepairPlan) TakeOutMissing() {
 	p.Actions = list.sorted()
 }
 
-// Alone returns the number of actions that require that no other process has the store open.
+// Alone returns the number of actions for which no other process may have the store open.
 func (p *RepairPlan) Alone() (n int) {
 	for _, a := range p.Actions {
 		if a.Alone {
@@ -167,7 +167,7 @@ func (p *RepairPlan) add(list *grouped, f Finding) {
 	list.add(a, f)
 }
 
-// grouped is a list of repair actions without repetitions, each with all findings that it repairs.
+// grouped is a list of repair actions in which each action occurs once, with all findings that the action repairs.
 type grouped struct {
 	list []Action
 	by   map[string]int

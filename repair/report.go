@@ -14,7 +14,7 @@ type RepairReport struct {
 	Worst     Severity // the worst severity in Remaining
 }
 
-// Done is a repair action that was applied.
+// Done is a repair action that was carried out, with its result.
 type Done struct {
 	Action
 	Result string // description of the result
