@@ -37,7 +37,7 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
-// Erased counts what EraseIn found in a piece of a log.
+// Erased has the numbers of what EraseIn has found in a piece of a log.
 type Erased struct {
 	Wanted  int // number of wanted entries, which were erased
 	Keyed   int // number of damaged frames with an undamaged header and a wanted key; Unknown includes their bytes

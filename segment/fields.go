@@ -21,7 +21,7 @@ type Fields struct {
 	Restores LSN
 }
 
-// FieldsSize is the number of bytes that AppendTo appends if only Reading is set.
+// FieldsSize is the number of bytes that AppendTo appends if Reading is the only field that is set.
 const FieldsSize = 2 + 2 + 8
 
 // The numbers that identify the fields of a frame.

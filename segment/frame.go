@@ -106,7 +106,7 @@ func (g Geometry) putHeader(b []byte, h *Header) {
 	le.PutUint64(b[56:], h.Sum)
 }
 
-// sum returns the checksum of a header, b, in the segment with the given number: the xxhash64 of the store's
+// sum returns the checksum of the header b in the segment with the given number. It is the xxhash64 of the store's
 // UUID, the segment number and the first 56 bytes of b.
 func (g Geometry) sum(b []byte, number uint64) uint64 {
 	var s [16 + 8 + 56]byte
@@ -165,8 +165,8 @@ func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// MayBeHeader reports whether b could be the header at position at. It does not verify the checksum: it is a
-// cheap test for searches.
+// MayBeHeader reports whether b can be the header of a frame at position at. It does not verify the checksum, so it is
+// a fast first test when searching for frames.
 func MayBeHeader(b []byte, at LSN) bool {
 	return binary.LittleEndian.Uint64(b[16:]) == at
 }

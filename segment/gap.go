@@ -13,7 +13,8 @@ const MinGap = HeaderSize + 8
 // than for other frames.
 const gapPiece = MinSize / 4
 
-// Gap is one frame to be written over lost frames: Bytes, followed by zeros up to the length Len.
+// Gap is one frame that is to be written in the place of lost frames. It consists of Bytes, followed by zeros up to the
+// length Len.
 type Gap struct {
 	At    LSN
 	Len   uint64
