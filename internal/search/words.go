@@ -138,8 +138,8 @@ func (s *Search) accepts(ctx context.Context, a *asked, set *words.Set, f *engin
 }
 
 // holds reports whether a hit meets the phrases of a query: the hit's document must have the required phrases and none
-// of the excluded phrases. If a hit was found only because of its neighbours, at least one of these neighbours must
-// have none of the excluded phrases either.
+// of the excluded phrases. If a hit was found only because of its neighbours, at least one neighbour must have a word
+// of the query and none of the excluded phrases.
 func (s *Search) holds(ctx context.Context, h *words.Hit, a *asked, set *words.Set, bad *unreadable) (bool, error) {
 	q := a.query
 	if !q.Phrases() {

@@ -87,8 +87,8 @@ type run struct {
 	at    []wal.LSN
 }
 
-// begun reports whether the undo has already changed a document. If so, it must not stop, and must make the changes
-// that are still possible.
+// begun reports whether the undo has already changed a document, in this run or in an earlier one that was interrupted.
+// If so, it must not give up, and must make the changes that are still possible.
 func (r *run) begun() bool { return r.s.continues || len(r.at) > 0 }
 
 // result returns the plan, completed with the number of changes and the commits that were made.

@@ -240,7 +240,7 @@ func (u *Undoer) interrupted(ctx context.Context, o Options, end wal.LSN) (strin
 	return "", nil
 }
 
-// made is a commit that was found in the log, with the writer who made it.
+// made is a commit of a given writer, as found in the log.
 type made struct {
 	at      wal.LSN
 	undo    string // JSON object of the undo of several commits to which the commit belongs; "" if it belongs to none

@@ -34,7 +34,8 @@ var usual = pruning{least: 1 << 13, share: 3, odds: 64, rows: 4}
 // It covers rounding differences between sums that are made in another order.
 const slack = 1 + 1e-9
 
-// plan is the order in which pruned searches for the words of a query, and the points at which it may stop.
+// plan is the order in which pruned searches for the words of a query, and the points at which it can choose the
+// sessions for the second pass.
 type plan struct {
 	first     []int     // words that are always looked for: excluded ones and conditions
 	later     []int     // the others, the rarest first

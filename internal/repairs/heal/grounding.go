@@ -20,7 +20,8 @@ import (
 
 // This file has the repairs that are made while no process has the store open.
 
-// fixConfig writes a new config.json that keeps the valid settings of the present file and omits the invalid ones.
+// fixConfig writes a new config.json that keeps the valid settings of the present file. An invalid setting gets its
+// default. If the default could remove data, the setting gets a value that removes nothing.
 func (r *repairer) fixConfig(d *repair.Done) error {
 	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), places.ConfigMost)
 	if err != nil && !places.Gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
