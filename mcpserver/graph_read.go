@@ -38,8 +38,7 @@ func (s *server) searchNodes(ctx context.Context, query string) (*found, error) 
 	return f.sorted(), err
 }
 
-// openNodes returns the entities with these names, and the relations that begin or end at one of
-// them.
+// openNodes returns the entities with the given names, and the relations that begin or end at one of these entities.
 func (s *server) openNodes(ctx context.Context, wanted []string) (*found, error) {
 	f, names := &found{}, map[string]bool{}
 	err := s.view.with(ctx, func(g nodes) error {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the other end of a pipe, socket or terminal is closed, even while unread
-// data remain. It returns false if that cannot be determined.
+// hungUp reports whether the other end of a pipe, socket or terminal is closed. It can tell this even while unread data
+// remains. It returns false if it cannot find out.
 func hungUp(in io.Reader) bool {
 	f, ok := in.(syscall.Conn)
 	if !ok {

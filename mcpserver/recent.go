@@ -80,8 +80,8 @@ type dated struct {
 	at int64 // in microseconds since 1970
 }
 
-// recentIn answers with one page of the memories that were written, or whose event happened, in a period, the
-// newest first. about describes the period.
+// recentIn answers with one page of the memories that were written in a period, or whose event happened in the period.
+// The newest memory comes first. about is a text that describes the period.
 func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*answer, error) {
 	filters, err := c.narrow()
 	if err != nil {

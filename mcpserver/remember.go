@@ -266,8 +266,8 @@ func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading,
 	return err
 }
 
-// storeText puts a memory, unless a memory with the same text exists in its session and part; then it writes
-// the arguments of the call to that memory.
+// storeText puts a memory. If a memory with the same text exists in the same session and part, it does not add another
+// one, but writes the arguments of the call to the existing memory.
 func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, r *stored) error {
 	m := &r.m
 	id, err := c.same(ctx, m)
@@ -389,8 +389,8 @@ func beginning(m *varve.Memory) {
 	*m = varve.Memory{ID: m.ID, Content: text}
 }
 
-// nearTo returns the near-duplicates of a memory: by its embedding if it has one, otherwise among the memories
-// that have the most words in common with its text.
+// nearTo returns the near-duplicates of a memory. If the memory has an embedding, it compares embeddings. Otherwise it
+// compares texts, among the memories that have the most words in common with the memory.
 func (c *memoryCall) nearTo(ctx context.Context, id, text string) ([]neighbour, error) {
 	var all []neighbour
 	add := func(h varve.Hit, similarity float64) {

@@ -58,8 +58,8 @@ type updates struct {
 	stop  context.CancelFunc          // stops watching the store; nil: there are no subscribers
 }
 
-// subscriptions makes the server accept subscriptions. As with the reference server any URI is
-// accepted; only one resource ever changes.
+// subscriptions makes the server accept subscriptions. It accepts any URI, as the reference server does, although only
+// one resource ever changes.
 func (s *host) subscriptions(o *mcp.ServerOptions) {
 	s.updates.of, s.updates.ended = map[*mcp.ServerSession]bool{}, map[*mcp.ServerSession]bool{}
 	o.SubscribeHandler = func(_ context.Context, r *mcp.SubscribeRequest) error {

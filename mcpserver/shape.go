@@ -95,7 +95,7 @@ func (s *shape) appendSchema(b []byte, output bool) []byte {
 // maxLines is the maximum number of faults that are reported to a client.
 const maxLines = 1000
 
-// check appends one line for each fault of v. v is nil for null; missing means that there is no
+// check appends one line for each fault in v. If v is nil, the value is null, or, if missing is true, there is no
 // value.
 func (s *shape) check(v any, missing bool, path string, lines []string) []string {
 	if len(lines) >= maxLines {

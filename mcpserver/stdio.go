@@ -18,12 +18,12 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// MaxLine is the maximum length of a message from a client, in bytes. A longer message is ignored;
-// if it is a call it is answered with an error.
+// MaxLine is the maximum length in bytes of a message from a client. A longer message is not processed. If the message
+// is a call, it is answered with an error.
 const MaxLine = 64 << 20
 
-// Patience is how long a connection whose input has ended stays open while none of its remaining
-// answers is read.
+// Patience is the time for which a connection stays open after its input has ended, while the client reads none of the
+// remaining answers.
 const Patience = 5 * time.Second
 
 // Stdio is a transport over two streams, one JSON-RPC message per line. The transport of the SDK ends the session at a

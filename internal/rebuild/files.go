@@ -59,12 +59,13 @@ func knownOf(at wal.LSN, line *index.Entry) known {
 	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
-// rebuildIndex builds a new base of the index from the document files of all kinds. A version that is no
-// longer known becomes one that no frame can have (LSNs are multiples of 8), so a condition on the old version
-// fails and never holds by mistake.
+// rebuildIndex builds a new base of the index from the document files of all kinds.
 //
-// Damaged files are left where they are and reported; a file that cannot be read now is an error: a file that
-// was not read is not an absent one.
+// If the version of a document is no longer known, the document gets a version that no frame can have (LSNs are
+// multiples of 8). So a condition on the old version fails, and never holds by mistake.
+//
+// Damaged files stay in their place and are reported. If a file cannot be read now, rebuildIndex returns an error,
+// because it must not treat that file as missing.
 func (mk *Maker) rebuildIndex(ctx context.Context, r Want) (*index.Set, int, error) {
 	mk.views.Rebuilding(ctx) // views built from the files may differ, as of the same moment
 	var list []index.Change

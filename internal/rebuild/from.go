@@ -62,8 +62,8 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 	return set, "", n, err
 }
 
-// pastModel returns the last embedding model that is recorded in log and archive below a position; the zero
-// Model if there is none, or if that part can no longer be read.
+// pastModel returns the last embedding model that the log and the archive record below a position. It returns the zero
+// Model if they record no model, or if they can no longer be read up to that position.
 func (mk *Maker) pastModel(ctx context.Context, to wal.Mark, past *past.Log) (model index.Model, err error) {
 	if past == nil {
 		return model, nil

@@ -50,8 +50,8 @@ func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
 	return micros, by, line[:len(line)-1], nil
 }
 
-// Replaces returns the version that a document's log entry replaces or deletes, read from the entry's value; 0
-// if there was none, or the value is not a record.
+// Replaces returns the version that a document's log entry replaces or deletes, read from the entry's value. It returns
+// 0 if the document did not exist before, or if the value is not a record.
 func Replaces(value []byte) uint64 {
 	if len(value) < headSize || value[0] != Version || value[1]&flagNew != 0 {
 		return 0

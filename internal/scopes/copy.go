@@ -47,9 +47,9 @@ func (s *scope) copyDue(ctx context.Context, changes []*working.Delta, tick int6
 	return !reach.Keeps(s.logKey(), s.whole.at) || !reach.Keeps(s.logKey(), s.lsn), nil
 }
 
-// findWhole returns the position of the scope's newest log entry that does not depend on its file; 0 if none
-// is found among the newest chainMost entries, in the part of the log that is cheap to read. It is used if the
-// file does not record that position (working.File.Whole).
+// findWhole returns the position of the newest log entry of the scope that does not depend on the scope's file. It
+// examines the newest chainMost entries, as far as they are in the part of the log that is cheap to read, and returns 0
+// if it finds no such entry. It is used if the file does not record that position (working.File.Whole).
 func (s *scope) findWhole(ctx context.Context, reach *wal.Reach) (wal.LSN, error) {
 	at := s.lsn
 	for range chainMost {

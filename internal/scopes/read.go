@@ -223,8 +223,9 @@ func (b *size) check(s *working.State, added int64, at wal.LSN) error {
 	return nil
 }
 
-// load reads the scope's file and applies the later entries of the log. It looks for entries in the overlay before it
-// reads the file: an entry that leaves the overlay in between is in the file. The caller holds mu.
+// load reads the scope's file and applies the later log entries to its state. It looks for entries in the overlay
+// before it reads the file. So if an entry leaves the overlay in between, the file includes the entry. The caller holds
+// mu.
 func (s *scope) load(ctx context.Context, breaks uint64) error {
 	ws := s.ws
 	s.state, s.ahead = nil, nil

@@ -60,10 +60,10 @@ func (ws *Scopes) Tick() (now, doubted int64) {
 	return ws.began.UnixMilli() + (ws.mono() - ws.opened).Milliseconds(), 0
 }
 
-// Now returns the time by which the store decides about age when it changes documents. It is the time of the clock,
-// unless the clock is more than a minute ahead of the ticks: then it is the time of the ticks, since the clock was set
-// ahead after the machine was started. doubted is not zero while the time is in doubt: for an hour after a process
-// first read the clock in this boot, or found that it was set back. doubted is the time of that reading.
+// Now returns the time that decides about age when the store changes documents. This is the time of the clock. But if
+// the clock is more than a minute ahead of the ticks, the clock was set ahead after the machine was started, and Now
+// returns the time of the ticks. If doubted is not zero, it is uncertain whether the time is right: for an hour after a
+// process first read the clock in this boot, or found that the clock was set back. doubted is the time of that reading.
 func (ws *Scopes) Now() (now, doubted time.Time) {
 	now = ws.engine.Env().Clock()
 	tick, since := ws.Tick()

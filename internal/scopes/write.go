@@ -348,8 +348,8 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	s.ws.flusher.BeatInline()
 }
 
-// documentEntry returns a batch of one log entry with the scope's whole document, on the condition that the
-// newest entry of the scope is version. The caller holds mu, and documentEntry releases it.
+// documentEntry returns a batch of one log entry that has the scope's whole document. The batch has the condition that
+// the newest entry of the scope is version. The caller must hold mu, which documentEntry releases.
 func (s *scope) documentEntry(version wal.LSN, e *working.LogEntry) (*wal.Batch, error) {
 	store := uuid.UUID(s.ws.engine.Log().UUID()).String()
 	f := working.File{Scope: s.scope, State: e.State, Store: store, LSN: s.lsn, Time: s.time}

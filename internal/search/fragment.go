@@ -16,8 +16,8 @@ const MostFragment = 1 << 16
 // mostSearched is the maximum number of bytes of a content that are searched for its best fragment.
 const mostSearched = 1 << 20
 
-// fragmentOf returns a piece of the content of at most size bytes: the first one that has the most different words
-// of the query, or the beginning of the content if no piece has any.
+// fragmentOf returns a piece of the content of at most size bytes. It is the first piece that has the most different
+// words of the query. If no piece has any of these words, it is the beginning of the content.
 func fragmentOf(content string, q *query.Query, an *analyzer.Analyzer, size int) *memstore.Fragment {
 	var marks []query.Mark
 	if q != nil {

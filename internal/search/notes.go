@@ -106,9 +106,9 @@ func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 // errChanged is the error for a section of a note that has a newer version; it matches errs.ErrNotFound.
 var errChanged = fmt.Errorf("%w: the note has changed", errs.ErrNotFound)
 
-// noteHit reads the note of a hit. If the hit is no longer valid, because the note was deleted or changed or has
-// expired, the error is errs.ErrNotFound. of is the session of the note, and size the number of bytes that the
-// returned hit holds.
+// noteHit reads the note to which a hit refers. If the hit is no longer valid, because the note was deleted, was
+// changed or has expired, the error is errs.ErrNotFound. of is the session of the note; size is the number of bytes
+// that the returned hit keeps in memory.
 func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, of string,
 	size int64, err error) {
 	n, err := s.note(ctx, h.ID, f, true)

@@ -166,8 +166,9 @@ func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit
 	}
 }
 
-// goneTries is the maximum number of times that a search starts again because memories expired, were deleted or
-// ceased to pass its filters while it ranked them. After that it returns fewer hits than requested.
+// goneTries is the maximum number of times that a search starts again. It starts again if, during the ranking, memories
+// expired, were deleted or no longer passed the filters. After that many attempts the search returns fewer hits than
+// requested.
 const goneTries = 2
 
 // spare returns the number of additional hits to rank if some hits no longer exist: further hits may disappear in the

@@ -158,8 +158,8 @@ func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	return nil
 }
 
-// Reread reads the file again if it has changed. It returns false if that cannot be determined now; then
-// the last settings apply.
+// Reread reads the file again if the file has changed. It returns false if it cannot find out now whether the file has
+// changed; then the settings that were read last still apply.
 func (s *Settings) Reread() bool {
 	info, err := s.env.FS.Stat(s.path())
 	s.mu.Lock()

@@ -22,8 +22,8 @@ import (
 // a chain of versions gets an error there. Whether an entry is valid depends only on its own bytes, so all processes,
 // and every replay, agree on it.
 
-// ErrEntry matches the error for a log entry whose content is invalid; that error also matches errs.ErrCorrupt. The
-// error for an entry of a newer program does not match ErrEntry.
+// ErrEntry is matched by an error about a log entry whose content is invalid. Such an error also matches
+// errs.ErrCorrupt. An error about an entry of a newer program does not match ErrEntry.
 var ErrEntry = errors.New("not a valid entry of the log")
 
 // Invalid returns an error that reports the log entry e as invalid because of err.
@@ -40,9 +40,9 @@ var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date
 // Dated reports whether a store can have assigned the time that a log entry has.
 func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
 
-// Read returns the record in a log entry. It verifies everything except the index line and the document. Only
-// Read reads the predecessor of an entry: it verifies that the predecessor is smaller than the entry's own
-// position, so a walk from one to the next ends.
+// Read returns the record in a log entry. It verifies everything except the index line and the document. It also
+// verifies that the entry's predecessor is at a smaller position than the entry. No other function reads the
+// predecessor, so every walk from entry to predecessor ends.
 func Read(e *wal.Entry) (record.View, error) {
 	view, err := record.Parse(e.Value)
 	if errors.Is(err, errs.ErrNewerFormat) {

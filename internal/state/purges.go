@@ -89,8 +89,8 @@ func PurgesIn(e *wal.Entry, store [16]byte) ([]purgefile.Row, error) {
 	return rows, nil
 }
 
-// PastPurges yields the purges that log and archive record in [from, to). It skips entries that are damaged or
-// missing, and returns the first such error.
+// PastPurges yields the purges that the log and the archive record in [from, to). It skips entries that are damaged or
+// missing, and returns the first such error after it has yielded everything else.
 func PastPurges(ctx context.Context, past *past.Log, from, to wal.LSN, yield func(r purgefile.Row)) error {
 	first, err := past.First(to)
 	if err != nil {

@@ -51,9 +51,9 @@ func (st *Store) restoreFiles(ctx context.Context) {
 	}
 }
 
-// Close flushes and closes the store. It waits for operations and for locks of other processes for at
-// most wait, and writes files until the deadline of ctx, if it has one. A second call does nothing. It
-// releases the environment.
+// Close flushes and closes the store, and releases the environment. It waits for operations and for locks of other
+// processes for at most wait. If ctx has a deadline, Close writes files until that deadline. A second call does
+// nothing.
 func (st *Store) Close(ctx context.Context, wait time.Duration) error {
 	eng := st.Engine
 	eng.Closing().Lock()

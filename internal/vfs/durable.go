@@ -64,8 +64,8 @@ func readFile(fsys FS, name string, limit int64, read func(f io.ReaderAt, size i
 	return read(f, st.Size)
 }
 
-// WriteDurable replaces a file atomically and durably. It writes the data to the file tmp first, which it then renames
-// to name. If it fails, name is the old file or the new one.
+// WriteDurable replaces a file atomically and durably. It first writes the data to the file tmp, and then renames tmp
+// to name. If it fails, the file at name is either the old or the new one.
 func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) error {
 	return WriteDurableBy(fsys, tmp, name, func(f io.WriterAt) error {
 		_, err := f.WriteAt(data, 0)

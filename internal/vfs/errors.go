@@ -19,9 +19,10 @@ func IsDiskFull(err error) bool {
 
 var joined = reflect.TypeOf(errors.Join(io.EOF))
 
-// CanWait reports whether an error has an external cause that may go away, so that a later attempt may succeed: the
-// disk is full, a file cannot be written, another process holds a lock, a deadline has passed, or the user has not
-// agreed yet to write highly compressed entries to files. It returns false if an error joined to it is of another kind.
+// CanWait reports whether an error has an external cause that may go away, so that a later attempt may succeed. Such
+// causes are: the disk is full, a file cannot be written, another process holds a lock, a deadline has passed, or the
+// user has not agreed yet to write highly compressed entries to files. If several errors are joined, CanWait returns
+// true only if all of them have such a cause.
 func CanWait(err error) bool {
 	inflates := (*errs.InflatedError)(nil)
 	if errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errs.ErrOutcomeUnknown) ||

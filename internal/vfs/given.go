@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// OpenGiven opens for reading a file that a user has named, or one that is only searched for. It must be a regular
-// file, or a link to one; anything else is a *NotRegularError. OpenGiven checks before it opens, because opening a
-// device can have an effect, and afterwards, because the name may lead to another file meanwhile. It never waits for a
-// FIFO.
+// OpenGiven opens a file for reading. The file was named by a user, or was found by a search. It must be a regular file
+// or a link to one; for anything else the error is a *NotRegularError. OpenGiven checks this before it opens the file,
+// because opening a device can have an effect. It checks again afterwards, because the name may lead to another file by
+// then. It never waits for a FIFO.
 func OpenGiven(name string) (*os.File, error) { return openGiven(name, os.Stat, os.OpenFile) }
 
 // OpenIn does the same as OpenGiven for a file below a root. It does not follow links that lead out of the root.

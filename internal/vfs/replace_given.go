@@ -12,10 +12,11 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// ReplaceGiven writes a file with the mode perm at a name that a user has passed. The file gets its name when it is
-// complete; if writing fails, nothing is left beside it. A file that is not regular (a FIFO, a device), or that is an
-// open file of this process such as /dev/stdout, is written in place. A FIFO or device must belong to this user or to
-// root: another user who creates a FIFO at the path of an output file must not get the output.
+// ReplaceGiven writes a file with the mode perm at a path that a user has passed. The file gets its name when it is
+// complete. If writing fails, no other file is left in the folder. If the path leads to a file that is not regular (a
+// FIFO, a device), or to an open file of this process such as /dev/stdout, ReplaceGiven writes into that file. A FIFO
+// or device must belong to this user or to root, so that another user cannot create a FIFO at the path of an output
+// file and read the output.
 func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) error {
 	info, err := os.Stat(name)
 	if err == nil && (!info.Mode().IsRegular() || inherited(name)) {
@@ -40,8 +41,9 @@ func ReplaceGiven(name string, perm fs.FileMode, write func(io.Writer) error) er
 	return nil
 }
 
-// openSink opens a file that is written in place. It checks the owner before it opens, because opening a device can
-// have an effect, and afterwards, because the name may lead to another file meanwhile.
+// openSink opens a file into which the output is written directly. It checks the owner before it opens the file,
+// because opening a device can have an effect. It checks again afterwards, because the name may lead to another file by
+// then.
 func openSink(name string, info fs.FileInfo) (*os.File, error) {
 	if !inherited(name) {
 		if err := ownSink(name, info); err != nil {

@@ -133,8 +133,8 @@ func caught(r any) {
 	}
 }
 
-// openShared opens and maps a shared page. If create is true, it writes a new page in place, keeping the inode; then
-// the caller must know that no process has the page mapped.
+// openShared opens and maps a shared page. If create is true, it writes a new page into the existing file and so keeps
+// the inode. The caller must then know that no process has the page mapped.
 func openShared(name string, create bool, perm fs.FileMode) (Shared, error) {
 	return openSharedBy(nil, nil, name, create, perm)
 }

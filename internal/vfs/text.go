@@ -26,8 +26,8 @@ var zeroStep [textStep]byte
 var ErrZeros = errors.New("zeros instead of text")
 
 // ReadText reads a file that should be text, as ReadFile does. In a file of more than 16 MiB it stops at the first MiB
-// of zeros with an error that matches ErrZeros and errs.ErrCorrupt: so a sparse file from another source costs one
-// read, and memory for it, whatever its size is.
+// that has only zeros, with an error that matches ErrZeros and errs.ErrCorrupt. So a sparse file from elsewhere costs
+// little time and memory, whatever its size is.
 func ReadText(fsys FS, name string, limit int64) ([]byte, error) {
 	b, err := readFile(fsys, name, limit, ReadTextAt)
 	if errors.Is(err, ErrZeros) {

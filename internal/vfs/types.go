@@ -19,7 +19,8 @@ type TypeReader interface {
 }
 
 // ReadTypes lists a folder with the types of its entries, in no particular order. If fsys is not a TypeReader, it calls
-// Stat for each entry; an entry for which that fails counts as a file. Entries that are removed meanwhile are left out.
+// Stat for each entry; if Stat fails for an entry, the entry counts as a file. Entries that are removed during the
+// listing are omitted.
 func ReadTypes(fsys FS, name string) ([]Entry, error) {
 	if r, ok := fsys.(TypeReader); ok {
 		return r.ReadTypes(name)

@@ -72,8 +72,9 @@ var (
 	ErrLinked = errors.New("the file has another name (a hard link)")
 )
 
-// UnwipedError reports a file that should have been overwritten and was not. It matches errs.ErrLocked if another
-// program has the file open, errs.ErrConflict if it has another name, errs.ErrPermission if it cannot be written.
+// UnwipedError reports that a file should have been overwritten and was not. It matches errs.ErrLocked if another
+// program has the file open, errs.ErrConflict if the file has another name, and errs.ErrPermission if the file cannot
+// be written.
 type UnwipedError struct {
 	Path string
 	Ino  uint64 // inode of the file, 0 when unknown
@@ -121,10 +122,10 @@ func Unwiped(list *[]error, err error) error {
 	return err
 }
 
-// Wipe removes a file whose contents must not remain on the disk: they are overwritten durably before the name is
-// removed. Processes that read the file meanwhile may read zeros. A file with a second name belongs to another owner as
-// well: its name is removed, its contents stay, and Wipe returns an *UnwipedError. A missing file is not an error. The
-// caller must sync the folder.
+// Wipe removes a file whose contents must not remain on the disk. It durably overwrites the contents before it removes
+// the name, so processes that read the file at that time may read zeros. If the file has a second name, it belongs to
+// another owner as well. Then Wipe only removes the name, leaves the contents, and returns an *UnwipedError. A missing
+// file is not an error. The caller must sync the folder.
 func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
 
 // WipeAlone does the same as Wipe for a file that other processes may be using: if another process has the file open,
@@ -168,10 +169,10 @@ func wipe(fsys FS, name string, leased bool) error {
 	return nil
 }
 
-// WipeUnmapped does the same as Wipe for a file that other processes may have mapped, which would read zeros instead of
-// valid data: the file is overwritten only if no other process has it open. left means that its last name was removed
-// but its contents were not overwritten, because another process has it open, or because there are no leases and this
-// is unknown.
+// WipeUnmapped does the same as Wipe for a file that other processes may have mapped; these processes would read zeros
+// instead of valid data. So it overwrites the file only if no other process has it open. left means that the last name
+// of the file was removed, but its contents were not overwritten: another process has the file open, or this is unknown
+// because the system has no leases.
 func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {

@@ -44,7 +44,7 @@ func (s *search) groups(list []query.Group) error {
 	return nil
 }
 
-// oneOf returns the rows that have all words of at least one member of a group.
+// oneOf returns the rows that satisfy a group: those that have all words of at least one of the group's members.
 func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err error) {
 	for _, m := range g {
 		if err := ctx.Err(); err != nil {

@@ -179,8 +179,9 @@ type search struct {
 	watch    *watch
 }
 
-// Search returns the best documents that pass the filter and accept and have at least the score least: at most
-// n, the best first, and by id if their scores are equal. It calls accept, which may be nil, in this order.
+// Search returns the best documents: at most n, the best first, and sorted by id if their scores are equal. They pass
+// the filter and have at least the score least. If accept is not nil, Search calls it for the documents in this order,
+// and returns only those for which it returns true.
 func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {
 	return v.search(ctx, q, &f, n, least, accept, usual)
@@ -279,8 +280,8 @@ func (s *search) score() error {
 // uses reports whether word i of the query is searched.
 func (s *search) uses(i int) bool { return s.used == nil || s.used[i] }
 
-// names decides which words of the query count as names: words that documents have in the name field. If all words
-// that were found are names, none counts as a name. Required words may be in any field.
+// names decides which words of the query count as names. These are the words that some document has in the name field.
+// But if all words that were found would be names, no word counts as a name. Required words may be in any field.
 func (s *search) names() error {
 	q := s.query
 	s.named, s.counts, s.tallies = make([]int, len(q.All)), make([]int, len(q.All)), make([][]tally, len(q.All))

@@ -58,7 +58,8 @@ func (e *twiceError) Error() string {
 	return fmt.Sprintf("%s has the same id and is adopted", e.other)
 }
 
-// twice returns the path of the other file that a twiceError in err names; "" if err has none.
+// twice returns the path of the other file that the twiceError in err names. It returns "" if err does not contain a
+// twiceError.
 func twice(err error) string {
 	var e *twiceError
 	if errors.As(err, &e) {
@@ -220,9 +221,9 @@ func (h *healer) holds(k *kind.Kind, name, id string) bool {
 	return err == nil && c.ID == id
 }
 
-// judgeBack decides about a document in a file whose name does not match the document's id, if that file is the only
-// copy: neither log nor archive has the document. It returns nil if there is another copy, or a file in the right
-// place.
+// judgeBack decides what to do with a file whose name does not match the id of the document in it. It does so only if
+// the file is the only copy of the document, which neither the log nor the archive has. It returns nil if there is
+// another copy, or if a file with the right name exists.
 func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, error) {
 	v := h.v
 	if !places.Gone(v.Read(k, k.FileName(id)).Err) {
@@ -248,9 +249,9 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 		stake: "the " + k.Noun + "; no other copy is left"}, nil
 }
 
-// judgeUnparsable decides about a file that is not a document. If log or archive has the document to which the
-// file's name belongs, that document is restored. The readable part of the file itself is not used: it may be
-// one side of a conflict.
+// judgeUnparsable decides what to do with a file that is not a document. If the log or the archive has the document to
+// which the file's name belongs, it decides to restore that document. It does not use the readable part of the file,
+// which may be one side of a conflict.
 func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
 	v := h.v
 	aside := &verdict{heals: repair.ByMoving, why: why}

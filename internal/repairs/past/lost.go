@@ -184,9 +184,9 @@ func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool
 	return end, false
 }
 
-// Frames reads the first segment of list, in a log that was durable up to attested. It returns the position at
-// which the segment's frames end, and reports whether all frames before it are valid. It also reports whether
-// the segment was truncated: zeros, as at the end of a log, begin before the end that is known.
+// Frames reads the first segment in list, in a log that was durable up to attested. It returns the position at which
+// the segment's frames end, and reports whether all frames before that position are valid. It also reports whether the
+// segment was truncated, that is, whether zeros, as at the end of a log, begin before the known end of the frames.
 func Frames(ctx context.Context, log *wal.FileLog, list []wal.SegmentFile,
 	attested wal.LSN) (end wal.LSN, sound, cut bool, err error) {
 	f := list[0]

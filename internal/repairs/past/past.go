@@ -136,8 +136,8 @@ func (v *Reader) Document(k *kind.Kind, id string, version wal.LSN,
 	return nil, time.Time{}, ""
 }
 
-// Oldest returns the position of the first entry of the log. It may be before the first position that the overlay
-// includes: a file may also have a version that is already in the index.
+// Oldest returns the position of the first entry of the log. This position may be below the first position that the
+// overlay includes. Such older entries matter because a file may have a version that is already in the index.
 func (v *Reader) Oldest() uint64 {
 	from := v.s.State.From()
 	list, _, err := v.s.Log.Past().SegmentFiles()

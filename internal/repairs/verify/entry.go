@@ -100,8 +100,8 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 		indexed.Dimension)
 }
 
-// asIndexed is the fast check of a log entry. It reports whether the index has the entry's index line, byte
-// for byte, and that line has the hash of the entry's document. All other entries are checked thoroughly.
+// asIndexed is the fast check of a log entry. It returns true if the index has exactly the index line of the entry, and
+// that line has the hash of the entry's document. If it returns false, the entry must be checked thoroughly.
 func (r *row) asIndexed(e *wal.Entry) bool {
 	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
 		return false

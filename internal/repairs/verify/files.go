@@ -199,8 +199,8 @@ func (v *Run) unknown(k *kind.Kind, name string) error {
 	return v.report(*out)
 }
 
-// unlisted examines a file that has the name of a document that the store does not have: a file created by
-// hand, a document that was created or deleted meanwhile, or a copy.
+// unlisted examines a file whose name is that of a document which the store does not have. The file may have been
+// created by hand, may be a copy, or may belong to a document that was created or deleted during the verification.
 func (v *Run) unlisted(k *kind.Kind, out *repair.Finding, name string) error {
 	for range tries {
 		flushed := v.Source.Log.Flushed()

@@ -15,9 +15,9 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Misshapen reports each place of one of the store's own files that has something else: a link, a FIFO, a
-// socket, a device, a folder, or a file that is too large. Such a thing is never opened. NotFolders does the
-// same for the places of folders.
+// Misshapen reports each path of the store's own files at which there is another object: a link, a FIFO, a socket, a
+// device, a folder, or a file that is too large. It never opens such an object. NotFolders does the same for the paths
+// of folders.
 func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	failed := func(ferr error) {
 		if err == nil || !vfs.IsPermission(ferr) { // a folder without permission is reported once

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// NotFolders reports each place of one of the store's folders that has a link or something else that is no
-// folder. It does not follow links. blocked reports whether the store cannot be opened because of one of them.
+// NotFolders reports each path of the store's folders at which there is a link or another object that is not a folder.
+// It does not follow links. blocked reports whether the store cannot be opened because of such an object.
 func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 	look := func(rel string) (link, folder bool) {
 		path := filepath.Join(dir, filepath.FromSlash(rel))

@@ -85,8 +85,8 @@ type vectors struct {
 	has               [kind.Most]atomic.Int64 // documents with a vector, by kind
 }
 
-// vectorsNow loads index and vectors from the folder. It keeps the counts of the vectors in was, which may be
-// nil.
+// vectorsNow loads the index and the vectors from the folder. The parameter was has the result of an earlier call, or
+// is nil; vectorsNow continues with the counts in it.
 func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
 		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}

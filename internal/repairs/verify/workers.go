@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// workers compare documents with their files, one chunk of documents at a time. While the other goroutines
-// process a chunk, the caller's goroutine lists the next chunk. Then it helps the others, and reports the
-// findings in the order of the list.
+// workers compares documents with their files, one chunk of documents at a time. While the other goroutines process a
+// chunk, the caller's goroutine lists the next chunk. After that, the caller's goroutine helps the others, and then
+// reports the findings in the order of the list.
 type workers struct {
 	v     *Run
 	chunk *atWork

@@ -51,7 +51,7 @@ type Lacks struct {
 	Exchange, Link, Lease, Barrier, Unnamed bool
 }
 
-// SetLacks removes abilities from the volume, in this boot and later ones.
+// SetLacks removes capabilities from the volume, in this boot and in later ones.
 func (d *Disk) SetLacks(l Lacks) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,8 +6,8 @@ const (
 	perPage    = pageSize / sectorSize
 )
 
-// page is a page of a file. It may be changed in place only by the Disk whose generation it has, and only while it is
-// in no durable content. In all other cases it is copied first.
+// page is a page of a file. A Disk may change the page in place only if the page has the Disk's generation and belongs
+// to no durable content. In all other cases the page is copied first.
 type page struct {
 	owner *generation
 	b     [pageSize]byte

@@ -43,8 +43,8 @@ func (p Pattern) String() string {
 	}[p]
 }
 
-// loss is the choice of surviving changes that a pattern makes. attr and sector return the sequence number up to which
-// changes survive; they are called for each file and each sector.
+// loss is a pattern's choice of the changes that survive. attr is called for each file and sector for each sector. They
+// return the sequence number up to which changes survive.
 type loss struct {
 	step   func(seq uint64) bool
 	attr   func(seqs []uint64) uint64 // chooses for the size and time changes of a file

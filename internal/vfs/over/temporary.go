@@ -54,8 +54,9 @@ func Temporary(dir string, known func(rel string, folder bool) bool,
 	return New(vfs.Patient(vfs.Only(vfs.OS(), "", dir, upper), wait), dir, upper), remove, nil
 }
 
-// sweep removes folders that killed processes left in parent: those with their mark, and empty ones. A folder that
-// contains anything except a lock and the files of a store stays completely.
+// sweep removes folders that killed processes have left in parent: the folders with the mark of such a process, and
+// empty folders. If a folder contains anything other than a lock and the files of a store, sweep leaves the whole
+// folder.
 func sweep(parent string, known func(rel string, folder bool) bool) {
 	list, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	self := vfs.Self(func(string) string { return "" })

@@ -17,10 +17,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Evictions chooses the memories to delete when a limit is reached, for the store and for each session with a
-// limit. A list of candidates is made by reading all lines of the index. It has the first 64th of the memories
-// in the order of eviction, but at least leastQueue, so the cost of making it is spread over that many
-// evictions. A list stays exact until it is used up: no memory outside the list precedes the last candidate in it.
+// Evictions chooses the memories to delete when a limit is reached, for the store and for each session with a limit.
+// For each of them it makes a list of candidates by reading all lines of the index. The list has the first 64th of the
+// memories in the order of eviction, but at least leastQueue memories, so the cost of making the list is spread over
+// that many evictions. A list stays exact until all its candidates are used: no memory outside the list comes before
+// the last candidate in the list.
 type Evictions struct {
 	mu     sync.Mutex
 	policy string

@@ -34,10 +34,10 @@ func (s Sum) Plus(o Sum) Sum { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
 // Minus returns s − o.
 func (s Sum) Minus(o Sum) Sum { return Sum{s.N - o.N, s.Bytes - o.Bytes} }
 
-// Tally maintains the number and bytes of all memories and of the sessions that were queried. It is a
-// view.Fold, used only if some limit is set. The metadata of the index have the sums of the index; later
-// changes are added, each once. The sum of a session is computed by reading its lines, once per process, at a
-// cost bounded by the limit of the session.
+// Tally maintains the number and the bytes of all memories, and of the memories in the sessions that were asked for. It
+// is a view.Fold that is used only if a limit is set. The metadata of the index has the sums at the position of the
+// index; Tally adds each later change once. It computes the sum of a session by reading the session's lines, once per
+// process. The cost of this is bounded by the limit of the session.
 type Tally struct {
 	counts   *Counts
 	follow   engine.Follower

@@ -285,10 +285,11 @@ func (m *Meanings) has(h Hash) bool {
 	return false
 }
 
-// Add adds vectors that were computed with a model; the next Save writes them. seen is the log position up to which the
-// caller has read. Add ignores vectors of another model than the view's, and vectors of texts that have one; n is the
-// number of the others. Vectors of different dimensions cannot be compared: if the new ones have another dimension than
-// those in the view, Add drops the latter, and their texts lack a vector again.
+// Add adds vectors that were computed with a model. The next Save writes them to files. seen is the log position up to
+// which the caller has read. Add ignores vectors of a model other than the view's, and vectors of texts that already
+// have one; n is the number of the vectors that it added. Vectors of different dimensions cannot be compared. If the
+// new vectors have another dimension than those in the view, Add drops the old ones, and their texts have no vector
+// again.
 func (m *Meanings) Add(model string, seen uint64, list []Vector) (n int, err error) {
 	if model != m.model {
 		return 0, nil

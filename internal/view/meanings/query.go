@@ -237,9 +237,9 @@ type Hit struct {
 // chunk is the number of rows that are compared at a time.
 const chunk = 256
 
-// Search returns the best sections for the vector v that have at least the score least: the best one of each note, for
-// the n best notes that accept accepts, best first. It returns none if the view's vectors are by another model than the
-// store's, or cannot be compared with v.
+// Search returns the sections that are most similar to the vector v: from each note the best section, for the n best
+// notes for which accept returns true, the best first. All of them have at least the score least. It returns no section
+// if the view's vectors are by another model than the store's, or if they cannot be compared with v.
 func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n int, least float64,
 	accept func(path string) (bool, error)) (hits []Hit, err error) {
 	var all []Hit

@@ -136,8 +136,8 @@ func (vs *Vectors) DecidedDimension(model *index.Model) int {
 	return decidedDimension(model, d)
 }
 
-// findDimension finds the dimension of the store's vectors and stores it in vs.looked. It uses each new index,
-// and, if that has no dimension, the log entries since then. The caller holds vs.Mu.
+// findDimension finds the dimension of the store's vectors and stores it in vs.looked. It looks in each new index. If
+// the index does not have the dimension, it looks in the log entries after the index. The caller holds vs.Mu.
 func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
 	idx := vs.engine.State().Set()

@@ -53,8 +53,8 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	return vs.engine.CatchUp(ctx)
 }
 
-// olderVector returns the vector to use for a version whose embedding is by a previous model (see index.Model.Older);
-// nil if there is none.
+// olderVector returns the vector to use for a version whose embedding is by a previous model (see index.Model.Older).
+// It returns nil if there is no such vector.
 func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string,
 	at wal.LSN) ([]float32, error) {
 	var found ComputedVector

@@ -222,8 +222,8 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 	return v, len(v) == p.dim && len(v) > 0 && vector.CheckFinite("embedding", v) == nil, nil
 }
 
-// read reads the vector of a version: from its log entry while the log is certain to have it, else from the document.
-// It appends nothing if the version is no longer available.
+// read reads the vector of a version. It reads the version's log entry if the log is certain to have the entry, and
+// otherwise the document. If the version is no longer available, read appends nothing.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
 		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.Kinds().In(kindSection(kind)), e.Key, e.Handle)

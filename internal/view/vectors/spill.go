@@ -51,8 +51,8 @@ func (vs *Vectors) Complete(ctx context.Context) error {
 	})
 }
 
-// CompleteBy calls write under flush.lock with the changes up to now. It records the position that write
-// returns, up to which the vector files are complete.
+// CompleteBy calls the function write while it holds flush.lock. It passes the changes up to now to write, and records
+// the position that write returns, up to which the vector files are complete.
 func (vs *Vectors) CompleteBy(ctx context.Context,
 	write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	held, err := vs.engine.Log().LockFlush(ctx)
@@ -111,8 +111,8 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// Write brings the vector files up to the log position to. It writes no more than what changed, unless always is true:
-// then it writes all vectors. It returns the position up to which the vectors are complete, and their dimension.
+// Write brings the vector files up to the log position to. If always is true, it writes all vectors, otherwise only
+// what has changed. It returns the position up to which the vectors are complete, and their dimension.
 func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
 	always bool) (wal.LSN, int, error) {
 	// What an index from before a switch of the model records no longer holds (see Cover): the switch may make vectors

@@ -189,8 +189,8 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 	return nil
 }
 
-// mappedLeast is the minimum size of a segment's file to be mapped, in bytes. Smaller ones, of which there are
-// always some, are read.
+// mappedLeast is the size in bytes from which on a segment's file is mapped. Smaller files, of which there are always
+// some, are read into memory instead.
 const mappedLeast = 64 << 10
 
 // read is a small segment that was read into memory.

@@ -25,8 +25,9 @@ func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	return list
 }
 
-// Narrow returns rows of the word index that include all rows that pass the filters, and the number of live rows among
-// the returned ones. It returns nil if the index cannot exclude any row, or has fewer than few documents.
+// Narrow returns a set of rows of the word index that includes all rows which pass the filters, and the number of live
+// rows in the set. It returns nil if the index cannot exclude any row, or if it has fewer documents than the parameter
+// few.
 func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) {
 	conds := condsOf(f)
 	if docs, _ := s.Set.Docs(); len(conds) == 0 || docs < int64(few) {

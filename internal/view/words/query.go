@@ -115,8 +115,8 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 // damagedTries is how often With rebuilds damaged content and searches again.
 const damagedTries = 2
 
-// With calls use with a snapshot. If the snapshot turns out to be damaged, With calls use again with one that
-// was built from the documents.
+// With calls use with a snapshot. If the snapshot is found damaged, With calls use again, with a snapshot that was
+// built from the documents.
 func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -144,8 +144,8 @@ func (q *Query) found(err error) {
 	q.damaged()
 }
 
-// WithBoth calls use with snapshots of two queries. If one turns out to be damaged, WithBoth finds out which, and calls
-// use again as With does.
+// WithBoth calls use with snapshots of two queries. If one of the snapshots is found damaged, WithBoth finds out which
+// one, and calls use again as With does.
 func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) error {
 	if err := a.eng.CatchUp(ctx); err != nil {
 		return err

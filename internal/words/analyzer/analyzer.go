@@ -158,7 +158,7 @@ func (x *indexed) More(kind text.More, w []byte, _, _, _ int) {
 	}
 }
 
-// more returns the term of another form of words, or an empty one if that form is not indexed.
+// more returns the term of an additional form of words. It returns an empty term if that form is not indexed.
 func (a *Analyzer) more(kind text.More, w []byte) []byte {
 	switch last := w[len(w)-1]; {
 	case kind == text.Part:

@@ -32,8 +32,8 @@ const (
 // Rows are sets of rows by the id of their part. A part without a set means all its rows; nil means all rows.
 type Rows map[uint64]bitset.Set
 
-// wanted is the requirement of one condition: all terms of at least one of the lists any, in one of the fields
-// in.
+// wanted is the requirement that one condition makes: a row must have, in one of the fields in, all terms of at least
+// one of the lists in any.
 type wanted struct {
 	in  query.FieldSet
 	any [][]string
@@ -190,7 +190,8 @@ func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	return set, true, nil
 }
 
-// both and either return the intersection and the union of two sets of rows of one part. They may change a.
+// both returns the intersection of two sets of rows of one part, and either returns their union. Both functions may
+// change a.
 func both(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil
