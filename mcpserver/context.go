@@ -158,9 +158,9 @@ func (c *memoryCall) relevant(ctx context.Context, filters []varve.Filter, yield
 	return nil
 }
 
-// tokens returns an upper estimate of the number of tokens of a text without the tables of a tokenizer. It counts one
-// token for each six letters of a word, for three digits, for each sign, for a space before a digit, and, for a
-// character of another script, one token less than its number of bytes.
+// tokens returns an upper estimate of the number of tokens in a text. It needs no tables of a tokenizer. It counts one
+// token for each six letters of a word, each three digits, each sign, and each space before a digit. For a character of
+// another script it counts one token less than the number of the character's bytes.
 func tokens(s string) int {
 	n, letters, digits := 0, 0, 0
 	end := func() {

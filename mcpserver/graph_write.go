@@ -96,8 +96,8 @@ func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (
 	return made, err
 }
 
-// addObservations adds to each entity the given observations that the entity does not have yet, and returns the added
-// ones. If one of the entities does not exist, it adds nothing to any entity.
+// addObservations adds observations to entities. It adds to each entity only those that the entity does not have yet,
+// and returns the added ones. If one of the entities does not exist, it adds nothing to any entity.
 func (s *server) addObservations(ctx context.Context, wanted []observations) (added []observations, err error) {
 	l := s.loading(ctx)
 	defer l.done()

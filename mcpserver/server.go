@@ -417,10 +417,10 @@ func advice(err error) string {
 	return ""
 }
 
-// asReference changes the SDK's answers where they differ from those of the reference server: it lists the tools in the
-// order of the reference server and with their member "execution", and answers calls of unknown tools, calls whose
-// arguments are not an object, reads of unknown resources and methods of capabilities that are not offered with the
-// errors of the reference server.
+// asReference changes the SDK's answers where they differ from those of the reference server. It lists the tools in the
+// order of the reference server, and with the member "execution" of each tool. It returns the errors of the reference
+// server for calls of unknown tools, for calls whose arguments are not an object, for reads of unknown resources, and
+// for methods of capabilities that are not offered.
 func (s *host) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		takes(req.GetExtra())

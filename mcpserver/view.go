@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// view keeps the graph in memory, sorted in the order in which answers list it, so that a search need not read and
-// decode every file. Before each answer it applies the changes that all processes have committed. If the graph exceeds
-// the limit, the view keeps nothing, and scan reads the store instead.
+// view keeps the graph in memory, sorted in the order in which answers list the graph. So a search need not read and
+// decode every file. Before each answer, view applies the changes that any process has committed. If the graph exceeds
+// the limit, view keeps nothing, and scan reads the store instead.
 type view struct {
 	st    *varve.Store
 	limit int64

@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// warm begins to read the graph at the first message of the first client, which is rarely a query. A query that arrives
-// meanwhile waits until the graph is read. Reading stops when the first client's session ends; a query of another
-// session that waits then reads the graph itself.
+// warm begins to read the graph when the first client sends its first message, which is rarely a query. A query that
+// arrives during the reading waits until the graph is read. If the first client's session ends, the reading stops; a
+// query of another session that is waiting then reads the graph itself.
 func (s *host) warm(first mcp.Request) {
 	session, ok := first.GetSession().(*mcp.ServerSession)
 	graph := s.on(s.served.Current()).view

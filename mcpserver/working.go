@@ -46,9 +46,9 @@ func (s *server) working(ctx context.Context, a args,
 	return &answer{text: ready(text), structured: ready(structured)}, err
 }
 
-// workingProject returns the project of a scope of working memory for the project name that a call gives. If
-// the caller has a project, the result is within that project, so that no name reaches the scopes of another
-// one.
+// workingProject returns the project that a scope of working memory belongs to, for the project name in a call. If the
+// caller has a project of its own, the result is within that project. So no project name in a call can reach the scopes
+// of another project.
 func workingProject(ctx context.Context, given string) (string, error) {
 	var of Project
 	if c, ok := ctx.Value(callerKey{}).(*caller); ok {

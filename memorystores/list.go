@@ -11,9 +11,9 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// memoryList is a page of a listing of memories by path. A memory that is moved while a client reads page after page
-// keeps the place that it had when the listing began, but is shown with its current path: otherwise it could be on two
-// pages, or on none.
+// memoryList is a page of a listing of memories by path. If a memory is moved while a client reads page after page, the
+// memory keeps the place in the listing that it had at the beginning, so that it is on exactly one page. But the page
+// shows the memory's current path.
 type memoryList struct {
 	h      *handle
 	folder string // prefix of the paths; "": all

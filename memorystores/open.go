@@ -372,9 +372,9 @@ func (s *Stores) release(h *handle) {
 	}
 }
 
-// onlyListens is called when a use of a handle has ended, or when a use has become a listening one. If only
-// listening uses are left, the handle can be closed for a waiting request, or is counted as being closed. The
-// caller holds s.mu.
+// onlyListens is called when a use of a handle has ended, or when a request on the handle has begun to listen for
+// changes. If only listening requests use the handle, it can be closed for a request that waits for another store, or
+// it counts as being closed already. The caller holds s.mu.
 func (s *Stores) onlyListens(h *handle) {
 	switch {
 	case h.uses != h.listens:

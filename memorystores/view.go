@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// mostVersions is the maximum number of versions of a store that a view has: the newest ones.
+// mostVersions is the maximum number of versions of a store that a view keeps. It keeps the newest ones.
 const mostVersions = 1 << 20
 
 // view finds the memories and versions of a store by their ids. It is computed from the store, and discarded
@@ -91,9 +91,9 @@ func (v *view) follow(ctx context.Context, st *varve.Store, paths bool) error {
 	return err
 }
 
-// catchUp updates moves, and also paths if that is requested or already computed. The listing from which paths is
-// computed does not show a single moment: it may lack a memory that is moved meanwhile. So the changes of that time
-// are applied to it afterwards. The caller holds v.mu.
+// catchUp updates moves. It also updates paths if the caller requests this, or if paths is computed already. While
+// paths is computed from a listing, memories can be moved, and the listing may not have them. So catchUp applies the
+// changes from this time to paths afterwards. The caller holds v.mu.
 func (v *view) catchUp(ctx context.Context, st *varve.Store, paths bool) error {
 	if v.log == nil {
 		v.since = st.Admin().Stats().Durable

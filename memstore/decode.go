@@ -16,11 +16,11 @@ type DecodeOptions struct {
 	Owned      bool           // data belongs to the Memory afterwards, so Decode need not copy it
 }
 
-// Decode reads one memory in any of the forms that the package comment lists. The result shares
-// nothing with data, unless opts.Owned.
+// Decode reads one memory in any of the forms that the package comment lists. The result does not share memory with
+// data, unless opts.Owned is set.
 //
-// A text that is not JSON is a *jsondoc.SyntaxError with its offset, a member that cannot be read a
-// *errs.FieldError; both match errs.ErrInvalid.
+// If the text is not JSON, the error is a *jsondoc.SyntaxError with the offset. If a member cannot be read, the error
+// is a *errs.FieldError. Both match errs.ErrInvalid.
 func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	lim := opts.Limits.Resolved()
 	if err := lim.checkSize(len(data)); err != nil {

@@ -3,7 +3,7 @@ package memstore
 import "math"
 
 // Hyperbolic maps an embedding into the Poincaré ball: e/‖e‖ · tanh(‖e‖/2), the exponential map at the origin for
-// curvature −1. It is the mapping of the systems that wrote hyperbolic_embedding. The zero vector is mapped to itself.
+// curvature −1. The systems that wrote hyperbolic_embedding used the same mapping. The zero vector is mapped to itself.
 // The store never calls Hyperbolic.
 func Hyperbolic(e []float32) []float32 {
 	var sum float64

@@ -83,9 +83,10 @@ var orderMembers = map[string]string{"created_at": "created", "updated_at": "upd
 // OrderNames returns the keys of ParseOrder.
 func OrderNames() []string { return slices.Sorted(slices.Values(orderNames)) }
 
-// ParseOrder returns the order by a key: timestamp (when it happened), created, updated, score, size (of the document)
-// or id; -key is the opposite order. It also accepts created_at, updated_at and quickrecal_score, the names in
-// documents. place is a result of Place, from which to continue; "" is the beginning.
+// ParseOrder returns the order for a key: timestamp (when the event happened), created, updated, score, size (of the
+// document) or id. A key with a leading "-" means the opposite order. The names in documents (created_at, updated_at
+// and quickrecal_score) are accepted as well. place is a result of Place from which the listing continues; "" is the
+// beginning.
 func ParseOrder(key, place string) (*Order, error) {
 	name, down := strings.CutPrefix(key, "-")
 	by := slices.Index(orderNames, cmp.Or(orderMembers[name], name))
@@ -117,8 +118,8 @@ func (o *Order) Key() string {
 	return orderNames[o.By]
 }
 
-// Place returns the place of the newest listing: after the memory that the listing yielded last. It is "" at the
-// beginning.
+// Place returns the place after the memory that the newest listing has yielded last. If that listing has yielded
+// nothing yet, it returns the place at which the listing began: "" for the beginning.
 func (o *Order) Place() string {
 	at := cmp.Or(o.reached, o.At)
 	if at == nil {

@@ -147,7 +147,8 @@ func lag(c *varve.CopyHealth, now time.Time) float64 {
 	return max(0, now.Sub(c.Success).Seconds())
 }
 
-// histogram sends a histogram. The counts in h are for each bucket; Prometheus gets cumulative ones.
+// histogram sends a histogram. In h, the count of a bucket does not include the buckets below; histogram adds them up,
+// because Prometheus expects cumulative counts.
 func histogram(to chan<- prometheus.Metric, d *prometheus.Desc, h *varve.Durations, labels ...string) {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i, bound := range h.Bounds {

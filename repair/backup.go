@@ -84,7 +84,7 @@ type DamagedFile struct {
 	Why string `json:"why"`
 }
 
-// MomentError means that a store cannot be restored to the requested moment. It matches errs.ErrTruncated.
+// MomentError reports that a store cannot be restored to the requested moment. It matches errs.ErrTruncated.
 type MomentError struct {
 	Asked       string // the moment as the caller gave it
 	First, Last Moment // the first and the last moment to which a restore is possible
@@ -131,9 +131,9 @@ type BackupOptions struct {
 	Seal func(w io.Writer) (io.WriteCloser, error)
 }
 
-// Unseal opens a packed backup that BackupOptions.Seal has encrypted. It returns a reader of the plain text, and the
-// size of that. Its errors, and those of the reader, wrap the errors of sealed: the others are damage. The library age
-// has such a function: age.DecryptReaderAt.
+// Unseal opens a packed backup that BackupOptions.Seal has encrypted. It returns a reader of the decrypted bytes, and
+// their number. If reading the parameter sealed fails, the errors of Unseal and of the returned reader must wrap that
+// error. All other errors count as damage. The library age has such a function: age.DecryptReaderAt.
 type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, plainSize int64, err error)
 
 // RestoreReport is the result of a restore.

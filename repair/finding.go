@@ -161,7 +161,7 @@ const (
 	ByTakingOut   = "taking them out"
 )
 
-// Finding is one fault that a verification found in a store, or a remark.
+// Finding is a fault that a verification has found in a store, or a remark about the store.
 type Finding struct {
 	Kind     Kind
 	Severity Severity

@@ -104,8 +104,8 @@ func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport
 	return &RepairPlan{Dir: dir, apply: apply}
 }
 
-// SetFindings replaces the actions of the plan by those that repair findings. It returns the first error that
-// findings yields.
+// SetFindings replaces the actions of the plan by the actions that repair the given findings. It returns the first
+// error that findings yields.
 func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	p.Actions, p.Left, p.Worst = nil, nil, Info
 	list := &grouped{by: map[string]int{}}

@@ -45,11 +45,11 @@ type Erased struct {
 	Unknown int // number of nonzero bytes outside of undamaged frames
 }
 
-// EraseIn erases entries in b, a piece of a log that begins at position at: the frames for which wanted returns
-// true. It also overwrites with zeros all bytes that are not part of a sound frame, because they may belong to a
-// wanted entry. Before EraseIn clears these bytes, it passes them to the function unknown, unless that is nil.
-// For a damaged frame with a sound header, wanted gets the key and a nil value. The padding of the last frame
-// may be missing at the end of b.
+// EraseIn erases entries in b, a piece of a log that begins at position at. It erases the frames for which wanted
+// returns true. It also overwrites all bytes that are not part of an undamaged frame with zeros, because they may
+// belong to a wanted entry. Before that, it passes these bytes to the function unknown, unless that function is nil. If
+// a frame is damaged but its header is not, wanted gets the key and a nil value. The padding of the last frame may be
+// missing at the end of b.
 func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // b is done up to this offset

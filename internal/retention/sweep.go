@@ -112,7 +112,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	return r.Expiry.Note(now)
 }
 
-// SweepUp calls SweepExpired for callers that cannot return an error: it logs a failure.
+// SweepUp does the same as SweepExpired for callers that cannot return an error. It logs the error instead.
 func (r *Retention) SweepUp(ctx context.Context) {
 	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
 		r.engine.Env().Logger.Warn("deleting expired documents", "err", err)

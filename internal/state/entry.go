@@ -159,8 +159,8 @@ func Check(e *wal.Entry) (record.View, error) {
 	return view, err
 }
 
-// LineIn returns the index line in a document's log entry, with version and time. For a deletion it returns
-// only the Deleted flag, version and time. It also returns the record, for callers that need more.
+// LineIn returns the index line in a document's log entry, with the version and the time. For a deletion it returns a
+// line that has only the Deleted flag, the version and the time. It also returns the whole record of the entry.
 func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 // those of documents.
 const Interests = 'e'
 
-// Interest watches for puts of documents of one kind that match a condition, and has the position of the
-// newest one.
+// Interest watches for puts of documents of one kind that match a condition. It has the position of the newest such
+// put.
 type Interest struct {
 	kind    *kind.Kind
 	key     string

@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/writer"
 )
 
-// WriterKey is the key of all log entries that explain the numbers of writers. Because they share one key, the
-// log orders the explanations: each is committed on the condition that the one before it is still the newest.
+// WriterKey is the key of all log entries that explain the numbers of writers. All of them have the same key, so that
+// each can be committed on the condition that the one before it is still the newest: the explanations are in the order
+// of the log.
 const WriterKey = "u"
 
 // writers has the explanations of writer numbers that are in log entries after the index, and the numbers that were

@@ -136,8 +136,8 @@ func unfinished(c *Config) error {
 		"to use what is there, rename the folder", errs.ErrInvalid, m.Kind, e.Dir, m.Kind)
 }
 
-// build creates the engine, which enters the store's folder, and then the other components of the Store. It does not
-// open the log: the caller does that next.
+// build creates the engine, which enters the store's folder, and after that the other components of the Store. It does
+// not open the log, which the caller does next.
 func (st *Store) build(ctx context.Context, c *Config) (err error) {
 	up := host{st}
 	s := settings.New(c.Env)

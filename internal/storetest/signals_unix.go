@@ -20,8 +20,8 @@ func Stop(t testing.TB, p *os.Process) {
 	}
 }
 
-// StopIdle stops a child that waits for the test, at a moment when it holds none of the locks that
-// others need: the preparation of log segments continues while a process waits.
+// StopIdle stops a child process that waits for the test. It does so at a moment when the child holds none of the locks
+// that other processes need. This is necessary because a waiting process continues to prepare segments of the log.
 func StopIdle(t testing.TB, p *os.Process, dir string) {
 	t.Helper()
 	for range 1000 {

@@ -58,7 +58,8 @@ func StateOf(m memstore.Memory, err error) string {
 	return state
 }
 
-// Vector returns the embedding of the memory id in a state; in some states it has none.
+// Vector returns the embedding that the memory id has in a state. In some states the memory has no embedding, and the
+// result is nil.
 func Vector(id, state string) []float32 {
 	if !strings.HasPrefix(id, "s") || !strings.HasSuffix(id, ".k1") && !strings.HasSuffix(id, ".k2") {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// mostMarks is the maximum number of marks on one letter that norm is used for: norm inserts a joiner after 30 marks.
-	// Above it, inOrder sorts the marks.
+	// mostMarks is the maximum number of marks on one letter for which package norm is used, because norm inserts a
+	// joiner after 30 marks. If a letter has more marks, inOrder sorts them.
 	mostMarks = 24
 	// mostAtOnce is the approximate number of bytes of a run that are normalised at a time.
 	mostAtOnce = 4096
@@ -208,7 +208,7 @@ func (o *run) segment(b []byte, from int) {
 	o.pieces = append(o.pieces, piece{len(o.out), from, from + len(b)})
 }
 
-// foldsToSeveral reports whether a letter folds to several ones, which unicode.ToLower does not do.
+// foldsToSeveral reports whether case folding makes several letters of one letter, which unicode.ToLower cannot do.
 func foldsToSeveral(r rune) bool {
 	switch {
 	case r == 0xdf, r == 0x149, r == 0x1f0, r == 0x345, r == 0x390, r == 0x3b0, r == 0x587, r >= 0x1e96 && r <= 0x1e9e,

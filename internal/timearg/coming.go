@@ -39,9 +39,10 @@ func Coming(s string, now time.Time) (time.Time, error) {
 // dayMonth matches a day without a year, with or without a time of day. It also matches texts such as 3 days ago.
 var dayMonth = regexp.MustCompile(`^(\d{1,2} [a-z]{3,9}|[a-z]{3,9} \d{1,2})( at)?( \S+)?$`)
 
-// again returns the times that Coming passes to Parse, one after the other, to find the next occurrence of a text that
-// Parse reads as a time in the past: a week after now for a weekday, 1 to 8 years after now for a day without a year.
-// For any other text it returns nil: such a time does not recur.
+// again returns the times to use as "now" in calls of Parse, one after the other, when Coming looks for the next
+// occurrence of a text that Parse reads as a time in the past. For a weekday this is a week after now; for a day
+// without a year it is 1 to 8 years after now. For any other text again returns nil, because such a time does not
+// recur.
 func again(text string, now time.Time) (all []time.Time) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "on "), ",", "")
 	first, _, _ := strings.Cut(text, " ")

@@ -25,8 +25,8 @@ type change struct {
 	members []string // ids of the members of an assembly that is restored
 }
 
-// phase returns the phase of the undo in which a change is made: see the package comment. A deleted document
-// of a kind with folders may be in the way of one that is restored.
+// phase returns the phase of the undo in which a change is made: see the package comment. The order matters because a
+// document that the undo deletes may be at the path of a folder that a restored document needs.
 func (u *Undoer) phase(c *change) int {
 	group := c.kind == u.engine.Kinds().Assemblies
 	switch {

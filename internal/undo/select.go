@@ -158,8 +158,8 @@ func begin(log *past.Log, at, first wal.LSN) wal.LSN {
 	return max(first, log.Geometry.Start(log.SegmentOf(at)))
 }
 
-// resolvePosition selects the commit at a position. If it is one of the commits of an undo, it selects all of
-// that undo.
+// resolvePosition selects the commit at a position. If this commit belongs to an undo of several commits, it selects
+// all commits of that undo.
 func (u *Undoer) resolvePosition(ctx context.Context, s *selection, first wal.LSN) error {
 	log := u.engine.Log().Past()
 	none := fmt.Errorf("position %d: %w: there is no commit at this position", s.Position, errs.ErrNotFound)
@@ -248,8 +248,8 @@ type made struct {
 	purge   bool   // the commit names purged or redacted documents
 }
 
-// newestBy returns the newest commit in a part of the log by a writer for which is returns true. It considers
-// commits that changed documents or that name a purge, except those that the store made by itself.
+// newestBy returns the newest commit, in a part of the log, by a writer for which the function is returns true. It
+// considers only commits that changed documents or that name a purge. It ignores commits that the store made by itself.
 func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)

@@ -95,9 +95,9 @@ type place struct {
 	held       *heldFolder // handle of the root; nil: the root is opened by its path each time
 }
 
-// under returns the offset in name of the part below a root, or -1 if name is below no root. If name is below several
-// roots, the topmost one counts, because everything below that root is guarded. The root literal of Only counts only if
-// name is below no other root.
+// under returns the offset in name at which the part below a root begins, or -1 if name is below no root. If name is
+// below several roots, the topmost root counts, because everything below it is guarded. The root literal of Only counts
+// only if name is below no other root.
 func (b *below) under(name string) int {
 	at, _ := b.place(name)
 	return at

@@ -225,7 +225,7 @@ func (vs *Views) outdated() bool {
 }
 
 // failed reports that a view could not be updated. It reports the same cause only once, until an update succeeds or
-// fails for another reason.
+// fails for another cause.
 func (vs *Views) failed(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return

@@ -97,7 +97,7 @@ func OpenSegment(b []byte) (*Segment, error) {
 	return s, nil
 }
 
-// sorted returns the number of rows that have a line: all, or none in format 1.
+// sorted returns the number of rows for which the segment has a line: all rows, or none if the segment has format 1.
 func (s *Segment) sorted() int {
 	if s.Sorted {
 		return s.Rows

@@ -159,7 +159,8 @@ func ReadState(id uint64, seg *Segment, b []byte) (*Part, error) {
 	return p, nil
 }
 
-// SetOf returns a set of parts. It returns errs.ErrCorrupt if a link does not lead to a live row of the set.
+// SetOf returns a set with the given parts. If a link in a part does not lead to a live row of the set, the error is
+// errs.ErrCorrupt.
 func SetOf(parts []*Part) (*Set, error) {
 	e := &edit{NewSet()}
 	for _, p := range parts {

@@ -30,9 +30,9 @@ func (r *Remote) floor() (uint64, error) {
 	return floor, nil
 }
 
-// last returns the number of the newest entry, 0 if there is none, and the floor. The entry need not be durable. If the
-// floor has changed during the search, last searches again, because a prune may have removed the entries that the
-// search looked at.
+// last returns the number of the newest entry, and the floor. The number is 0 if there is no entry. The entry need not
+// be durable. If the floor has changed during the search, last searches again, because a prune may have removed the
+// entries that the search looked at.
 func (r *Remote) last() (last, floor uint64, err error) {
 	if floor, err = r.floor(); err != nil {
 		return 0, 0, err

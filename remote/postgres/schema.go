@@ -75,8 +75,8 @@ CREATE TABLE SCHEMA.machines (
 );
 `
 
-// Create makes a schema a remote and opens it. If the schema is a remote already, Create opens it. The database must
-// exist; the schema is created unless it is there and has no tables.
+// Create makes a schema a remote and opens it. If the schema is a remote already, Create only opens it. The database
+// must exist. If the schema does not exist, Create creates the schema. An existing schema must have no tables.
 func Create(ctx context.Context, o Options) (*Remote, error) {
 	r, err := connect(o)
 	if err != nil {
@@ -96,7 +96,7 @@ func Create(ctx context.Context, o Options) (*Remote, error) {
 	return Open(ctx, o)
 }
 
-// create makes the schema a remote unless it is one.
+// create makes the schema a remote if it is not a remote yet.
 func (r *Remote) create(ctx context.Context, id uuid.UUID) error {
 	name := fnv.New64a()
 	name.Write([]byte("varve " + r.schema))

@@ -111,7 +111,8 @@ func (s *session) drop() {
 	<-s.conn.PgConn().CleanupDone()
 }
 
-// take returns a session; used reports whether it was used before, so that the server may have closed it since.
+// take returns a session. used reports whether the session was used before: the server may have closed such a session
+// in the meantime.
 func (r *Remote) take(ctx context.Context) (s *session, used bool, err error) {
 	r.mu.Lock()
 	if n := len(r.idle); n > 0 {
@@ -192,7 +193,8 @@ func (r *Remote) state(row [][]byte) (*state, error) {
 	return s, nil
 }
 
-// run calls f in a transaction that first executes a query without parameters and with at most one row of result.
+// run calls f in a transaction. The transaction first executes a query, which has no parameters and returns at most one
+// row.
 func (r *Remote) run(ctx context.Context, doing, query string,
 	f func(ctx context.Context, c *pgx.Conn, row [][]byte) error) error {
 	for {

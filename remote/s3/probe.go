@@ -20,8 +20,8 @@ const (
 	probeRounds = 4
 	probeSize   = 64 << 10
 	probeTime   = 30 * time.Second
-	// probePause is how long both requests are open at their half: an object store that compares the condition when a
-	// request begins has compared both by then.
+	// probePause is the time for which both requests of the probe wait after the first half of their bodies. An object
+	// store that compares the condition when a request begins has compared the conditions of both requests by then.
 	probePause = 100 * time.Millisecond
 )
 

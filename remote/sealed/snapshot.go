@@ -99,8 +99,9 @@ func (s *sealing) fill() error {
 	return err
 }
 
-// Snapshots returns the complete snapshots. A *errs.CorruptionError for one that is not sealed comes with the others.
-// Their descriptions are verified when the snapshots are opened.
+// Snapshots returns the complete snapshots. If one of them is not sealed, Snapshots returns the others together with a
+// *errs.CorruptionError. It does not verify the descriptions of the snapshots; they are verified when the snapshots are
+// opened.
 func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err error) {
 	all, err := r.inner.Snapshots(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -146,8 +147,9 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	return b, nil
 }
 
-// find returns the description of a snapshot as the place has it, with masked marks. If Snapshots has listed the
-// snapshot, it is the description from then, because the caller has chosen the snapshot by it.
+// find returns the description of a snapshot as the inner Remote has it, with masked marks. If Snapshots has listed the
+// snapshot, find returns the description from that time, because the caller has chosen the snapshot by that
+// description.
 func (r *Remote) find(ctx context.Context, id uuid.UUID) (*remote.Snapshot, error) {
 	r.mu.Lock()
 	s, ok := r.listed[id]

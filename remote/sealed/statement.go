@@ -65,7 +65,7 @@ var (
 	errBytes       = errors.New("the encrypted bytes are not those that were signed")
 )
 
-// parse parses a statement, whose signature it verifies with the key of the signer that it names.
+// parse parses a statement. It verifies the signature with the key of the signer, which the statement contains.
 func parse(b []byte) (s statement, signer ed25519.PublicKey, err error) {
 	le := binary.LittleEndian
 	if len(b) != statementSize || string(b[:8]) != magic {

@@ -152,10 +152,10 @@ func (e *ending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// erase removes everything before the first snapshot of the epoch of a binding, after a purge: that snapshot was begun
-// after the purge. Earlier snapshots without purged data stay: the pieces of the epoch, which were sent after the
-// purge, complete them. If the epoch has no snapshot, erase removes nothing, and a snapshot becomes due. If the
-// description of a snapshot is damaged, the others are removed nevertheless, and the error is returned, because the
+// erase is called after a purge. It removes everything before the first snapshot of the binding's epoch, because that
+// snapshot was begun after the purge. Earlier snapshots without purged data stay; the pieces of the epoch, which were
+// sent after the purge, complete them. If the epoch has no snapshot, erase removes nothing, and a snapshot becomes due.
+// If the description of a snapshot is damaged, erase still removes the others, and returns the error, because the
 // damaged snapshot may have purged data.
 func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	if err := s.confirm(ctx, b); err != nil {
@@ -201,9 +201,9 @@ func SortSnapshots(list []remote.Snapshot) {
 	})
 }
 
-// prune removes what no moment within Options.Keep needs, if two newer snapshots exist. So that a clock that was ahead
-// for one snapshot removes nothing, now is limited to the time of the second newest snapshot plus
-// Options.SnapshotEvery.
+// prune removes data that is not needed to restore any moment within Options.Keep, if two newer snapshots exist. The
+// clock may have been ahead when a snapshot was made. To remove nothing for that reason, prune limits the present time
+// to the time of the second newest snapshot plus Options.SnapshotEvery.
 func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err

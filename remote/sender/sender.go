@@ -276,8 +276,9 @@ func (s *Sender) attempt(ctx context.Context) error {
 	return s.ship(ctx, b, id, head, durable)
 }
 
-// follows returns nil if the log of a binding contains the end of the newest entry, *DivergedError if it has
-// something else there, and errAgain if that log has ended meanwhile.
+// follows returns nil if the log of a binding contains the end of the newest entry of the remote. If the log has
+// something else at that position, it returns a *DivergedError. If the log has ended in the meantime, it returns
+// errAgain.
 func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
 	log := s.source.Past()
 	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.current()}, head.At)
@@ -344,8 +345,8 @@ func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
 	return s.begun(ctx, head.Epoch, head.Log)
 }
 
-// begin begins an epoch after the newest entry head, for the log id. why becomes Status.Reason. If it succeeds it
-// returns errAgain: the next attempt sends the pieces.
+// begin begins an epoch after the newest entry head, for the log id. why becomes Status.Reason. If begin succeeds, it
+// returns errAgain, so that the next attempt sends the pieces.
 func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, why string) error {
 	b := s.bound()
 	log := s.source.Past()

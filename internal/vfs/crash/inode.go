@@ -69,7 +69,7 @@ func (d *Disk) release(in *inode) {
 	delete(d.dirty, in)
 }
 
-// bury releases a page of a removed file. The contents of the most recent ones are kept for LoseDataOld.
+// bury releases a page of a removed file. The contents of the pages that were released last are kept for LoseDataOld.
 func (d *Disk) bury(p *page) {
 	const keep = 64
 	if p == nil {

@@ -34,8 +34,8 @@ func (p *Process) OpenLock(name string, perm fs.FileMode) (vfs.Lock, error) {
 	return l, nil
 }
 
-// file returns the inode of the path, creating it if it is missing. Looking it up for each acquire has the effect of
-// comparing inodes.
+// file returns the inode of the path, and creates the file if it is missing. It is called for each acquire, which has
+// the same effect as comparing the inode of the handle with the inode of the path.
 func (l *lock) file() (*inode, error) {
 	dir, base, in, err := l.p.d.lookup(l.name)
 	if err == nil && in == nil {

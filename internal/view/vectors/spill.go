@@ -265,8 +265,9 @@ func anyVector(list []index.Change) bool {
 
 var lineDimensionMember = []byte(`,"dimension":`)
 
-// lineDimension returns the dimension of the vector that an index line records, or UnknownDimension if it
-// records none. It searches for the JSON member's text, which cannot occur inside a JSON string.
+// lineDimension returns the dimension of the vector according to an index line. It returns UnknownDimension if the line
+// does not record a dimension. It searches for the text of the JSON member's name, which cannot occur inside a JSON
+// string.
 func lineDimension(line []byte) int {
 	_, rest, ok := bytes.Cut(line, lineDimensionMember)
 	if !ok {

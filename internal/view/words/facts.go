@@ -13,8 +13,8 @@ type Fact struct {
 	Score float64
 }
 
-// Facts returns the facts of some memories, by id. It omits memories that the view does not have, or that could not be
-// read when the view was made. While the view has no usable files, it returns none.
+// Facts returns the facts of some memories, by id. The result does not have memories that are not in the view, or that
+// could not be read when the view was made. If the view has no usable files, the result is empty.
 func (o *Orders) Facts(ctx context.Context, ids []string) (all map[string]Fact, err error) {
 	_, err = o.with(ctx, func(s *Snapshot) error {
 		all = make(map[string]Fact, len(ids))

@@ -64,7 +64,7 @@ func NewWriter(rows int, print uint64, format uint32) *Writer {
 	return w
 }
 
-// columns are the sections with one entry per row, and the width of an entry in bytes.
+// columns lists the sections that have one entry per row, with the width of an entry in bytes.
 var columns = []struct{ section, width int }{
 	{SecLSN, 8}, {SecTime, 8}, {SecLength, 4}, {SecSession, 4}, {SecIDEnd, 4}, {SecHashes, 8}, {SecHashRow, 4},
 	{SecCreated, 8}, {SecUpdated, 8}, {SecExpires, 8}, {SecScore, 8}, {SecSize, 4},

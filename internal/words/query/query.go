@@ -51,8 +51,8 @@ type phrase struct {
 // Group is a list of alternatives joined by OR.
 type Group []Member
 
-// Member is an alternative of a group. A document satisfies it if it has all words, and, if phrase is set, has them one
-// after the other.
+// Member is an alternative of a group. A document satisfies the alternative if it has all words of the alternative. If
+// phrase is set, the words must follow one another.
 type Member struct {
 	Words  []int // indexes of the member's words in Query.All, without duplicates
 	phrase *phrase
