@@ -204,8 +204,8 @@ func (l *flock) stale() bool {
 	return true
 }
 
-// startWaiting returns the goroutine that waits for the lock in this mode. It starts one if there is none, and
-// otherwise counts one more caller for the existing one.
+// startWaiting returns the goroutine that waits for the lock in this mode. If no goroutine waits yet, it starts one.
+// Otherwise it counts one more caller for the existing goroutine.
 func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,8 +15,9 @@ type Ref struct {
 }
 
 // link has the neighbours of a row in the row's session, on each side where the neighbour is not the adjacent live row
-// of the same segment. If hasBefore is set, the link determines the neighbour before the row: there is none if noBefore
-// is set, else the neighbour is before. hasBehind, noBehind and behind do the same for the neighbour after the row.
+// of the same segment. If hasBefore is set, the link determines the neighbour before the row: if noBefore is set, the
+// row has no such neighbour, otherwise the neighbour is before. hasBehind, noBehind and behind do the same for the
+// neighbour after the row.
 type link struct {
 	before, behind       Ref
 	hasBefore, hasBehind bool

@@ -162,7 +162,8 @@ func compareComposite(c *kind.Content, want []float32) *repair.Finding {
 	return f
 }
 
-// differs returns the first index at which two vectors differ by more than Tolerance, or -1 if there is none.
+// differs returns the first index at which two vectors differ by more than Tolerance, or -1 if they do not differ so
+// much at any index.
 func differs(a, b []float32) int {
 	for i := range a {
 		if d := math.Abs(float64(a[i]) - float64(b[i])); !(d <= Tolerance) { // true also for NaN

@@ -148,7 +148,7 @@ func (v *Run) overlay() error {
 
 // wrong reports whether the result of looking up a document (err, version, deleted) contradicts the log, which has an
 // entry of this document at position at. The version found must be the one at that position, or a newer one. If the
-// document is not found, the result is never wrong, because the document may have been deleted meanwhile.
+// document is not found, the result is never wrong, because the document may have been deleted since.
 func wrong(err error, version, at uint64, deleted bool) bool {
 	if errors.Is(err, errs.ErrNotFound) {
 		return false

@@ -148,8 +148,8 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 }
 
 // EmbeddingNow returns the embedding to use for the version of a document at log position at. own is the embedding that
-// the version contains. If own is by a previous model, EmbeddingNow returns the vector that replaces it, or nil if
-// there is none; otherwise it returns own.
+// the version contains. If own is by a previous model, EmbeddingNow returns the vector that replaces it, or nil if no
+// vector replaces it. Otherwise it returns own.
 func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN,
 	own []float32) ([]float32, error) {
 	if !model.Switching() {

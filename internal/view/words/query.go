@@ -211,8 +211,8 @@ type Place struct {
 	ID      string
 }
 
-// Before returns, for each of the given places, the id of the memory before that place in the place's session; "" if
-// there is none. It skips the memories in except.
+// Before returns, for each of the given places, the id of the memory before that place in the place's session; "" if no
+// memory is before it. It skips the memories in except.
 func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
 	err = q.With(ctx, func(s *Snapshot) (err error) {
 		ids = make([]string, len(of))
