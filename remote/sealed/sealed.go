@@ -317,7 +317,7 @@ func newEncryption(seal Seal) (*encryption, error) {
 	return e, err
 }
 
-// encrypted is called with the encrypted bytes.
+// encrypted is the writer that receives the encrypted bytes.
 type encrypted struct{ e *encryption }
 
 func (c encrypted) Write(b []byte) (int, error) {

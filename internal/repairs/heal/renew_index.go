@@ -85,7 +85,7 @@ func (n *renewal) begin() error {
 	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
-// writers writes the descriptions of all writers that are older than the new log to wal/writers, because the new log
+// writers writes to wal/writers the descriptions of all writers that are older than the new log, because the new log
 // does not contain them.
 func (n *renewal) writers(to wal.LSN) error {
 	if n.log.Features()&wal.FeatureWriters == 0 {
@@ -119,8 +119,8 @@ func (n *renewal) writers(to wal.LSN) error {
 	return nil
 }
 
-// purges writes all purges that are older than the new log to wal/purges, durably, because the new log does not contain
-// them.
+// purges writes to wal/purges, durably, all purges that are older than the new log, because the new log does not
+// contain them.
 func (n *renewal) purges(to wal.LSN) error {
 	if n.log.Features()&wal.FeaturePurges == 0 {
 		return nil
