@@ -63,7 +63,7 @@ func TestFollowReplaced(t *testing.T) {
 	if ctx.Err() != nil || err == nil {
 		t.Errorf("remote follow continues: %v", err)
 	}
-	for _, want := range []string{"memctl now sends another store", "memctl remote remove"} {
+	for _, want := range []string{"memctl now sends the store that is in its place", "memctl remote remove"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("not said: %q in %s", want, text.String())
 		}
