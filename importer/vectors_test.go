@@ -172,7 +172,7 @@ func TestVectorsOfAnotherDimension(t *testing.T) {
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1,2,3]"), "c.json", mem("c"),
 		"id_to_index.json", `{"a":1,"b":2,"c":3}`, "faiss_index.bin", faissFile("IxMp", vector.L2, 1, []int64{1, 2, 3}, []float32{7, 8, 9})), "", Options{})
 	problems := g.of(KindVectors)
-	if len(g.problems) != 1 || len(problems) != 1 || !problems[0].Taken || !strings.Contains(problems[0].Reason, "the embeddings of 1 document another") ||
+	if len(g.problems) != 1 || len(problems) != 1 || !problems[0].Taken || !strings.Contains(problems[0].Reason, "the embeddings of 1 document have another") ||
 		!strings.Contains(problems[0].Reason, "2 documents without an embedding") || g.embedding(t, "a") != nil {
 		t.Errorf("%v", g.problems)
 	}

@@ -637,7 +637,8 @@ func (f *filling) from(ctx context.Context, s *remote.Snapshot, end past.Mark) e
 	}
 	if end.LSN < c.Flushed.LSN || s.End.LSN < c.Flushed.LSN {
 		return &errs.CorruptionError{Path: f.r.Place(), Offset: -1,
-			Err: fmt.Errorf("snapshot %s ends at %d, and its files at %d", s.ID, s.End.LSN, c.Flushed.LSN)}
+			Err: fmt.Errorf("snapshot %s has files of position %d, but the log in the copy ends at %d", s.ID,
+				c.Flushed.LSN, min(end.LSN, s.End.LSN))}
 	}
 	c.Attested, c.Home, c.Mtimes = end, 0, [wal.Folders]int64{}
 	for _, folder := range append(kind.FoldersOf(c.Features), "tmp") {
