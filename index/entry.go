@@ -50,9 +50,10 @@ func (e *Entry) Vector() int64 {
 	return int64(e.Version)
 }
 
-// VectorNumber is like Vector, but does not depend on whether the document is known to have a vector: it returns the
-// FAISS id that the document's vector has, if there is one. A version that is not the LSN of a frame (LSNs are
-// multiples of 8) is shared by many documents, so for such a version the id is made from the content hash.
+// VectorNumber returns the FAISS id of the document's vector. Unlike Vector, it does not return 0 if there is no
+// vector, or if that is unknown: it returns the id that the vector would have. This is VectorID if it is set, and
+// otherwise Version. But a Version that is not the LSN of a frame (LSNs are multiples of 8) can be the same for many
+// documents; then VectorNumber makes the id from the content hash, see StrayVector.
 func (e *Entry) VectorNumber() int64 {
 	switch {
 	case e.VectorID != 0:

@@ -149,9 +149,9 @@ type At struct {
 	Deleted bool
 }
 
-// Changes yields, in LSN order, the newest versions in [from, to). A key whose newest version is at or above the
-// position to is left out: a later call yields it. The cost is proportional to the changes since from. Changes that Put
-// makes meanwhile may or may not be yielded. DropBelow must not run during the iteration.
+// Changes yields, in LSN order, the newest versions in [from, to). If the newest version of a key is at the position to
+// or above, Changes does not yield the key; a later call does. The cost is proportional to the changes since from.
+// Changes that Put makes meanwhile may or may not be yielded. DropBelow must not run during the iteration.
 func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	return func(yield func(At) bool) {
 		var batch [256]At

@@ -70,14 +70,14 @@ type verifier struct {
 	buf   []byte
 	bytes int64 // sum of the sizes of all memories
 
-	// The session pairs and the expiry pairs: in lines as the lines of memories require them, in pairs as the sections
-	// by_session and by_expiry have them.
+	// The keys of the sections by_session and by_expiry: lines has those that the lines of the memories require, and
+	// pairs has those that the sections contain.
 	bySession, byExpiry struct{ lines, pairs pairSum }
 }
 
-// pairSum is the number of pairs and the sum of the hashes of their keys. Two sets of pairs with the same pairSum
-// are equal, except by chance. So comparing two sections needs no look-ups; only if their sums differ, a look-up of
-// each pair finds the fault.
+// pairSum describes a set of keys of the section by_session or by_expiry: their number, and the sum of their hashes.
+// Two sets with the same pairSum are equal, except by chance. So no key needs a look-up, unless the pairSum of the
+// section differs from the one that the lines of the memories require; then a look-up of each key finds the fault.
 type pairSum struct {
 	n   int64
 	sum uint64

@@ -108,7 +108,8 @@ func parseExtra(b []byte) (extra, shape, error) {
 	return x, shape{metric: m, dim: x.Dimension}, nil
 }
 
-// assemblyPrefix is the prefix of the ids of assemblies in mappings of other systems, which have no sections.
+// assemblyPrefix begins the keys of assemblies in a mapping that another system wrote. Such a mapping has the keys of
+// memories and assemblies in one object.
 const assemblyPrefix = "asm:"
 
 // ReadMapping parses a mapping from document ids to numbers of vectors. It accepts both existing formats, and calls add

@@ -14,9 +14,9 @@ func NewScorer(m Metric, v []float32) *Scorer {
 	return &Scorer{metric: m, vector: m.query(v), kernel: kernelOf(m)}
 }
 
-// Scores appends the score of each row to dst. rows has rows that follow each other, in the form that Metric.Row
-// returns. The scores are the same as those that View.Search returns for equal vectors. A row of zeros has the score
-// -2, below all others.
+// Scores appends to dst the score of each row, compared with the vector of the Scorer. rows contains the rows one
+// directly after the other, each in the form that Metric.Row returns. The scores are the same as those that View.Search
+// returns for equal vectors. A row of zeros has the score -2, below all others.
 func (s *Scorer) Scores(dst []float64, rows []byte) []float64 {
 	size := 4 * len(s.vector)
 	n := len(rows) / size

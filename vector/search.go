@@ -47,7 +47,8 @@ type found struct {
 
 // Search compares the vectors of a kind with the query's vector. It returns the nearest ones, best first; hits with
 // equal scores are in the order of their keys. If the query's vector has the wrong number of dimensions, the error
-// matches ErrDimension. If it is not finite, or is zero in a store whose metric is IP, the error is a *errs.FieldError.
+// matches ErrDimension. If the query's vector contains NaN or infinity, the error is a *errs.FieldError. The same error
+// is returned if the metric is IP and the query's vector has only zeros, because it has no direction to compare.
 func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 1 {
 		return nil, fmt.Errorf("%w: Query.Limit is %d, but must be at least 1", errs.ErrInvalid, q.Limit)

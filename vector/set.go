@@ -243,8 +243,8 @@ func (s *Set) ID(kind Kind, key string) (int64, error) {
 	return id, err
 }
 
-// find returns the position of a key's vector and its FAISS id. at is the level, base or delta, and row is the row in
-// the FAISS file of that level. at is -1 if the key has no vector.
+// find returns where the vector of a key is, and the FAISS id of the vector: at is the level (base or delta), and row
+// is the row in the FAISS file of that level. If the key has no vector, at is -1.
 func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {

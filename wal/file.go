@@ -207,8 +207,8 @@ func (l *FileLog) know(number uint64, f vfs.File, info vfs.Info) {
 	}
 }
 
-// hasOpen reports whether this process has a segment open. If it has, it writes into the open file, even if another
-// file now has the segment's name.
+// hasOpen reports whether this process has a file open for the segment with the given number. A process writes into the
+// file that it has open, even if another file now has the segment's name.
 func (l *FileLog) hasOpen(number uint64) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()

@@ -301,8 +301,8 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the positions in the shared page and, last, the generation. It first makes the features durable in all
-// places where they are stored.
+// publish first makes the features of the store durable, see settleFeatures. Then it writes the positions and the
+// features to the shared page, and last the generation.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison page.Poison) error {
 	if err := l.settleFeatures(c); err != nil {
 		return err

@@ -280,8 +280,8 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
-// firstMark reports whether a log begins at this position: it comes directly after a start frame that refers to no
-// earlier segment.
+// firstMark reports whether at is the position directly after the first start frame of a log, which is a start frame
+// that refers to no earlier segment.
 func (l *FileLog) firstMark(at LSN) bool {
 	if l.geo.Offset(at) != segment.StartSize {
 		return false

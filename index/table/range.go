@@ -49,7 +49,7 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 	}
 }
 
-// walk merges the lines that base and delta have for a section.
+// walk merges the entries of a section in base with those in delta, in the order of their keys.
 type walk struct {
 	s           *Set
 	sec         int
@@ -57,7 +57,7 @@ type walk struct {
 	hasB, hasD  bool // whether each cursor is at a line
 	prefix      []byte
 	buf         []byte
-	ends        [][2]int // ends of key and value of each item in buf
+	ends        [][2]int // ends of key and value of each entry in buf
 }
 
 // start moves the cursors of base and delta to their first line in the span.

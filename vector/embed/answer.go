@@ -112,7 +112,7 @@ func (a *answer) read() error {
 }
 
 // item parses one element of the list in an answer of the OpenAI protocol, {"index":0,"embedding":[…]}. If the element
-// has no index, its index is at.
+// has no index, item uses the parameter at, the position of the element in the list.
 func (a *answer) item(at int) error {
 	var v []float32
 	err := a.object(func(member string) (err error) {

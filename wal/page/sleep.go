@@ -26,7 +26,7 @@ func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + loc
 func (p Page) Waiters(lock int) uint64 { return p.words.Load(wordWaiters + lock) }
 
 // AwaitRelease sleeps until a lock is released, but at most for the given time. During the sleep, this process counts
-// as a waiter of the lock. was is the value of Releases that the caller has seen: if it has changed, AwaitRelease
+// as a waiter of the lock. If the value of Releases is no longer was, the value that the caller has seen, AwaitRelease
 // returns at once. Call it only if Sleeps returns true.
 func (p Page) AwaitRelease(lock int, was uint64, most time.Duration) {
 	p.add(wordWaiters+lock, 1)

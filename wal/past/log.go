@@ -320,9 +320,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below to is kept without a hole. oldest is the position after the start frame of
-// the oldest segment after which no segment is missing. whole reports whether a log begins with this segment. began is
-// the end of the previous segment: a reader that has read everything below began has missed nothing.
+// Oldest returns how far back the log below the position to is kept without a hole. oldest is the position after the
+// start frame of the oldest segment after which no segment is missing. whole reports whether a log begins with this
+// segment. began is the end of the previous segment: a reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
