@@ -278,8 +278,9 @@ func (c *connection) take(in input) jsonrpc.Message {
 	return nil
 }
 
-// noAnswer handles an unusable response of the client to a request of the server: it returns the error why, in the form
-// of a response to that request, for the SDK. It returns nil if id is not the id of a request of the server.
+// noAnswer returns a response for the SDK in place of a response of the client that cannot be used. It has the given
+// id, which is that of the server's request, and an error with the text of why. If the id is not valid, noAnswer
+// returns nil.
 func noAnswer(id []byte, why error) jsonrpc.Message {
 	m, err := jsonrpc.DecodeMessage(append(begun(id), `,"result":{}}`...))
 	if err != nil {

@@ -72,7 +72,8 @@ func routes() []struct {
 	}
 }
 
-// Routes returns the routes of the API. One further route answers requests for all other paths below /v1/.
+// Routes returns the routes of the API. They include a route for all other paths below /v1/, which answers with the
+// status 404 or, for a wrong method, 405.
 func (s *Stores) Routes() []Route {
 	var list []Route
 	for _, m := range routes() {

@@ -31,7 +31,7 @@ type memoryList struct {
 // moved during the reading. After the last time, the page is used even if memories were moved.
 const mostListed = 20
 
-// read reads a page of a listing. at is the log position at which the listing began.
+// read reads a page of a listing. since is the log position at which the listing began.
 func (l *memoryList) read(ctx context.Context, since uint64) error {
 	moved, err := l.h.view.movedSince(ctx, l.h.store, since)
 	for range mostListed {

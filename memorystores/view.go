@@ -10,7 +10,8 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// mostVersions is the maximum number of versions of a store that a view keeps. It keeps the newest ones.
+// mostVersions is the maximum number of versions of a store that a view keeps. If there are more, the view keeps the
+// newest ones.
 const mostVersions = 1 << 20
 
 // view finds the memories and versions of a store by their ids. It is computed from the store, and discarded

@@ -211,7 +211,7 @@ const (
 // listen is the MCP method of calls that last until the client ends them.
 const listen = "subscriptions/listen"
 
-// streamPath is the path at which the page listens for changes.
+// streamPath is the path from which a page in a browser receives messages about changes.
 const streamPath = "/stream"
 
 // listens reports whether a request listens for changes. Such a request lasts until its client ends it.

@@ -58,7 +58,7 @@ var compressor = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	return e, d
 })
 
-// pack returns an object with the JSON of v and the bytes raw.
+// pack encodes an object: the JSON of v, and after it the bytes raw.
 func pack(magic string, v any, raw []byte) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -78,7 +78,8 @@ func pack(magic string, v any, raw []byte) ([]byte, error) {
 	return append(b, sum[:]...), nil
 }
 
-// unpack decodes an object of pack into v and returns the bytes after the JSON. name is for errors.
+// unpack decodes an object that pack has encoded: it decodes the JSON into v and returns the bytes after the JSON.
+// Errors contain name, the name of the object.
 func unpack(magic, name string, b []byte, v any) (raw []byte, err error) {
 	corrupt := func(err error) ([]byte, error) {
 		return nil, &errs.CorruptionError{Path: name, Offset: -1, Err: err}
@@ -165,8 +166,8 @@ func (r *Remote) get(ctx context.Context, name string, most int64) (b []byte, ta
 	return r.getPart(ctx, name, 0, most, minio.GetObjectOptions{})
 }
 
-// getPart returns an object, or the range of it that opts requests; at most as many bytes as the parameter most. at
-// names the object in errors.
+// getPart returns an object, or the range of it that opts requests. The parameter most is the maximum number of bytes,
+// and at is the offset in the object at which the range begins.
 func (r *Remote) getPart(ctx context.Context, name string, at, most int64, opts minio.GetObjectOptions) ([]byte, string,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeFor(min(most, segment.MaxSize)))

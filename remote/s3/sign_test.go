@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// sign changes the JSON of an object of pack and returns the object with right length and checksum.
+// sign changes the JSON of an object that pack has encoded, and returns the object with the new length and checksum.
 func sign(object []byte, change func(text []byte) []byte) []byte {
 	e, d := compressor()
 	n := binary.LittleEndian.Uint32(object[12:])
