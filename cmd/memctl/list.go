@@ -99,8 +99,8 @@ type listed struct {
 	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
-// listedOf returns a memory in the form for the JSON output of list. by is the writer of the memory's version,
-// nil if unknown.
+// listedOf returns a memory in the form for the JSON output of list. The parameter by is the writer of the memory's
+// version, nil if unknown.
 func listedOf(m *varve.Memory, by *varve.Writer) listed {
 	return listed{
 		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),

@@ -34,7 +34,8 @@ type storedAssembly struct {
 	Members int    `json:"member_count"`
 }
 
-// tellWritten prints that an assembly was written; format and args are the text for a user.
+// tellWritten prints that the assembly as was written: as JSON with --json, and otherwise as the text that results from
+// format and args, as in fmt.Printf.
 func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	if a.Document != nil {
 		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})

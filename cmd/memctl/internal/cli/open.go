@@ -112,7 +112,8 @@ func lacksView(dir string, err error) bool {
 	return errors.Is(serr, fs.ErrNotExist) && Classify(err).Code == CodeInternal
 }
 
-// classified makes an error of the operating system about a permission match varve.ErrPermission.
+// classified wraps an error of the operating system that reports a missing permission, so that the error also matches
+// varve.ErrPermission. It returns any other error unchanged.
 func classified(err error) error {
 	if err != nil && Classify(err).Code == CodePermission {
 		return fmt.Errorf("%w: %w", varve.ErrPermission, err)

@@ -17,7 +17,7 @@ func (p *page) request(name string, args ...string) {
 // line writes a line of escaped text.
 func (p *page) line(text string) { p.WriteString(guarded(text) + "\n") }
 
-// text writes paragraphs.
+// text writes a text as roff. A blank line ends a paragraph; a paragraph with an indented line is an example.
 func (p *page) text(text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		switch {
