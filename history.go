@@ -40,7 +40,7 @@ type Version struct {
 // Decode returns the version's document as a Memory. For a deletion the error is ErrNotFound.
 func (v *Version) Decode() (Memory, error) { return (*history.Version)(v).Decode() }
 
-// DecodeAssembly returns the document of an assembly's version. For a deletion the error is ErrNotFound.
+// DecodeAssembly returns the version's document as an Assembly. For a deletion the error is ErrNotFound.
 func (v *Version) DecodeAssembly() (Assembly, error) { return (*history.Version)(v).DecodeAssembly() }
 
 // History yields the versions of a memory that are still kept, in the order of their commits. These are the versions in

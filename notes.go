@@ -122,9 +122,10 @@ func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at tim
 }
 
 // Update replaces the content of a note and moves the note to another path, in one commit. If content is nil, the note
-// keeps its content; if to is "", it keeps its path. The conditions are evaluated against the note at the old path. If
-// no note has the old path, the error is ErrNotFound. If another note has the new path, the error is a *ConflictError
-// without a hash. If the path of another note makes the new path impossible, the error is a *FieldError.
+// keeps its content. If the new path, to, is "", the note keeps its path. The conditions are evaluated against the note
+// at the old path. If no note has the old path, the error is ErrNotFound. If another note has the new path, the error
+// is a *ConflictError without a hash. If the path of another note makes the new path impossible, the error is a
+// *FieldError.
 func (ns Notes) Update(ctx context.Context, path, to string, content []byte, conds ...Cond) (NoteInfo, error) {
 	return written(ns.st.inner.Notes.Update(ctx, path, to, content, conditionsOf(conds)))
 }

@@ -612,8 +612,9 @@ func admitted(e *env.Env, dir string) error {
 	return e.Self.Admit(dir, &info, true) // its mode does not matter: a new folder replaces it
 }
 
-// settled opens a clone. It recovers the clone's log, completes its vectors, and verifies it. It then records in
-// StateDir the URL of the remote copy, if url is not empty, and the keys. It returns the number of memories.
+// settled opens the clone in dir, which recovers the clone's log, completes its vectors, and verifies the clone. If url
+// and o.StateDir are not empty, settled then records url, the URL of the remote copy, in StateDir, and also keys unless
+// it is nil. It returns the number of memories.
 func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, dir, o)
 	if err != nil {

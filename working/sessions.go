@@ -234,8 +234,9 @@ func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) e
 	return err
 }
 
-// End waits until no caller uses a session, and then closes it. It calls OnClose first. If drop is true, it then
-// removes the scope with all its data. If the session is not open, End opens it first.
+// End ends a session. It opens the session if it is not open, waits until no caller uses it, and calls OnClose. If drop
+// is true, End then removes the scope with all its data. Finally it closes the session. If OnClose or the removal
+// fails, the session stays open.
 func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	for {
 		o, err := s.acquire(ctx, scope)
