@@ -18,7 +18,8 @@ type AssemblyHit struct {
 	Assembly assembly.Assembly
 }
 
-// Assemblies finds assemblies by their composite embeddings.
+// Assemblies returns the assemblies whose composite embeddings are nearest to the query. A composite embedding is
+// computed from the embeddings of an assembly's members, see package assembly.
 func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error) {
 	if err := q.validate(); err != nil {
 		return nil, err

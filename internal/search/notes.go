@@ -107,8 +107,8 @@ func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 var errChanged = fmt.Errorf("%w: the note has changed", errs.ErrNotFound)
 
 // noteHit reads the note to which a hit refers. If the hit is no longer valid, because the note was deleted, was
-// changed or has expired, the error is errs.ErrNotFound. of is the session of the note; size is the number of bytes
-// that the returned hit keeps in memory.
+// changed or has expired, the error is errs.ErrNotFound. The result of is the session of the note, and size is the
+// number of bytes that the returned hit keeps in memory.
 func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, of string,
 	size int64, err error) {
 	n, err := s.note(ctx, h.ID, f, true)

@@ -142,8 +142,8 @@ func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok
 	return hits, err == nil, err
 }
 
-// candidates searches all rows for the rarest words. It returns the rows that can be among the best hits, together with
-// all other rows of the same sessions; nil if these are too many.
+// candidates makes the first pass: it searches all rows for the conditions and the rarest words of the query. It
+// returns the rows of the sessions in which a document can be among the best hits, or nil if these are too many rows.
 func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([]spans, error) {
 	pass, err := s.pass(nil)
 	defer pass.release()

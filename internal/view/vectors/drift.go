@@ -24,8 +24,8 @@ type Drift struct {
 	Pending int64 // changes since the index was written; searches include them
 }
 
-// Compare compares the vector files with the index. If the files are newer than the index, it sets only the field
-// Pending.
+// Compare compares the vector files with the index. If the files are newer than the index, only the field Pending of
+// the result is set.
 func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
 	var d Drift
 	if err := vs.engine.BeginUse(); err != nil {

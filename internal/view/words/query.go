@@ -115,8 +115,8 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 // damagedTries is how often With rebuilds damaged content and searches again.
 const damagedTries = 2
 
-// With calls use with a snapshot. If the snapshot is found damaged, With calls use again, with a snapshot that was
-// built from the documents.
+// With calls use with a snapshot. If the snapshot is damaged, which With or use may notice, With calls use with a new
+// snapshot that was built from the documents.
 func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (q *Query) With(ctx context.Context, use func(*Snapshot) error) error {
 	}
 }
 
-// found logs that a snapshot is damaged, and makes the next snapshot be built from the documents.
+// found logs that a snapshot is damaged, and ensures that the next snapshot is built from the documents.
 func (q *Query) found(err error) {
 	q.eng.Env().Logger.Warn("the word index is damaged; rebuilding it in memory from the documents", "path",
 		q.eng.ViewFolder(q.files.of.name()).Path, "err", err)
@@ -144,8 +144,8 @@ func (q *Query) found(err error) {
 	q.damaged()
 }
 
-// WithBoth calls use with snapshots of two queries. If one of the snapshots is found damaged, WithBoth finds out which
-// one, and calls use again as With does.
+// WithBoth calls use with a snapshot of each of two queries. If a snapshot is damaged, WithBoth finds out which one,
+// and calls use again, with a new snapshot in its place, as With does.
 func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) error {
 	if err := a.eng.CatchUp(ctx); err != nil {
 		return err

@@ -87,10 +87,13 @@ func AsCommon(term string) string { return string(rune(common)) + term }
 // Shown returns a term in the form for display: without the mark that terms of stop words have.
 func Shown(term string) string { return strings.TrimPrefix(term, string(rune(common))) }
 
-// Each calls visit for all terms by which a text is found, in the order of the text; the terms of parts of identifiers
-// come last. A term is valid during the call only. Quiet terms do not count in the length of the text: pairs of
-// adjoining characters of scripts without spaces (each character is a term too), other forms of words (for ASCII ones
-// see Once), and stop words (see Common).
+// Each calls visit with each term by which a search finds the text b: first the terms of words and of their other
+// forms, in the order of the text, and then the terms of parts of identifiers. A term is valid only during the call of
+// visit.
+//
+// Quiet terms do not count towards the length of the text, and neither do the terms of stop words (see Common). The
+// quiet terms are those of pairs of adjacent characters in scripts without spaces, in which each character is a term
+// too, and those of other forms of words, see text.More. Once reports which terms count only once in a text.
 func (a *Analyzer) Each(b []byte, visit func(term []byte, quiet bool)) {
 	a.Words(b, func(w []byte) {
 		if t := a.known(w); len(t) > 0 {

@@ -113,7 +113,7 @@ func Parse(s string, an *analyzer.Analyzer) *Query {
 	return q
 }
 
-// Has reports whether some document has a word in one of the word's fields.
+// Has reports whether any document contains the word w in one of the fields w.Fields.
 type Has func(w *Word) (bool, error)
 
 // ParseIn is like Parse, for the documents of an index. If no document has the words after the colon in the named field
