@@ -77,8 +77,7 @@ func (cm *Committer) Joint(ctx context.Context) *Joint {
 		Load: cm.engine.Load, model: cm.vectors.Model()}
 }
 
-// prepareAlong prepares the changes of assemblies that belong to a batch, once the batch's memories are
-// prepared.
+// prepareAlong prepares the assemblies that a batch changes, after the memories of the batch are prepared.
 func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error {
 	hint := cm.engine.State().MembersHint()
 	grouped := cm.engine.State().Grouped()
@@ -129,7 +128,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	return nil
 }
 
-// goAlong adds to a batch the changes in assemblies that follow from the memories that it writes or deletes.
+// goAlong adds to a batch the assemblies that change because the batch changes or deletes the given memories.
 func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange,
 	b *wal.Batch) error {
 	b.Frees = true
@@ -209,8 +208,9 @@ func (j *Joint) changes(id string, c MemoryChange) error {
 	return nil
 }
 
-// others prepares the changed assemblies that the batch does not name, in the order of their ids. An assembly that
-// cannot be read is left unchanged: it must not prevent writing the rest, and verify reports it.
+// others prepares the assemblies whose members the batch changes or deletes, without those that the batch names, in the
+// order of their ids. An assembly that cannot be read is left unchanged: it must not prevent writing the rest, and
+// verify reports it.
 func (j *Joint) others() error {
 	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
 		t := j.touched[id]

@@ -102,7 +102,8 @@ type sums struct {
 	before []counts.Sum
 }
 
-// look stores in each demand (Demand.Have) the current number and size of the memories that the demand concerns.
+// look reads how many memories the store or the session of each demand has now, and their size, and stores both in
+// Demand.Have.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
 	s.at = cm.engine.Log().Applied()
 	var sessions []string
@@ -220,6 +221,6 @@ type busyError struct{ refusal error }
 
 func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }
 
-// mostEvict is the maximum number of evictions in one commit. If a limit was lowered by more memories, each commit
-// brings the store closer to the limit.
+// mostEvict is the maximum number of memories that one commit evicts. If a limit was lowered, and more memories have to
+// be evicted to meet it, several commits evict them.
 const mostEvict = 1000

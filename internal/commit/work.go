@@ -52,14 +52,15 @@ func New(eng *engine.Engine, vs *vectors.Vectors, cs *counts.Counts, pace Pace, 
 		clock: c.Clock, embeds: c.Embeds, fit: c.Fit}
 }
 
-// Clock is a clock that does not jump ahead when the time of day is set; it is implemented by *scopes.Scopes.
+// Clock is a clock that does not jump ahead when the system clock is set; it is implemented by *scopes.Scopes.
 type Clock interface {
 	Now() (now, doubted time.Time)
 }
 
-// ConfirmExpired returns an error unless a document that has expired by the time of day has also expired by the clock
-// c: a write must not take a document for missing only because the time of day was set ahead. version is the newest
-// version of the document, and expires its time of expiry.
+// ConfirmExpired is called for a document that has expired by the system clock. If it has not expired by the clock c,
+// the error is a *errs.ConflictError: the system clock may have been set ahead, and a write must not treat the document
+// as missing for that reason alone. version is the newest version of the document, and expires is the time at which it
+// expires.
 func ConfirmExpired(c Clock, id string, version wal.LSN, expires time.Time) error {
 	if now, _ := c.Now(); !now.Before(expires) {
 		return nil

@@ -65,7 +65,8 @@ func (r *round) closePlaces() {
 	r.places = nil
 }
 
-// openOwn opens the worker's folder in tmp/, in which unnamed files are created: see moveOn.
+// openOwn opens the worker's folder in tmp/, in which it creates unnamed files. Each worker has a folder of its own;
+// see moveOn for the reason why it changes.
 func (w *worker) openOwn() error {
 	if w.r.places == nil {
 		return nil

@@ -476,8 +476,9 @@ func (fl *Flusher) raiseFound(held *wal.Held) error {
 	return nil
 }
 
-// Due returns the changes that a round writes to files, and the position up to which the files are authoritative after
-// the round. It returns all changes, or, in the background and at a close, only a part of them.
+// Due returns the changes that a round writes to files, and the position up to which the files, not the log, are
+// authoritative after the round. Most rounds write all changes. A round in the background or at a close may write only
+// the oldest ones, so that it ends soon; see PaceFiles.
 func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := fl.engine.Log().AppliedMark()
 	distrusted, failed := fl.engine.Log().Notes().Distrusted(), fl.failed.Load() > 0

@@ -20,8 +20,8 @@ import (
 // confirmation. It counts documents and changes of working memory that are compressed more than 64-fold.
 const UnpackedMost = 256 << 20
 
-// unpacks returns nil if the document of a log entry, which is compressed more than 64-fold, may be written to a file.
-// Otherwise it returns an error with the reason. at is the position of the entry.
+// unpacks decides whether a document may be written to a file if it is compressed more than 64-fold in the log. If it
+// may, unpacks returns nil, and otherwise an error with the reason. The parameter at is the position of the log entry.
 func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
 	fl := f.fl
 	if fl.inflate {

@@ -236,7 +236,9 @@ func (s *State) MembershipRebuilt() bool {
 	return len(s.members.of) > 0
 }
 
-// currentMembers returns the version of a memory's membership, for preconditions on MembersKey.
+// currentMembers returns the current version of MembersKey(id), which the log compares with the version in a
+// precondition. For the id of a memory, this is the highest version of the assemblies that contain the memory. For the
+// id "", it is 1 if there are assemblies, and otherwise 0.
 func (s *State) currentMembers(id string) (wal.LSN, error) {
 	if id != "" {
 		_, newest, err := s.Containing(id)

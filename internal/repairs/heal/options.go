@@ -21,8 +21,9 @@ type Store interface {
 
 	// PutBack writes a document of the store to the document's file again. It moves the existing file to quarantine.
 	PutBack(ctx context.Context, held *wal.Held, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
-	// Adopt commits a document, byte for byte, as a new version that follows version was; was is 0 if the document has
-	// no version yet. The error matches errs.ErrConflict if the document has another version by now.
+	// Adopt commits a document, byte for byte, as a new version. The parameter was is the version that it replaces, or
+	// 0 if the document has no version yet. If the document has another version by now, the error matches
+	// errs.ErrConflict.
 	Adopt(ctx context.Context, held *wal.Held, kind byte, id string, doc []byte, mtime time.Time,
 		was wal.LSN) (wal.LSN, error)
 	// AdoptNew commits documents that the store does not have, in as few commits as possible.
@@ -115,9 +116,8 @@ func (o *Options) ground() diagnose.Options {
 	return diagnose.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
 }
 
-// split divides the processes in list into three lists of process ids. pids has the processes in the PID namespace of
-// this process. unsure has those ids in pids whose processes may have ended. elsewhere has the processes in other PID
-// namespaces.
+// split returns the ids of the processes in list. pids has those in the PID namespace of this process, and elsewhere
+// those in other PID namespaces. unsure has those of pids for which it is unknown whether the process still runs.
 func split(list []wal.Attached) (pids, unsure, elsewhere []int) {
 	for _, a := range list {
 		if a.Elsewhere {

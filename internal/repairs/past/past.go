@@ -152,9 +152,9 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older calls is for the version at position at and for the earlier versions of the same document, and reports whether
-// is returns true for one of them. It examines at most 1,000 versions, from the newest to the oldest.
-func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
+// Older reports whether match returns true for the version at position at or for an earlier version of the same
+// document. It examines at most 1,000 versions, from the newest to the oldest.
+func (v *Reader) Older(at wal.LSN, match func(*index.Entry) bool) bool {
 	n := 0
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
 		if n++; n > 1000 {
@@ -165,15 +165,14 @@ func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
 			e, err = v.s.Log.Past().ArchivedAt(v.ctx, at)
 		}
 		return e, err == nil
-	}, is)
+	}, match)
 }
 
-// Passed reports whether the document's file may still have an older version, because flushes may have skipped all
-// versions up to the position at. It calls is for the version in the index, and for the versions that the log has since
-// the index was written, and returns true if is returns true for one of them. settled returns the document's line in
-// the index.
-func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func(*index.Entry) bool) bool {
-	if line, err := settled(); err == nil && is(&line) {
+// Passed reports whether match returns true for the version in the index, whose line settled returns, or for a version
+// that is only in the log, at position at or earlier. The document's file may still have such a version, because a
+// flush skips a version if the document has a newer one.
+func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), match func(*index.Entry) bool) bool {
+	if line, err := settled(); err == nil && match(&line) {
 		return true
 	}
 	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
@@ -182,19 +181,19 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), is func
 		}
 		e, err := v.s.Log.ReadAt(v.ctx, at)
 		return e, err == nil
-	}, is)
+	}, match)
 }
 
-// meets calls is for the versions of a document from position at backwards, and returns true as soon as is returns
-// true. It stops when read has no entry for a position.
-func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), is func(*index.Entry) bool) bool {
+// meets calls match for the versions of a document from position at backwards, and returns true as soon as match
+// returns true. It stops when read has no entry for a position.
+func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), match func(*index.Entry) bool) bool {
 	for at != 0 {
 		e, ok := read(at)
 		if !ok {
 			return false
 		}
 		line, view, err := state.LineIn(&e)
-		if err == nil && !e.Delete && is(&line) {
+		if err == nil && !e.Delete && match(&line) {
 			return true
 		}
 		at = view.Previous
