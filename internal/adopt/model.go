@@ -46,8 +46,8 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	return doc, stood, err == nil, err
 }
 
-// hadBefore reports whether an older version of the document had the vector in p. It searches back from the version at
-// position at, through at most olderLook versions, and compares only versions at positions below since.
+// hadBefore reports whether a version of the document before the position since had the same vector as p. It reads the
+// version at position at and then the versions before it, newest first, at most olderLook versions in all.
 func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
 		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)
@@ -66,8 +66,8 @@ func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Pars
 	return false
 }
 
-// previous returns the position of the version that the version at position at replaced. It returns 0 if there was no
-// such version, or if its position is unknown.
+// previous returns the position of the version that was replaced by the version at position at. It returns 0 if there
+// was no such version, or if its position is unknown.
 func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
 	if _, view, err := ed.engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous

@@ -71,7 +71,8 @@ func passes(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
-// ask requests the vectors of the texts of some memories, and adds them to known, which maps texts to vectors.
+// ask requests the vectors of the texts of the memories ids from the embedder, and adds them to known. If next is true,
+// the vectors are those of the next model.
 func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
 	some := map[string]said{}
 	for _, id := range ids {

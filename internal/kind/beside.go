@@ -54,8 +54,8 @@ func (b *Beside) Add(id string) (other string, clashes bool) {
 	return other, clashes
 }
 
-// each yields the paths that a document occupies, those of its folders before that of its file. at is the form in which
-// a path is compared.
+// each yields the paths that a document occupies: first its folders, then its file. The parameter at of yield is the
+// path in the form in which paths are compared.
 func (b *Beside) each(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {

@@ -289,8 +289,9 @@ func underline(line []byte) int {
 	return 0
 }
 
-// isTitle reports whether a line can be the text of an underlined heading: it is not an item of a list, a
-// quotation, a row of a table or a heading.
+// isTitle reports whether a line can be the text of an underlined heading. A blank line, indented code, an underline
+// and a heading that begins with # cannot; nor can a line that begins with one of -*+>|<`~, which may be an item of a
+// list, a quotation, a row of a table, HTML or fenced code.
 func isTitle(line []byte) bool {
 	text, ok := indented(line)
 	if level, _ := headingOf(line); !ok || len(text) == 0 || level > 0 || underline(line) > 0 {

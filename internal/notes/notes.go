@@ -309,8 +309,8 @@ func (ns *Notes) change(ctx context.Context, path string, c commit.Conditions, f
 	return ns.changeAt(ctx, path, time.Time{}, c, f)
 }
 
-// changeAt does the same as change. at is the time of the new version; if it is zero or in the future, the version gets
-// the current time.
+// changeAt does the same as change, for a version with the given time. If the time is zero or in the future, the
+// version gets the current time.
 func (ns *Notes) changeAt(ctx context.Context, path string, at time.Time, c commit.Conditions,
 	f content) (Info, error) {
 	end, err := ns.using(true, path)
@@ -374,7 +374,7 @@ func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.C
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// WriteAt does the same as Write. at is the time at which the content was written.
+// WriteAt does the same as Write, for content that was written at the given time.
 func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
 	c commit.Conditions) (Info, error) {
 	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })

@@ -234,7 +234,8 @@ func (u *Undoer) rests(ctx context.Context, c *change, done map[string]*change) 
 }
 
 // sameVector reports whether the version that is restored has the same vector as the version that it replaces. If one
-// of the versions cannot be read now, sameVector returns true, and the commit that restores the version decides.
+// of the versions cannot be read now, sameVector returns true: the commit that restores the version checks again
+// whether assemblies would change.
 func (u *Undoer) sameVector(ctx context.Context, c *change) (bool, error) {
 	was, err := u.vector(ctx, c, c.Version)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Source is an open store as the source of a sender.
+// Source gives a sender access to the log and to snapshots of an open store. It implements sender.Source.
 type Source struct {
 	s backup.Source
 
@@ -37,7 +37,7 @@ type stretch struct {
 
 var _ sender.Source = (*Source)(nil)
 
-// New returns the source of a sender for an open store.
+// New returns a Source for the open store s.
 func New(s backup.Source) *Source { return &Source{s: s} }
 
 // Past returns the past log of the store, archive included.
@@ -72,7 +72,7 @@ func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, er
 	return t.Erased(s.s.Log.UUID(), after), nil
 }
 
-// opened are the files that were opened under flush.lock.
+// opened has the files that were opened under flush.lock.
 type opened struct {
 	checkpoint wal.Checkpoint
 	files      []file

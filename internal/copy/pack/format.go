@@ -28,8 +28,10 @@ const (
 	packedMost = 2 * BlockSize
 	// NameMost is the maximum number of bytes of a name.
 	NameMost = 8 << 10
-	// listRatio is the maximum ratio of the plain bytes of a block of the list to its packed bytes. Each entry has a
-	// sha256, which does not compress, unless many files have the same content.
+	// listRatio limits the plain bytes of a block of the list to a multiple of its packed bytes, so that a small packed
+	// copy cannot require much memory. Ordinary lists are far below the limit, because each entry has a sha256, which
+	// does not compress. A list of many files with the same content may not be; a Writer divides it into smaller
+	// blocks.
 	listRatio = 64
 	listFree  = 64 << 10 // a block of the list may have this many plain bytes whatever its packed size is
 

@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// lock is a lock handle. on is the inode on which it holds a lock, or nil if it holds none.
+// lock is a lock handle. The field on has the inode on which the handle holds a lock, or nil if it holds none.
 type lock struct {
 	p      *Process
 	name   string

@@ -38,8 +38,8 @@ func (f *FS) Below(root string) vfs.FS {
 	return &g
 }
 
-// above returns the path that a file of the overlay has in the upper folder. It returns "" if name is not in the lower
-// folder.
+// above returns the path in the upper folder that corresponds to name, a path in the lower folder. If name is outside
+// the lower folder, above returns "".
 func (f *FS) above(name string) string {
 	rel, err := filepath.Rel(f.lower, filepath.Clean(name))
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -75,9 +75,9 @@ func (f *FS) hide(name string) {
 	f.gone.names[filepath.Clean(name)] = true
 }
 
-// at returns the path at which the contents of a name are: in the upper folder if that has the name, otherwise in the
-// lower one. For a folder that is in both, at returns the path in the lower folder, whose times and inode number do not
-// change.
+// at returns the path under which the content of name can be read: the path in the upper folder if the upper folder has
+// the name, otherwise the path in the lower folder. For a folder that is in both, at returns the path in the lower
+// folder, whose times and inode number do not change.
 func (f *FS) at(name string) (path string, info vfs.Info, err error) {
 	up := f.above(name)
 	low, ok := f.below(name)
@@ -103,7 +103,7 @@ func named(err error, name string) error {
 	return err
 }
 
-// folder creates the parent of a name in the upper folder, if the lower one has it.
+// folder creates the parent folder of name in the upper folder, if the lower folder has it.
 func (f *FS) folder(name string) error {
 	dir := filepath.Dir(name)
 	up := f.above(dir)

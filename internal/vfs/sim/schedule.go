@@ -90,7 +90,7 @@ func (s *Sim) yield(p *Proc) {
 	}
 }
 
-// resume passes control to a process. The caller stops running.
+// resume lets the process p run. Only one process may run at a time, so after the call the caller must wait or end.
 func (s *Sim) resume(p *Proc) {
 	if !p.started {
 		p.started = true
