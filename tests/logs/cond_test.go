@@ -35,7 +35,7 @@ func TestConditionOnNothing(t *testing.T) {
 				t.Errorf("%s of %s: %v", what, id, err)
 				continue
 			}
-			for _, part := range []string{fmt.Sprintf("%q", id), fmt.Sprint(m.Version), "there is none"} {
+			for _, part := range []string{fmt.Sprintf("%q", id), fmt.Sprint(m.Version), "does not exist"} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%s of %s does not say %s: %v", what, id, part, err)
 				}
