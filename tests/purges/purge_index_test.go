@@ -140,7 +140,7 @@ func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 	}
 	r, err := st.Admin().Purge(ctx, "journal")
 	if err != nil || len(r.Left) > 0 || r.Dropped != 2 || len(r.Lost) != 1 ||
-		!strings.HasPrefix(r.Lost[0].Error(), "backups/memory_index.78.json ") {
+		!strings.HasPrefix(r.Lost[0].Error(), "removed backups/memory_index.78.json,") {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, path := range []string{has, mayHave} {
