@@ -57,7 +57,8 @@
 //	           returned nil
 //	again      memctl mcp answered a second call with an error although there was a store
 //	silent     a watch did not end, or memctl watch printed nothing, within 5 s; or memctl mcp served
-//	           calls without printing "another store" or "opened again" on stderr
+//	           calls without printing "another store", "the store that is in its place" or "opened
+//	           again" on stderr
 //	touched    A changed the folder at the path (names, inodes, modes, times, bytes). memctl mcp and memctl
 //	           watch may do so once they have printed that they serve another store. If the folder lost
 //	           only its log, the comparison begins after a flush of A, and A may put its documents into

@@ -384,7 +384,9 @@ func (tr *trial) told() bool {
 	default:
 		return false
 	}
-	return strings.Contains(p.stderr.String(), "another store") || strings.Contains(p.stderr.String(), "opened again")
+	text := p.stderr.String()
+	return strings.Contains(text, "another store") || strings.Contains(text, "the store that is in its place") ||
+		strings.Contains(text, "opened again")
 }
 
 // untouched compares the folder at the path with an earlier snapshot.
