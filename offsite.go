@@ -195,7 +195,7 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 }
 
 // OtherCopyError reports that the log of a store is sent to a copy that this user has not added for its folder: another
-// user has, or the folder was copied. The archive keeps the log for one copy only. It matches ErrConflict.
+// user has, or the folder was copied. The archive keeps the log for one copy only. It matches ErrInvalid.
 type OtherCopyError struct {
 	Dir  string
 	Sent uint64 // position up to which that copy has the log
@@ -205,11 +205,11 @@ type OtherCopyError struct {
 func (e *OtherCopyError) Error() string {
 	return fmt.Sprintf("%s: %v: the log is sent to another copy already (which has it up to position %d), added by "+
 		"another user or before the folder was copied, and is kept for one copy only → memctl remote remove, by that user, "+
-		"or here if nothing sends to that copy any more", e.Dir, errs.ErrConflict, e.Sent)
+		"or here if nothing sends to that copy any more", e.Dir, errs.ErrInvalid, e.Sent)
 }
 
-// Unwrap makes the error match ErrConflict.
-func (e *OtherCopyError) Unwrap() error { return errs.ErrConflict }
+// Unwrap makes the error match ErrInvalid.
+func (e *OtherCopyError) Unwrap() error { return errs.ErrInvalid }
 
 // alone returns *OtherCopyError if the store has a copy of which this user's state knows nothing. The caller holds
 // follow.lock.

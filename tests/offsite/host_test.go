@@ -197,7 +197,7 @@ func TestPlaceOfASecondUser(t *testing.T) {
 	r2, err := varve.CreateFolder(ctx, url)
 	x.check(err)
 	var other *varve.OtherCopyError
-	if err := st2.Admin().Offsite().Add(ctx, r2, url); !errors.As(err, &other) || !errors.Is(err, varve.ErrConflict) {
+	if err := st2.Admin().Offsite().Add(ctx, r2, url); !errors.As(err, &other) || !errors.Is(err, varve.ErrInvalid) {
 		t.Fatal("the log is sent to two copies, and the archive keeps it for one of them:", err)
 	}
 	if _, err := st2.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
