@@ -35,7 +35,7 @@ type storedAssembly struct {
 }
 
 // tellWritten prints that the assembly as was written: as JSON with --json, and otherwise as the text that results from
-// format and args, as in fmt.Printf.
+// format and args, with the verbs of package fmt.
 func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	if a.Document != nil {
 		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
