@@ -72,11 +72,7 @@ func (fl *Flusher) FlushFiles(ctx context.Context, m Merge) error {
 		return err
 	}
 	defer unlock()
-	return fl.engine.Log().Folder().Explain(fl.flushFilesLocked(ctx, held, m))
-}
-
-func (fl *Flusher) flushFilesLocked(ctx context.Context, held *wal.Held, m Merge) error {
 	fl.leaves = fl.inBackground()
-	defer func() { fl.leaves = false }()
-	return fl.FlushLocked(ctx, held, m)
+	defer func() { fl.leaves = false }() // before another round can begin
+	return fl.engine.Log().Folder().Explain(fl.FlushLocked(ctx, held, m))
 }
