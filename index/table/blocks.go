@@ -89,8 +89,8 @@ func lastNewline(b []byte) int {
 	n := len(b)
 	for n >= 8 {
 		x := binary.LittleEndian.Uint64(b[n-8:]) ^ ones*'\n'
-		// The usual form (x-ones)&^x&tops is exact for the highest zero byte only if lower bytes do not borrow; this form
-		// never borrows.
+		// The usual form (x-ones)&^x&tops is exact for the highest zero byte only if lower bytes do not borrow; this
+		// form never borrows.
 		if z := ^((x&^uint64(tops) + ^uint64(tops)) | x) & tops; z != 0 {
 			return n - 1 - bits.LeadingZeros64(z)>>3
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"math/bits"
 	"os"
@@ -167,7 +166,8 @@ func (o *offsets) readHead(b []byte, t *Table) (ours bool, err error) {
 	o.blocks, o.count = binary.LittleEndian.Uint64(b[headBlocks:]), binary.LittleEndian.Uint64(b[headCount:])
 	o.data = b[offsetsBlock:]
 	if o.blocks == 0 || o.blocks > uint64(len(o.data)) || uint64(len(o.data)) != o.blocks*offsetsBlock {
-		return false, o.fault(0, fmt.Errorf("the file has %d bytes, which is not the size of %d blocks", len(b), o.blocks))
+		return false, o.fault(0, fmt.Errorf("the file has %d bytes, which is not the size of %d blocks", len(b),
+			o.blocks))
 	}
 	o.seen = make([]atomic.Uint64, (o.blocks+63)/64)
 	return true, nil
@@ -232,7 +232,7 @@ func (o *offsets) at(t *Table, sec int, k []byte) (f found, ofTable bool, err er
 	return f, false, nil
 }
 
-// findByOffset searches a section by means of the offsets. known is false if there are none that can be used; then
+// findByOffset searches a section by means of the offsets. known is false if the table has no usable offsets; then
 // the caller searches the table.
 func (t *Table) findByOffset(sec int, k []byte) (f found, known bool, err error) {
 	o := t.offsets.Load()
@@ -398,14 +398,8 @@ func writeOffsets(to Target, t *Table, name string) error {
 	if err != nil {
 		return err
 	}
-	temp, perm := to.Temp+".offsets", to.Perm
-	if perm == 0 {
-		perm = 0o600
-	}
-	if err := to.FS.Remove(temp); err != nil && !missing(err) {
-		return err
-	}
-	f, err := to.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	temp := to.Temp + ".offsets"
+	f, err := vfs.CreateNew(to.FS, temp, to.perm())
 	if err != nil {
 		return err
 	}
@@ -425,7 +419,7 @@ func writeOffsets(to Target, t *Table, name string) error {
 }
 
 func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
+	if missing(err) {
 		return nil
 	}
 	return err

@@ -108,7 +108,8 @@ func TestOffsets(t *testing.T) {
 			if err != nil || !known || at.probes != 1 || at.start == at.end {
 				t.Fatalf("%s: %q in the base: %+v, %v, %v", f.name, id, at, known, err)
 			}
-			if byHand, err := s.base.find(0, []byte(enc)); err != nil || byHand.start != at.start || byHand.end != at.end {
+			byHand, err := s.base.find(0, []byte(enc))
+			if err != nil || byHand.start != at.start || byHand.end != at.end {
 				t.Fatalf("%s: %q is at %+v by a search, not at %+v: %v", f.name, id, byHand, at, err)
 			}
 			o.same(s, id+"none", "", false)

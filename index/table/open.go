@@ -34,7 +34,7 @@ type Table struct {
 	seen     []atomic.Uint64 // bit set of the blocks that were verified
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // number of newlines before each block; see ordinal.go
-	offsets  atomic.Pointer[offsets]  // nil: there are none, so look-ups search
+	offsets  atomic.Pointer[offsets]  // nil: the table has none, so look-ups search
 
 	replacing sync.Mutex
 	replaced  []*offsets // damaged offsets that look-ups may still read

@@ -29,8 +29,8 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 			yield(Item{}, err)
 			return
 		}
-		// Only reading the mapping runs under guard, not the caller's code. So items are copied in batches, which grow, so
-		// that stopping early costs little.
+		// Only reading the mapping runs under guard, not the caller's code. So items are copied in batches, which grow,
+		// so that stopping early costs little.
 		for n := 4; ; n = min(n*2, 256) {
 			more, err := w.fill(n)
 			for i := range w.ends {

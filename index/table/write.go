@@ -108,18 +108,22 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	return r, nil
 }
 
+// perm returns the mode of the files that are written.
+func (to *Target) perm() fs.FileMode {
+	if to.Perm == 0 {
+		return 0o600
+	}
+	return to.Perm
+}
+
 // fill writes and syncs the temporary file of a new base or delta. It removes the file if it fails, to free
 // the space on a full disk.
 func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
-	perm := to.Perm
-	if perm == 0 {
-		perm = 0o600
-	}
 	// Removed instead of truncated: what a crash left here may be open or linked elsewhere.
 	if err := to.FS.Remove(to.Temp); err != nil && !missing(err) {
 		return err
 	}
-	f, err := to.FS.OpenFile(to.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	f, err := to.FS.OpenFile(to.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, to.perm())
 	if err != nil {
 		return err
 	}
