@@ -23,13 +23,9 @@ func (p *Placed) openPlaces() error {
 		if folder.o.Tree || r.places[folder] != nil {
 			continue
 		}
-		d, err := vfs.OpenDir(r.f.o.FS, filepath.Clean(folder.dir))
-		if errors.Is(err, errors.ErrUnsupported) {
-			r.f.noUnnamed.Store(true)
-			return nil
-		}
-		if err != nil {
-			return failure("open the folder", folder.name, err)
+		d, err := r.f.openDir(folder.dir)
+		if d == nil || err != nil {
+			return err
 		}
 		if r.places == nil {
 			r.places = map[*Folder]vfs.Dir{}
@@ -71,16 +67,23 @@ func (w *worker) openOwn() error {
 	if w.r.places == nil {
 		return nil
 	}
-	d, err := vfs.OpenDir(w.f.o.FS, filepath.Clean(w.dir))
+	d, err := w.f.openDir(w.dir)
+	w.own = d
+	return err
+}
+
+// openDir opens a folder for unnamed files. It returns nil if the system does not support them, and records that.
+func (f *Flusher) openDir(dir string) (vfs.Dir, error) {
+	dir = filepath.Clean(dir)
+	d, err := vfs.OpenDir(f.o.FS, dir)
 	if errors.Is(err, errors.ErrUnsupported) {
-		w.f.noUnnamed.Store(true)
-		return nil
+		f.noUnnamed.Store(true)
+		return nil, nil
 	}
 	if err != nil {
-		return failure("open the folder", w.f.o.rel(filepath.Clean(w.dir)), err)
+		return nil, failure("open the folder", f.o.rel(dir), err)
 	}
-	w.own = d
-	return nil
+	return d, nil
 }
 
 func (w *worker) closeOwn() {
