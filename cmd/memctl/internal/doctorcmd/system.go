@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // system describes the machine.
@@ -22,7 +24,7 @@ type system struct {
 
 func systemNow() system {
 	s := system{OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Kernel: kernel()}
-	s.OpenFiles, s.HardFiles = openFiles()
+	s.OpenFiles, s.HardFiles = cli.OpenFiles()
 	if runtime.GOOS != "linux" {
 		return s
 	}

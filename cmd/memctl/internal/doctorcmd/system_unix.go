@@ -4,7 +4,6 @@ package doctorcmd
 
 import (
 	"io/fs"
-	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,14 +15,6 @@ func kernel() string {
 		return ""
 	}
 	return unix.ByteSliceToString(u.Release[:])
-}
-
-func openFiles() (soft, hard int64) {
-	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
-		return 0, 0
-	}
-	return int64(min(l.Cur, math.MaxInt64)), int64(min(l.Max, math.MaxInt64))
 }
 
 func inode(info fs.FileInfo) (uint64, bool) {

@@ -238,6 +238,16 @@ func warnWithoutTokens(a *cli.App, tokens *server.Tokens) {
 	}
 }
 
+// connections returns how many connections a server may have open: at most half of the files that the process may
+// have open, so that the others remain for stores. 0 means the default of the server.
+func connections() int {
+	files, _ := cli.OpenFiles()
+	if files == 0 || files > 8192 {
+		return 0
+	}
+	return max(int(files)/2, 1)
+}
+
 func numbersOf(registry *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 }
