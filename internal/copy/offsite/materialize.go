@@ -59,14 +59,8 @@ type MomentError struct {
 	First time.Time // the first moment that can be restored, zero: none can
 	Last  time.Time // the last moment that can be restored, if the newest epoch has no snapshot yet; otherwise zero
 	// Wrong is an epoch that may have the moment, but ends at an earlier time than it begins at or than one of its
-	// snapshots, because the clock was set back: there the moment cannot be found by its time. Zero: there is none.
-	Wrong Epoch
-}
-
-// Epoch is an epoch of a copy, with the time at which it ended.
-type Epoch struct {
-	Number uint64
-	Ended  time.Time
+	// snapshots, because the clock was set back: there the moment cannot be found by its time. Number 0: no such epoch.
+	Wrong remote.Epoch
 }
 
 // Error returns the message, in one line.
@@ -77,9 +71,9 @@ func (e *MomentError) Error() string {
 	}
 	if e.Wrong.Number > 0 {
 		ended := e.Wrong.Ended.UTC().Format(time.RFC3339Nano)
-		return fmt.Sprintf("%s: %s cannot be found: it may be in epoch %d, in which the clock of the machine was set back "+
-			"(to %s at the end) -> memctl clone --at %s restores the last moment of that epoch", e.Place, at, e.Wrong.Number,
-			ended, ended)
+		return fmt.Sprintf("%s: %s cannot be found: it may be in epoch %d, in which the clock of the machine was set "+
+			"back (to %s at the end) -> memctl clone --at %s restores the last moment of that epoch", e.Place, at,
+			e.Wrong.Number, ended, ended)
 	}
 	if !e.Last.IsZero() {
 		return fmt.Sprintf("%s: %s cannot be restored: the copy was begun again and has no snapshot since -> memctl clone "+
@@ -264,7 +258,7 @@ func (c *choice) wrongClock(at time.Time, next *remote.Epoch) bool {
 
 // choices returns the epochs from which a moment may be restored, newest first. wrong is the newest epoch that may have
 // the moment after its recorded end. damage reports descriptions of snapshots that are damaged.
-func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, wrong Epoch, damage []error,
+func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice, wrong remote.Epoch, damage []error,
 	err error) {
 	epochs, err := r.Epochs(ctx)
 	if err != nil {
@@ -302,7 +296,8 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 				return nil, wrong, nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
 			}
 			if s.Format > remote.Format {
-				return nil, wrong, nil, &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
+				newer := &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
+				return nil, wrong, nil, newer
 			}
 			if s.CompletedBy(epochs) == c.epoch.Number {
 				c.snapshots = append(c.snapshots, s)
@@ -315,7 +310,7 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 		if newest || !at.IsZero() && !at.After(c.epoch.Ended) {
 			list = append(list, c)
 		} else if wrong.Number == 0 && c.wrongClock(at, &epochs[i+1]) {
-			wrong = Epoch{c.epoch.Number, c.epoch.Ended}
+			wrong = c.epoch
 		}
 		last(&c)
 	}
