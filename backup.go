@@ -131,8 +131,8 @@ type RestoreOptions struct {
 	Version uint64
 	Time    time.Time
 	// Log is the folder of the store that was backed up, if it still exists. From the end of the backup on, the restore
-	// reads the log and the archive of that store, up to the requested moment or to the end of the log. The folder is only
-	// read.
+	// reads the log and the archive of that store, up to the requested moment or to the end of the log. The folder is
+	// only read.
 	Log string
 	// WithPurged also restores documents that were purged after the backup. Without it, a restore to any moment
 	// omits everything that is purged according to the backup or to the store of Log.

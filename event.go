@@ -52,8 +52,8 @@ const (
 	// a backup took longer than the log's budget allows, so the store released log that the backup needed; Bytes is the
 	// number of bytes that were added to the log meanwhile
 	EventHoldBroken = EventKind(env.EventHoldBroken)
-	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
-	// hole; no memory is lost
+	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has
+	// a hole; no memory is lost
 	EventArchiveGap = EventKind(env.EventArchiveGap)
 	// the store's folder was replaced, so the store writes nothing more: see ErrReplaced; Err says what differs
 	EventReplaced = EventKind(env.EventReplaced)

@@ -91,8 +91,8 @@ type CopyHealth struct {
 type NotesHealth struct {
 	Count   int64    // number of notes
 	Adopted []string // folders of notes that are reached through links from elsewhere: see memctl note adopt
-	// no process watches the files although there are Adopted folders: an edit in one of these becomes a version only when
-	// its file is read, or the store is opened
+	// no process watches the files although there are Adopted folders: an edit in one of these becomes a version only
+	// when its file is read, or the store is opened
 	Unwatched bool
 }
 
@@ -215,8 +215,8 @@ type Stats struct {
 	Memories   int64
 	Assemblies int64
 	Durable    uint64 // position up to which the log is durable
-	// position up to which all files are complete; it lags behind Durable for longer while a large scope of working memory
-	// waits
+	// position up to which all files are complete; it lags behind Durable for longer while a large scope of working
+	// memory waits
 	Flushed   uint64
 	Spilled   uint64 // position up to which the index is complete
 	Backlog   int64  // bytes of log that opening the store would read
@@ -225,8 +225,8 @@ type Stats struct {
 	IndexSize int64  // bytes of the files of the index: base and delta
 	Processes []int  // ids of the processes that have the store open to write
 	Unsure    []int  // those of Processes that may be dead: they are not visible from here
-	// processes that run in another PID namespace, such as a container, by their ids in that namespace; they may be dead
-	// too
+	// processes that run in another PID namespace, such as a container, by their ids in that namespace; they may be
+	// dead too
 	Elsewhere    []int
 	LastFlush    time.Time
 	HistoryBytes int64     // bytes of old log kept for the history, besides the log itself

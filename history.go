@@ -25,7 +25,8 @@ type Version struct {
 	// the log no longer has the version, but the file does: whether older versions existed is unknown
 	FromFile    bool
 	HistoryGone bool // the log with the previous versions is lost: reading one of them returns ErrHistoryGone
-	// the version is a copy, made when the version was replaced and only its file still had it: older versions are unknown
+	// the version is a copy, made when the version was replaced and only its file still had it: older versions are
+	// unknown
 	Kept     bool
 	Document []byte // the exact bytes of the file; the caller may change them
 	Writer   Writer // the writer of the version; Number 0: unknown

@@ -204,8 +204,8 @@ type OtherCopyError struct {
 // Error returns the message, in one line.
 func (e *OtherCopyError) Error() string {
 	return fmt.Sprintf("%s: %v: the log is sent to another copy already (which has it up to position %d), added by "+
-		"another user or before the folder was copied, and is kept for one copy only → memctl remote remove, by that user, "+
-		"or here if nothing sends to that copy any more", e.Dir, errs.ErrInvalid, e.Sent)
+		"another user or before the folder was copied, and is kept for one copy only → memctl remote remove, by that "+
+		"user, or here if nothing sends to that copy any more", e.Dir, errs.ErrInvalid, e.Sent)
 }
 
 // Unwrap makes the error match ErrInvalid.
@@ -497,9 +497,9 @@ type CloneOptions struct {
 	// them: data that another machine has signed is refused with *SignerError.
 	Unseal  Unseal
 	Signers []string
-	// Known is a position, EPOCH:POSITION, that the copy is known to have reached: a copy that ends before this position
-	// is refused. "": none is known. In a sealed copy, signed pieces or snapshots prove the position. With At, it is not
-	// proven where an epoch before that of Known ended.
+	// Known is a position, EPOCH:POSITION, that the copy is known to have reached: a copy that ends before this
+	// position is refused. "": none is known. In a sealed copy, signed pieces or snapshots prove the position. With At,
+	// it is not proven where an epoch before that of Known ended.
 	Known string
 	// Options are the options with which the new store is opened; ReadOnly and MustExist are ignored.
 	Options *Options
@@ -576,8 +576,8 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	}
 	report = CloneReport{Store: m.Store.String(), Position: m.End.LSN, Time: m.Time, Epoch: m.Epoch, Fork: fork,
 		Damage: m.Damage}
-	// Before the mark of an unfinished folder is removed: the process may be killed in between, and then the folder must
-	// not open to write, nor that of a fork, which has the same UUID until it is restored.
+	// Before the mark of an unfinished folder is removed: the process may be killed in between, and then the folder
+	// must not open to write, nor that of a fork, which has the same UUID until it is restored.
 	cloned := filepath.Join(at, filepath.FromSlash(places.Cloned))
 	if err := vfs.WriteDurable(t.FS, cloned+".new", cloned, []byte("{\"format\": 1}\n"), opt.FileMode); err != nil {
 		return report, err

@@ -17,7 +17,7 @@ type CopyPurge struct {
 	// Pending reports whether the copy still has something that was purged.
 	Pending bool
 	// Due is the time at which the process that sends will carry out in the copy all purges that were made until then;
-	// zero: it does not wait, or there are none.
+	// zero: no purge waits, or the purge does not wait for others.
 	Due time.Time
 }
 

@@ -27,8 +27,8 @@ type SignerError = sealed.SignerError
 // CopyKeys are the public keys of a sealed copy.
 type CopyKeys struct {
 	Recipients []string // who can read the copy
-	// Pending reports that nothing was sent to the recipients yet, because they were changed: until the process that sends
-	// begins an epoch for them, the copy is for those before.
+	// Pending reports that nothing was sent to the recipients yet, because they were changed: until the process that
+	// sends begins an epoch for them, the copy is for those before.
 	Pending bool
 	Signer  string // public part of the key with which this machine signs; "": a clone that has not taken the copy
 }

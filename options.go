@@ -48,10 +48,10 @@ type Options struct {
 	// Embed returns the vector of each text, in the order of the texts, all of one dimension. It is called without any
 	// lock, by several goroutines at once, with at most EmbedBatch texts (0 means 64).
 	//
-	// Embed is called when a memory is written that has a content and no embedding, or whose content differs from that of
-	// the stored version while the embedding is the same. If Embed fails, the memory is stored without an embedding and
-	// gets one later, in the background; see Health and Vectors.EmbedPending. If the ctx of the write ends meanwhile, the
-	// write returns its error and nothing is stored.
+	// Embed is called when a memory is written that has a content and no embedding, or whose content differs from that
+	// of the stored version while the embedding is the same. If Embed fails, the memory is stored without an embedding
+	// and gets one later, in the background; see Health and Vectors.EmbedPending. If the ctx of the write ends
+	// meanwhile, the write returns its error and nothing is stored.
 	//
 	// After three failures in a row the embedder is down: writes no longer wait for it (EmbedderError). It is then
 	// called again by one call at a time, after a back-off of 5 s that doubles up to 5 min. Errors with a method
@@ -115,8 +115,8 @@ type Options struct {
 	// Remote opens the place of the store's copy (Offsite.Add). If it is set, and the store is open to write with
 	// background work, this process sends what is durable to the copy, unless another process of the machine does: each
 	// second, behind the writers, which never wait for it. URL is the one that Offsite.Add was given, and comes from
-	// StateDir: no file of a store causes a connection. nil: this process does not send. OpenFolder opens URLs of folders;
-	// ParseURL and Open of package remote/s3 open buckets.
+	// StateDir: no file of a store causes a connection. nil: this process does not send. OpenFolder opens URLs of
+	// folders; ParseURL and Open of package remote/s3 open buckets.
 	Remote func(ctx context.Context, url string) (remote.Remote, error)
 	// SealRemote returns a function that encrypts to the recipients of a sealed copy (Offsite.AddSealed), whose public
 	// keys are given as text. Without it this process sends nothing to a sealed copy.

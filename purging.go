@@ -34,8 +34,8 @@ type PurgeReport struct {
 	// these errors, joined
 	Left     []error
 	Mentions []Mention // the user's own files that contain part of the purged data: they are kept
-	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or
-	// the system cannot tell
+	// derived files, mostly of the index, that were removed without being overwritten: another process has them mapped,
+	// or the system cannot tell
 	Unlinked []string
 	// reason why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
 	Device string

@@ -32,13 +32,14 @@ type Query struct {
 	// memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are ranked together,
 	// by the sum of two scores from 0 to 1; all others follow with the score 0, those by words before those by vector.
 	Text string
-	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are not found by Like, and
-	// are found by Vector only if their sections have vectors: a store with Options.Embed and EmbedModel makes these in
-	// the background, and Vectors.EmbedPending makes them at once. Each section of a note counts as a text: the lines
-	// below a heading, or a part of these of about 2,000 characters, with the path and the headings above it as its title.
-	// A section is also found by the words of the sections before and after it. A note is one hit: that of its best
-	// section. Filters select a note by its path, instead of an id, by the time of its last change, and by its session,
-	// tags (also those of its front matter) and metadata. A note that is not valid UTF-8, or contains NUL, is not found.
+	// Kinds are the kinds of documents to find; none means all of them, in one ranking. Notes are not found by Like,
+	// and are found by Vector only if their sections have vectors: a store with Options.Embed and EmbedModel makes
+	// these in the background, and Vectors.EmbedPending makes them at once. Each section of a note counts as a text:
+	// the lines below a heading, or a part of these of about 2,000 characters, with the path and the headings above it
+	// as its title. A section is also found by the words of the sections before and after it. A note is one hit: that
+	// of its best section. Filters select a note by its path, instead of an id, by the time of its last change, and by
+	// its session, tags (also those of its front matter) and metadata. A note that is not valid UTF-8, or contains NUL,
+	// is not found.
 	Kinds []Kind
 	Share float64 // weight of Vector in a query with both Vector and Text, where Text has the weight 1; 0 means 0.25
 	// with Vector and Text: use the scores 61/(60 + rank) of reciprocal rank fusion in place of each side's own scores

@@ -83,7 +83,8 @@ const (
 	KindMerge     Kind = "merge"          // a contradiction between a merge log and the assemblies
 	KindNumber    Kind = "vector number"  // two vectors have the same number
 	KindVector    Kind = "vector taken"   // a document without an embedding got the vector of the vector file
-	// the vector in the vector file differs from the embedding of the document, which is used, or cannot be an embedding
+	// the vector in the vector file differs from the embedding of the document, which is used, or cannot be an
+	// embedding
 	KindStale     Kind = "stale vector"
 	KindVectors   Kind = "vector file" // a vector file that cannot be read or used
 	KindIndex     Kind = "index"       // index, mapping, merge log or stats cannot be read completely

@@ -172,7 +172,8 @@ func TestVectorsOfAnotherDimension(t *testing.T) {
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1,2,3]"), "c.json", mem("c"),
 		"id_to_index.json", `{"a":1,"b":2,"c":3}`, "faiss_index.bin", faissFile("IxMp", vector.L2, 1, []int64{1, 2, 3}, []float32{7, 8, 9})), "", Options{})
 	problems := g.of(KindVectors)
-	if len(g.problems) != 1 || len(problems) != 1 || !problems[0].Taken || !strings.Contains(problems[0].Reason, "the embeddings of 1 document have another") ||
+	if len(g.problems) != 1 || len(problems) != 1 || !problems[0].Taken ||
+		!strings.Contains(problems[0].Reason, "the embeddings of 1 document have another") ||
 		!strings.Contains(problems[0].Reason, "2 documents without an embedding") || g.embedding(t, "a") != nil {
 		t.Errorf("%v", g.problems)
 	}
@@ -186,15 +187,17 @@ func TestVectorFilesThatAreNotRight(t *testing.T) {
 	t.Parallel()
 	good := faissFile("IxMp", vector.IP, 1, []int64{1, 2}, []float32{1, -1})
 	for name, c := range map[string]struct{ file, says string }{
-		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8], "bytes, but a file of 2 vectors with 1 dimensions has"},
-		"count":     {good[:90] + "\x01" + good[91:], "the number of ids is 1, but the number of vectors is 2"},
-		"twice":     {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
-		"torn":      {good[:100], "100 bytes, but a file of 2 vectors"},
-		"empty":     {"", "a file of 0 bytes is too short"},
-		"hnsw":      {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): the outer index must be an IndexIDMap"},
-		"ivf":       {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): the inner index must be an IndexFlatIP"},
-		"bare":      {good[37:] + strings.Repeat("\x00", 60), "an IndexFlatIP (IxFI): the outer index must be an IndexIDMap"},
-		"text":      {strings.Repeat("hello ", 40), `"hell": not a known FAISS index`},
+		"fewer ids": {good[:90] + "\x01" + good[91:len(good)-8],
+			"bytes, but a file of 2 vectors with 1 dimensions has"},
+		"count": {good[:90] + "\x01" + good[91:], "the number of ids is 1, but the number of vectors is 2"},
+		"twice": {good[:106] + "\x01" + good[107:], "duplicate id: 1, in rows 0 and 1"},
+		"torn":  {good[:100], "100 bytes, but a file of 2 vectors"},
+		"empty": {"", "a file of 0 bytes is too short"},
+		"hnsw":  {"IHNf" + good[4:], "an IndexHNSWFlat (IHNf): the outer index must be an IndexIDMap"},
+		"ivf":   {good[:37] + "IwFl" + good[41:], "an IndexIVFFlat (IwFl): the inner index must be an IndexFlatIP"},
+		"bare": {good[37:] + strings.Repeat("\x00", 60),
+			"an IndexFlatIP (IxFI): the outer index must be an IndexIDMap"},
+		"text": {strings.Repeat("hello ", 40), `"hell": not a known FAISS index`},
 	} {
 		g := drain(t, tree(t, "a.json", mem("a"), "b.json", withEmbedding("b", "[1]"), "id_to_index.json", `{"a":1,"b":2}`, "faiss_index.bin", c.file), "", Options{})
 		p := g.of(KindVectors)

@@ -384,7 +384,8 @@ func TestEndings(t *testing.T) {
 	has(t, c.says("history", `{"id":"[…1122223333*"}`), "text of")
 	for tool, all := range map[string]map[string]string{
 		"history": {`{"id":"bbcccc"}`: "several ids", `{"id":"23333"}`: "its last 6 characters"},
-		"forget":  {`{"ids":["223333"]}`: "a change needs at least 10 characters of an id", `{"ids":["bbbbcccc"]}`: "several ids"},
+		"forget": {`{"ids":["223333"]}`: "a change needs at least 10 characters of an id",
+			`{"ids":["bbbbcccc"]}`: "several ids"},
 	} {
 		for args, want := range all {
 			c.refuses(tool, args, want)

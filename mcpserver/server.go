@@ -135,10 +135,10 @@ type Options struct {
 	// of Evicted, and the id of the first: see varve.EventEvicted. The result of a call that writes
 	// reports them; of concurrent calls, only one does. nil: no result does.
 	Evicted func() (count int, first string)
-	// Project returns the project of a client. It is called before the first call that needs it, and again when the roots
-	// have changed. Tools of the group memory, and of working memory, reach the project and the shared part of the store,
-	// and nothing else. If Project returns an error, their calls fail with that error. nil: there are no projects, and the
-	// tools reach the shared part.
+	// Project returns the project of a client. It is called before the first call that needs it, and again when the
+	// roots have changed. Tools of the group memory, and of working memory, reach the project and the shared part of
+	// the store, and nothing else. If Project returns an error, their calls fail with that error. nil: there are no
+	// projects, and the tools reach the shared part.
 	Project func(ctx context.Context, of Origin) (Project, error)
 	// Session is the Session of the Options.Writer of the store. The id that the server issues to a client becomes the
 	// Session of the client's writer if Session is "", otherwise its Token, unless the client has a token of its own.
@@ -150,9 +150,9 @@ type Options struct {
 	// knows about the client, nil on a transport without tokens. Tools that are not permitted are not listed,
 	// and calls of them are refused as calls of an unknown tool. nil permits all.
 	Permits func(client *auth.TokenInfo, t Tool) bool
-	// Writing, if not nil, is called before a tool that may change something is run, after the arguments were checked. If
-	// Writing returns an error, the tool is not run, and the call fails with that error. Otherwise end is called after the
-	// tool has run.
+	// Writing, if not nil, is called before a tool that may change something is run, after the arguments were checked.
+	// If Writing returns an error, the tool is not run, and the call fails with that error. Otherwise end is called
+	// after the tool has run.
 	Writing func(ctx context.Context) (end func(), err error)
 	// Observe, if not nil, is called for each request that was answered, by the goroutine that answers it.
 	Observe func(o Operation)
@@ -176,7 +176,8 @@ func (o *Options) Validate() error {
 	for _, g := range o.Groups {
 		if !slices.Contains(Groups(), g) {
 			return &varve.FieldError{Field: "groups", Value: g,
-				Err: fmt.Errorf("%w: there is no such group of tools; the groups are %s", varve.ErrInvalid, GroupNames())}
+				Err: fmt.Errorf("%w: there is no such group of tools; the groups are %s", varve.ErrInvalid,
+					GroupNames())}
 		}
 	}
 	return nil

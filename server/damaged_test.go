@@ -108,7 +108,8 @@ func damageServed(t *testing.T, model, name string, damage func(path string) err
 	}
 	v := servingIn(t, dir, &varve.Options{NoBackground: true}, func(o *Options, held *served.Store) {
 		var err error
-		if o.MemoryStores, err = memorystores.Single(held, memorystores.Options{Caller: CallerOf, Name: "s"}); err != nil {
+		o.MemoryStores, err = memorystores.Single(held, memorystores.Options{Caller: CallerOf, Name: "s"})
+		if err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -178,7 +179,8 @@ func damageServed(t *testing.T, model, name string, damage func(path string) err
 	if status, _, _ := v.do("GET", "/healthz", ""); status != 200 {
 		t.Error(status)
 	}
-	if status, _, answer := v.do("GET", "/readyz", ""); status != 200 && status != 503 || strings.Contains(answer, dir) {
+	status, _, answer := v.do("GET", "/readyz", "")
+	if status != 200 && status != 503 || strings.Contains(answer, dir) {
 		t.Error(status, answer)
 	}
 }

@@ -130,7 +130,8 @@ func TestTraversal(t *testing.T) {
 		t.Errorf("files outside were changed: %v", after)
 	}
 	if status, _, answer := v.do("GET", memorystores.Base+"/"+ids["{store}"]+"/memories?view=full", "",
-		beta...); status != 200 || strings.Count(answer, `"type":"memory"`) != 1 || !strings.Contains(answer, "inside") {
+		beta...); status != 200 || strings.Count(answer, `"type":"memory"`) != 1 ||
+		!strings.Contains(answer, "inside") {
 		t.Error(status, answer)
 	}
 	t.Logf("%d requests", asked)
@@ -147,7 +148,8 @@ func (v *site) raw(method, path, body string, headers ...string) (status int, an
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
-	v.send(c, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\nContent-Length: %d\r\n\r\n%s",
+	v.send(c, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n"+
+		"Content-Length: %d\r\n\r\n%s",
 		method, path, strings.Join(append(headers, mcpHeaders...), "\r\n"), len(body), body))
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

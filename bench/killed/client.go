@@ -25,7 +25,8 @@ func createShared(ctx context.Context, c *api, r *record) ([]memory, error) {
 			return nil, fmt.Errorf("creating %s: %d %s", path, a.status, a.text)
 		}
 		all = append(all, memory{ID: a.memory.ID, Path: path})
-		r.shared[path] = &history{id: a.memory.ID, from: map[string][]string{}, sent: map[string]bool{hashOf(content): true}}
+		sent := map[string]bool{hashOf(content): true}
+		r.shared[path] = &history{id: a.memory.ID, from: map[string][]string{}, sent: sent}
 	}
 	return all, nil
 }
@@ -38,7 +39,7 @@ type client struct {
 	shared []memory
 	byPath bool
 
-	m       memory // its own memory; without an ID there is none
+	m       memory // its own memory; without an ID while the client has none
 	updates int    // of it
 }
 

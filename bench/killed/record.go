@@ -127,7 +127,8 @@ func (r *record) report(ctx context.Context, c *api) error {
 			}
 		case hashOf(*a.memory.Content) != a.memory.Hash:
 			if inconsistent++; inconsistent <= 5 {
-				fmt.Printf("inconsistent: %s: content %.60q, content_sha256 %s\n", m.Path, *a.memory.Content, a.memory.Hash)
+				fmt.Printf("inconsistent: %s: content %.60q, content_sha256 %s\n", m.Path,
+					*a.memory.Content, a.memory.Hash)
 			}
 			fallthrough
 		default:
@@ -195,8 +196,8 @@ func (r *record) lostShared(ctx context.Context, c *api, at map[string]memory) (
 	for path, h := range r.shared {
 		current := at[path].Hash
 		if !h.sent[current] || len(h.from[current]) > 0 {
-			fmt.Printf("lost: %s has the content %q, on which an update was acknowledged, or which no client wrote\n", path,
-				current)
+			fmt.Printf("lost: %s has the content %q, on which an update was acknowledged, or which no client wrote\n",
+				path, current)
 			n++
 		}
 		if c.byPath {

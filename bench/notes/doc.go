@@ -24,8 +24,8 @@
 //	list     the 100 notes of a folder, with sizes and times
 //	grep     a regular expression over all notes; in SQLite over the texts that a query yields
 //	first    the first search for words after the opening
-//	search   the best ten notes for two words, one of them frequent and one rare; in SQLite with an index of FTS5 that is
-//	         made beforehand, without the tag sqlite_fts5 and in plain files not at all
+//	search   the best ten notes for two words, one of them frequent and one rare; in SQLite with an index of FTS5 that
+//	         is made beforehand, without the tag sqlite_fts5 and in plain files not at all
 //
 // Results: NOTES.md in bench.
 package main

@@ -221,7 +221,8 @@ func many(o *options, dir string, t *texts) (err error) {
 			}
 			if ok {
 				searchers[k] = s
-				fmt.Printf("%s has indexed the words %.1f s after the last write\n", e.name(), time.Since(began).Seconds())
+				fmt.Printf("%s has indexed the words %.1f s after the last write\n", e.name(),
+					time.Since(began).Seconds())
 			}
 		}
 	}

@@ -112,7 +112,8 @@ func settings() []setting {
 			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
 			"maximum number of bytes by which the log may be ahead of the files; beyond half of it writers are " +
-				"slowed down. A higher value allows longer bursts and makes recoveries longer; it does not raise the throughput",
+				"slowed down. A higher value allows longer bursts and makes recoveries longer; it does not raise the " +
+				"throughput",
 			func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language",
 			"language whose word stems a search by words uses: a code such as en, de, fr, or none; memctl flush " +

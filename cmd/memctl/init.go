@@ -51,7 +51,8 @@ read the files of the store.`,
 				}
 			}
 			if dir == "" {
-				return cli.Usagef(cmd.CommandPath(), "the path of the folder is empty: give a path, or omit the argument")
+				return cli.Usagef(cmd.CommandPath(),
+					"the path of the folder is empty: give a path, or omit the argument")
 			}
 			if shared != "user" && shared != "group" {
 				return cli.Usagef(cmd.CommandPath(), "--shared=%s: must be user or group", shared)

@@ -95,7 +95,9 @@ func TestReadOnlyMedium(t *testing.T) {
 		cmd := exec.Command("/bin/sh", "-c", `mount -o remount,bind,ro / || exit 99; exec "$@"`, "sh", program, "init", "/varve-test-none/store")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 		out, _ := cmd.CombinedOutput()
-		if code := cmd.ProcessState.ExitCode(); code != cli.CodePermission || !strings.Contains(string(out), "choose a folder on another file system") || strings.Contains(string(out), "remount") {
+		if code := cmd.ProcessState.ExitCode(); code != cli.CodePermission ||
+			!strings.Contains(string(out), "choose a folder on another file system") ||
+			strings.Contains(string(out), "remount") {
 			t.Errorf("the whole system is read-only: exit code %d: %s", code, out)
 		}
 	} else {

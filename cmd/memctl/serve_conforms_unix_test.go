@@ -101,7 +101,8 @@ func TestServeConforms(t *testing.T) {
 		contains(0, "] Ada prefers short answers", s.token, "tools/call", "--tool-name", "recall",
 			"--tool-arg", "query=answers")
 		contains(0, `"uri": "memory://knowledge-graph"`, s.token, "resources/list")
-		contains(3, "no valid token: send the header Authorization: Bearer TOKEN", "wrong", "tools/list") // 3: authorization
+		// 3: authorization
+		contains(3, "no valid token: send the header Authorization: Bearer TOKEN", "wrong", "tools/list")
 	})
 }
 

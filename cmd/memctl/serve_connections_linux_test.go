@@ -55,7 +55,8 @@ func TestServeManyConnections(t *testing.T) {
 			continue
 		}
 		path := fmt.Sprintf("/%d.md", i)
-		if status, o := s.api(t.Context(), client, "POST", at, map[string]any{"path": path, "content": "x"}); status != 200 {
+		body := map[string]any{"path": path, "content": "x"}
+		if status, o := s.api(t.Context(), client, "POST", at, body); status != 200 {
 			t.Fatalf("beside %d connections: %d %v", i, status, o)
 		}
 		list, err := os.ReadDir(fmt.Sprint("/proc/", s.cmd.Process.Pid, "/fd"))

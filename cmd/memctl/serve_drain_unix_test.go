@@ -42,7 +42,8 @@ func TestServeDrains(t *testing.T) {
 	dial()
 	send(dial(), "POST /mcp HT")
 	c := dial()
-	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"text":"late"}}}`
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
+		`"params":{"name":"remember","arguments":{"text":"late"}}}`
 	send(c, fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\n"+
 		"Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n",
 		s.token, len(call)))

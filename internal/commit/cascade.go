@@ -51,8 +51,8 @@ type Joint struct {
 	out      along
 	// Load reads a document: it is Engine.Load, or a function that the holder of flush.lock may call.
 	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	// Held proves that the caller holds flush.lock; nil if the caller does not hold it. A caller that holds the lock must
-	// not search for the dimension of vectors.
+	// Held proves that the caller holds flush.lock; nil if the caller does not hold it. A caller that holds the lock
+	// must not search for the dimension of vectors.
 	Held  *wal.Held
 	model index.Model
 }

@@ -37,7 +37,7 @@ type Op struct {
 	WorkAt    wal.LSN    // the version that the working-memory scope must still have
 	Conds     Conditions
 	MustExist bool                         // deleting a missing id is ErrNotFound instead of a no-op
-	When      func(line *index.Entry) bool // for a deletion: reports whether line's document may be deleted; nil: it may
+	When      func(line *index.Entry) bool // for a deletion: reports whether line's document may be deleted; nil: yes
 	evicted   bool                         // a deletion that the store adds to make room for the other operations
 	// reason why the store makes the change, a cause of package wal; 0: a caller requested it
 	Cause        uint8

@@ -29,8 +29,8 @@ type Options struct {
 	// Maximum number of files in a round in which each file is synced by itself. 0 means 64; a negative number: in
 	// every round.
 	Direct int
-	// Unnamed is the least number of changes of a round that creates files without a name. 0 means 16; a negative number:
-	// every file has a name from the start.
+	// Unnamed is the least number of changes of a round that creates files without a name. 0 means 16; a negative
+	// number: every file has a name from the start.
 	Unnamed int
 	Pool    int   // maximum number of displaced files that a worker keeps between rounds; 0 means 64
 	Limit   int64 // maximum size in bytes of a file that is read to decide whether the store wrote it; 0 means 64 MiB

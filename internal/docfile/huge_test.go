@@ -59,7 +59,8 @@ func (b *bed) noted() {
 			b.t.Fatal(err)
 		}
 		var note Note
-		if err := json.Unmarshal(text, &note); err != nil || note.Size != huge || note.Hash != "" || !strings.Contains(note.NotHashed, "not hashed: the file has 8796093022208 bytes") {
+		if err := json.Unmarshal(text, &note); err != nil || note.Size != huge || note.Hash != "" ||
+			!strings.Contains(note.NotHashed, "not hashed: the file has 8796093022208 bytes") {
 			b.t.Errorf("%+v, %v", note, err)
 		}
 		if info, err := os.Stat(b.path("quarantine", n.Name())); err != nil || info.Size() != huge {

@@ -171,8 +171,9 @@ func (l Layout) restoring() (folders []string, size int64, err error) {
 		return nil, 0, nil
 	}
 	if errors.Is(err, errs.ErrTooLarge) || errors.Is(err, errs.ErrInvalid) {
-		return nil, 0, fmt.Errorf("reading the list of folders that are being restored: %w: the store did not write this "+
-			"file; set adopt_deletions to false in config.json, so that missing files are restored, and move the file away", err)
+		return nil, 0, fmt.Errorf("reading the list of folders that are being restored: %w: the store did not write "+
+			"this file; set adopt_deletions to false in config.json, so that missing files are restored, and move the "+
+			"file away", err)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading the list of folders that are being restored: %w", err)

@@ -150,7 +150,7 @@ type round struct {
 	next   atomic.Int64
 	failed atomic.Bool
 
-	places map[*Folder]vfs.Dir // the folders of documents, opened for unnamed files; empty: there are none
+	places map[*Folder]vfs.Dir // the folders of documents, opened for unnamed files; empty: all files have names
 
 	mu    sync.Mutex
 	res   Result

@@ -27,7 +27,8 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 		if m.Switching() {
 			return "",
 				fmt.Errorf("%w: too late to cancel: the store's model is already %s → run memctl reindex with that "+
-					"model to complete the change, or with another model to change it again", errs.ErrConflict, human.Quote(m.Name))
+					"model to complete the change, or with another model to change it again", errs.ErrConflict,
+					human.Quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next

@@ -57,8 +57,8 @@ func (r *reembed) finish(ctx context.Context) error {
 	if err := r.rewrite(ctx, &model); err != nil {
 		return err
 	}
-	// Memories without a vector are processed once: a process with the previous model may put more of them as long as it
-	// runs. The number of those with a vector of the previous model only falls.
+	// Memories without a vector are processed once: a process with the previous model may put more of them as long as
+	// it runs. The number of those with a vector of the previous model only falls.
 	for pending := true; ; pending = false {
 		n, err := r.rest(ctx, &model, pending)
 		if err != nil {

@@ -25,8 +25,8 @@ type Orders interface {
 	// Count returns the number of memories that pass the filters.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
 	// Among returns a list that includes all memories that pass the filters on content, in no order and
-	// without regard to After. If the list would have thousands of memories and more than 1/share of all memories, ok is
-	// false.
+	// without regard to After. If the list would have thousands of memories and more than 1/share of all memories, ok
+	// is false.
 	Among(ctx context.Context, f *Filters, share int) (ids []string, ok bool, err error)
 }
 

@@ -50,8 +50,8 @@ const (
 	// a backup took longer than the log's budget allows, so the log was released; Bytes is the number of bytes by which
 	// the log grew meanwhile
 	EventHoldBroken EventKind = "log released under a backup"
-	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has a
-	// hole; no memory is lost
+	// a segment of the log was archived with gaps, or not at all; Path is the segment, Err the reason. The history has
+	// a hole; no memory is lost
 	EventArchiveGap EventKind = "segment not archived"
 	// the store's folder was replaced, so the store writes nothing more: see errs.ErrReplaced; Err describes the
 	// difference between the two folders

@@ -180,8 +180,8 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 		case outside && perm&0o1 != 0 && root.Mode != 0: // the store exists, and its parent may be passed
 			return "", ""
 		case outside && perm&0o1 != 0: // the store is to be created in it
-			return "does not let you write", fmt.Sprintf("choose a folder of your own, or sudo install -d -o %d -m 700 "+
-				"%s", you, quotePath(dir))
+			return "does not let you write", fmt.Sprintf("choose a folder of your own, or sudo install -d -o %d -m "+
+				"700 %s", you, quotePath(dir))
 		case outside:
 			return "does not let you enter", asOwner
 		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:

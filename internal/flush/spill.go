@@ -226,7 +226,8 @@ func (fl *Flusher) writeOffsets(held *wal.Held, verify bool) {
 // noOffsets logs that the offsets of an index file could not be written.
 func (fl *Flusher) noOffsets(err error) {
 	if err != nil {
-		fl.engine.Env().Logger.Debug("the offsets of the index could not be written: look-ups search the index", "err", err)
+		fl.engine.Env().Logger.Debug("the offsets of the index could not be written: look-ups search the index",
+			"err", err)
 	}
 }
 

@@ -131,7 +131,8 @@ func (fl *Flusher) anyOpaque(ctx context.Context, match func(k *engine.Kind, id 
 }
 
 // halfWritten reports whether a file in tmp/ is one that a killed flusher has left: a document of the store that is
-// complete, incomplete, or written over a longer one and not truncated yet. An edit by a user is none of these.
+// complete, incomplete, or written over a longer one and not truncated yet. It returns false for a file that a user has
+// edited.
 func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true

@@ -55,7 +55,8 @@ func mergeNotes(ctx context.Context, st *varve.Store, from, into string) (n int,
 	for _, p := range paths {
 		if first, _, _ := strings.Cut(p, "/"); into == "" && strings.EqualFold(first, NotesFolder) {
 			return 0, fmt.Errorf("the note %s cannot be moved to the shared part, in which the folder projects/ is "+
-				"reserved: %w → rename the note with memctl note mv, and merge again", human.Quote(p), varve.ErrConflict)
+				"reserved: %w → rename the note with memctl note mv, and merge again", human.Quote(p),
+				varve.ErrConflict)
 		}
 		if _, err := st.Notes().Read(ctx, target+p); err == nil {
 			return 0, fmt.Errorf("both projects have a note %s: %w → rename one of them with memctl note mv, and merge again",

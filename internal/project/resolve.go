@@ -65,8 +65,8 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 	case len(found) == 0:
 		return v.resolveDeleted(ctx, typed, ending)
 	case change && n < LeastChange:
-		return "", fmt.Errorf("%s has %d characters, and a change needs at least %d characters of an id: %w → to change "+
-			"this memory: %s",
+		return "", fmt.Errorf("%s has %d characters, and a change needs at least %d characters of an id: %w → to "+
+			"change this memory: %s",
 			human.Quote(typed), n, LeastChange, varve.ErrInvalid, Ending(found[0]))
 	}
 	if change {
@@ -75,8 +75,8 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 			return "", err
 		}
 		if len(gone) > 0 {
-			return "", fmt.Errorf("the id of a deleted memory also ends in %s: %w → to change the memory that exists, give "+
-				"its whole id: %s", human.Quote(typed), varve.ErrInvalid, found[0])
+			return "", fmt.Errorf("the id of a deleted memory also ends in %s: %w → to change the memory that exists, "+
+				"give its whole id: %s", human.Quote(typed), varve.ErrInvalid, found[0])
 		}
 	}
 	return found[0], nil

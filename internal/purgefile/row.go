@@ -50,8 +50,8 @@ type Row struct {
 	Time     int64  `json:"time,omitempty"`   // of the redacted version: its commit, Unix microseconds
 	Writer   uint32 `json:"writer,omitempty"` // of the redacted version
 	Next     uint64 `json:"next,omitempty"`   // the version that replaced or deleted the redacted one; 0: unknown
-	// First is a position before which the log had none of the data that the purge erased; 0: unknown. A redaction has no
-	// First: for it, Version is that position.
+	// First is a position before which the log had none of the data that the purge erased; 0: unknown. A redaction has
+	// no First: for it, Version is that position.
 	First uint64 `json:"first,omitempty"`
 
 	Since uint64 `json:"since,omitempty"` // position of the entry

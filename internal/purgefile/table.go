@@ -123,7 +123,8 @@ func (t *Table) Erased(store [16]byte, after uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {
 		switch r := &t.list[i]; {
-		case r.Store != store, !r.Redacted && r.Since <= after, r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
+		case r.Store != store, !r.Redacted && r.Since <= after,
+			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
 			// of another store, or ended at or before the position
 		case r.Redacted:
 			first = min(first, r.Version)

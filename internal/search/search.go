@@ -40,17 +40,17 @@ func New(eng *engine.Engine, vs *vectors.Vectors, words, sections *view.Query, n
 
 // Query describes a search. Either exactly one of Vector, Like and Text is set, or both Text and Vector are set.
 type Query struct {
-	// Vector finds memories by their embeddings, which must have the same dimension. The score is the cosine similarity,
-	// or 1/(1+d²) in a store whose metric is l2.
+	// Vector finds memories by their embeddings, which must have the same dimension. The score is the cosine
+	// similarity, or 1/(1+d²) in a store whose metric is l2.
 	Vector []float32
-	// Model is the name of the model of Vector, if known, as in Options.EmbedModel. If the store's vectors are by another
-	// model, the search fails with a *ModelError (ErrModel) that names both: even with equal dimensions, the scores would
-	// be meaningless.
+	// Model is the name of the model of Vector, if known, as in Options.EmbedModel. If the store's vectors are by
+	// another model, the search fails with a *ModelError (ErrModel) that names both: even with equal dimensions, the
+	// scores would be meaningless.
 	Model string
 	// Like is the id of a memory: the search finds memories with similar embeddings, without that memory itself.
 	Like string
-	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and the
-	// score.
+	// Text finds memories by words; see package internal/words for the definition of a word, the grammar (Parse) and
+	// the score.
 	Text string
 	// Kinds are the kinds of documents that the search finds; none means all. Notes are found as sections, and not by
 	// Like.
@@ -64,7 +64,8 @@ type Query struct {
 	MaxRareTerms int
 
 	// Recency and Importance raise the scores of the best 200, each by at most that multiple of the score. Recency is
-	// multiplied by 2^(−age/HalfLife), where HalfLife 0 means 30 days; Importance by quickrecal_score, limited to 0 to 1.
+	// multiplied by 2^(−age/HalfLife), where HalfLife 0 means 30 days; Importance by quickrecal_score, limited to 0 to
+	// 1.
 	Recency    float64
 	HalfLife   time.Duration
 	Importance float64
@@ -85,8 +86,8 @@ type Query struct {
 	// Trim, if not nil, is called with each hit's memory as soon as it is read; data that it removes is not held until
 	// Search returns. A memory may be read more than once.
 	Trim func(*memstore.Memory)
-	// Held, if above 0, bounds the total size in bytes of the documents of all hits. A hit beyond it is marked as Trimmed,
-	// and its Memory has only ID, Version and times. Each document may be as large as max_memory_bytes.
+	// Held, if above 0, bounds the total size in bytes of the documents of all hits. A hit beyond it is marked as
+	// Trimmed, and its Memory has only ID, Version and times. Each document may be as large as max_memory_bytes.
 	Held int64
 }
 

@@ -60,8 +60,8 @@ type sink interface {
 	word(w []byte)
 	// ascii is called with a word of ASCII as it is in the text, to be folded with lower.
 	ascii(w []byte)
-	// char is called with a character pair[at:] of a script without spaces, and the one immediately before it, pair[:at],
-	// if there is one.
+	// char is called with a character pair[at:] of a script without spaces, and the one immediately before it,
+	// pair[:at], if there is one.
 	char(pair []byte, at int)
 }
 

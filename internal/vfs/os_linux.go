@@ -75,8 +75,8 @@ func lease(f *os.File) (bool, error) {
 	case unix.EAGAIN:
 		return false, nil
 	case unix.EINVAL, unix.EACCES, unix.EPERM, unix.ENOSYS, unix.EOPNOTSUPP:
-		// EINVAL: no leases on this file system or this type of file. EACCES: the file is another user's, and the process
-		// lacks CAP_LEASE.
+		// EINVAL: no leases on this file system or this type of file. EACCES: the file is another user's, and the
+		// process lacks CAP_LEASE.
 		return false, errors.ErrUnsupported
 	}
 	return false, err

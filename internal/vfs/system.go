@@ -24,8 +24,8 @@ type System struct {
 	RoundBytes   int64 // bytes of documents per round of the flusher; default 64 MiB
 	// number of files that a worker of the flusher creates in one folder before it uses another; default 65,536
 	TempFiles int
-	// Unnamed is the least number of changes of a round of the flusher that creates files without a name; default 16, none
-	// if negative
+	// Unnamed is the least number of changes of a round of the flusher that creates files without a name; default 16,
+	// none if negative
 	Unnamed      int
 	ArchiveBytes int64  // maximum bytes of archive/; default 256 MiB, none if negative
 	SmallVectors int64  // size in bytes up to which the vectors are rewritten as a whole each time; default 1 MiB

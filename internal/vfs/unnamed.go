@@ -8,8 +8,8 @@ import (
 // Dir is a handle of a folder. It is the handle of the same folder after that was renamed or replaced.
 type Dir interface {
 	// CreateUnnamed creates a file that has no name, on the file system of the folder, and opens it for reading and
-	// writing. The system removes the file when it is closed without a name, also when its process is killed. It returns
-	// errors.ErrUnsupported if the file system has no such files.
+	// writing. The system removes the file when it is closed without a name, also when its process is killed. It
+	// returns errors.ErrUnsupported if the file system has no such files.
 	CreateUnnamed(perm fs.FileMode) (File, error)
 	// LinkUnnamed gives a file of CreateUnnamed, which must be open, a name in the folder. If the name exists, it fails
 	// with fs.ErrExist. The name is as durable as that of Link: not before the folder is synced. It returns

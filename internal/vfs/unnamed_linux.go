@@ -37,7 +37,7 @@ func (d *belowDir) CreateUnnamed(perm fs.FileMode) (File, error) {
 	})
 	switch err {
 	case nil:
-	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS: // EISDIR, ENOENT: a kernel before Linux 3.11
+	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS: // EISDIR, ENOENT: before Linux 3.11
 		return nil, errors.ErrUnsupported
 	default:
 		return nil, pathError("open", d.name, err)

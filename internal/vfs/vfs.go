@@ -37,8 +37,8 @@ type FS interface {
 	// OpenShared maps a page of words that all processes share. If create is true, it writes the page completely, all
 	// zero; otherwise a missing or short file is an error.
 	OpenShared(name string, create bool, perm fs.FileMode) (Shared, error)
-	// OpenBarrier opens a descriptor whose Sync makes everything durable that was written to the file system since it was
-	// opened. It returns errors.ErrUnsupported if the system cannot be relied on to do so.
+	// OpenBarrier opens a descriptor whose Sync makes everything durable that was written to the file system since it
+	// was opened. It returns errors.ErrUnsupported if the system cannot be relied on to do so.
 	OpenBarrier(name string) (Barrier, error)
 
 	// Volume describes the file system that a folder is on.
@@ -59,9 +59,9 @@ type File interface {
 	Stat() (Info, error)
 	// SetMtime sets the modification time, in the full precision of the system.
 	SetMtime(t time.Time) error
-	// Lease requests a lease, which is granted if no other process has the file open. While it is held (until Unlease or
-	// Close), opens of the file wait. The file must have been opened by this process for reading or writing, and only
-	// once. It returns errors.ErrUnsupported if there are no leases.
+	// Lease requests a lease, which is granted if no other process has the file open. While it is held (until Unlease
+	// or Close), opens of the file wait. The file must have been opened by this process for reading or writing, and
+	// only once. It returns errors.ErrUnsupported if there are no leases.
 	Lease() (granted bool, err error)
 	Unlease() error
 	// Map maps the whole current file for reading.
@@ -72,8 +72,8 @@ type File interface {
 
 // Mapping is a file mapped into memory.
 type Mapping interface {
-	// Bytes returns the contents, valid until Close. Reading past the end of a file that another program cut short faults:
-	// use vfs.Guard.
+	// Bytes returns the contents, valid until Close. Reading past the end of a file that another program cut short
+	// faults: use vfs.Guard.
 	Bytes() []byte
 	Close() error
 }

@@ -12,19 +12,20 @@ import (
 type Fold interface {
 	// Reset replaces all content by that of an index.
 	Reset(ctx context.Context, set *index.Set) error
-	// Apply processes an entry of the log that is not in the content so far. set is the index that the content continues
-	// from, or nil if the entry is older than the mapped index. If several entries have one key, only the last is certain
-	// to be passed, and an entry may be passed twice. A deletion has only the key of what is deleted, so a fold that
-	// counts must record by id what it counted. The bytes of the entry are valid during the call only.
+	// Apply processes an entry of the log that is not in the content so far. set is the index that the content
+	// continues from, or nil if the entry is older than the mapped index. If several entries have one key, only the
+	// last is certain to be passed, and an entry may be passed twice. A deletion has only the key of what is deleted,
+	// so a fold that counts must record by id what it counted. The bytes of the entry are valid during the call only.
 	//
-	// The index line of a document is index.ParseLine of a value in Reset, and state.LineIn of an entry here. The document
-	// of an entry is engine's Codec.Doc of the record that LineIn returns as well. In Reset, read the version that the
-	// line names with Engine.Read and state.Place{Version, Entry}, else with Engine.FromLog. Do not use Engine.Find, Load
-	// or Settled: they return the newest version and may adopt an edit, for which the holder of flush.lock must not wait.
-	// If no source has the document, record its id as unreadable: an error returned here is retried in every round.
+	// The index line of a document is index.ParseLine of a value in Reset, and state.LineIn of an entry here. The
+	// document of an entry is engine's Codec.Doc of the record that LineIn returns as well. In Reset, read the version
+	// that the line names with Engine.Read and state.Place{Version, Entry}, else with Engine.FromLog. Do not use
+	// Engine.Find, Load or Settled: they return the newest version and may adopt an edit, for which the holder of
+	// flush.lock must not wait. If no source has the document, record its id as unreadable: an error returned here is
+	// retried in every round.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
-	// Covered reports whether the content stays valid for a newer index, whose log the fold has processed to its end. If
-	// it returns false, Reset follows.
+	// Covered reports whether the content stays valid for a newer index, whose log the fold has processed to its end.
+	// If it returns false, Reset follows.
 	Covered(set *index.Set) bool
 }
 
@@ -46,9 +47,9 @@ type View interface {
 	// Load replaces the content by that of the files, and returns the log position that they cover. Missing files are
 	// fs.ErrNotExist; files that are unusable for another reason are errs.ErrCorrupt.
 	Load(f *Folder) (wal.Mark, error)
-	// Save writes the content to the files; at is its log position. An interrupted Save must leave the previous files, or
-	// files that Load rejects. If Save finds that files opened by Load are damaged, it returns errs.ErrCorrupt; Reset and
-	// another Save follow.
+	// Save writes the content to the files; at is its log position. An interrupted Save must leave the previous files,
+	// or files that Load rejects. If Save finds that files opened by Load are damaged, it returns errs.ErrCorrupt;
+	// Reset and another Save follow.
 	Save(f *Folder, at wal.Mark) error
 	// Close releases what Load opened or mapped. Load may be called again.
 	Close() error

@@ -18,8 +18,8 @@ type Folder struct {
 	Temp       string // path of a temporary file in tmp/ that only this process uses
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
-	// Ready is called before the folder is created, and before a file takes its place: an error prevents that. nil: always
-	// ready.
+	// Ready is called before the folder is created, and before a file takes its place: an error prevents that. nil:
+	// always ready.
 	Ready func() error
 }
 

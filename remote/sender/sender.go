@@ -27,11 +27,11 @@ type Source interface {
 	Past() *past.Log
 	// Durable returns a position up to which the log is durable; it never decreases.
 	Durable() segment.LSN
-	// Base returns the mark from which a snapshot that is begun now needs the log. Snapshots that are begun later need no
-	// part of the log before this mark.
+	// Base returns the mark from which a snapshot that is begun now needs the log. Snapshots that are begun later need
+	// no part of the log before this mark.
 	Base(ctx context.Context) (past.Mark, error)
-	// Erased returns a position: at moments before it, the store had nothing of what was erased by the purges that ended
-	// after the position after of its log. It returns 0 if no such position is known.
+	// Erased returns a position: at moments before it, the store had nothing of what was erased by the purges that
+	// ended after the position after of its log. It returns 0 if no such position is known.
 	Erased(ctx context.Context, after segment.LSN) (segment.LSN, error)
 	// Snapshot begins a snapshot.
 	Snapshot(ctx context.Context) (Snapshot, error)
@@ -42,7 +42,8 @@ type Snapshot interface {
 	io.ReadCloser
 	// Begin returns the mark from which the log completes the snapshot.
 	Begin() past.Mark
-	// End returns, once Read has returned io.EOF, the mark of the earliest moment that can be restored from the snapshot.
+	// End returns, once Read has returned io.EOF, the mark of the earliest moment that can be restored from the
+	// snapshot.
 	End() past.Mark
 }
 
@@ -61,8 +62,8 @@ type Options struct {
 	Random   io.Reader
 	FileMode fs.FileMode // of wal/sent; 0600
 
-	// Recipients identifies the recipients who can read what is sent. When it changes, an epoch begins: its snapshot and
-	// pieces are for the new recipients.
+	// Recipients identifies the recipients who can read what is sent. When it changes, an epoch begins: its snapshot
+	// and pieces are for the new recipients.
 	Recipients string
 }
 
@@ -309,7 +310,8 @@ func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.P
 // the entries before, is of the sender's epoch, and ends before the position that wal/sent records. Otherwise another
 // machine may have begun an epoch with that entry, and the error is a *DamagedHeadError.
 func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error {
-	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the mark is valid even if the log does not continue from it
+	// The mark is valid even if the log does not continue from it.
+	sent, ok, _ := s.source.Past().Sent(s.source.Durable())
 	if b.Follows != (Seen{}) || head.Epoch == b.Epoch && ok && head.At.LSN < sent.Mark.LSN {
 		return nil
 	}

@@ -132,7 +132,8 @@ func (p *Page) purgePlan(r *request) (*view, error) {
 	return &view{template: "purge", title: "Purge", data: d}, nil
 }
 
-// ids returns the ids of the documents that a request names, or an error if there are none or more than mostSelected.
+// ids returns the ids of the documents that a request names, or an error if the request names none, or more than
+// mostSelected.
 func (r *request) ids() ([]string, error) {
 	ids := r.Form["id"]
 	if len(ids) == 0 || len(ids) > mostSelected {

@@ -298,7 +298,8 @@ func TestTimeout(t *testing.T) {
 	s := serve(t, func(http.ResponseWriter, seen) bool { <-release; return false })
 	defer close(release)
 	e, waits := embedder(t, s, func(o *Options) { o.Timeout, o.Retries = 20*time.Millisecond, 1 })
-	if _, err := e.Embed(context.Background(), []string{"a"}); !errors.Is(err, ErrReach) || !strings.Contains(err.Error(), "no answer within 20ms (tried 2 times)") || len(waits.all) != 1 {
+	if _, err := e.Embed(context.Background(), []string{"a"}); !errors.Is(err, ErrReach) ||
+		!strings.Contains(err.Error(), "no answer within 20ms (tried 2 times)") || len(waits.all) != 1 {
 		t.Error(err)
 	}
 	e, _ = embedder(t, s, nil)

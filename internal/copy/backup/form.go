@@ -19,8 +19,9 @@ import (
 // except stage, which the workers call.
 type form interface {
 	begin(info *repair.BackupInfo, folders []string) error
-	// computed copies the first whole bytes of in, the results of a re-embedding. It calls before ahead of each piece, and
-	// wanted after the last piece: if wanted returns true, computed keeps the copy (kept), otherwise it removes the copy.
+	// computed copies the first whole bytes of in, the results of a re-embedding. It calls before ahead of each piece,
+	// and wanted after the last piece: if wanted returns true, computed keeps the copy (kept), otherwise it removes the
+	// copy.
 	computed(ctx context.Context, in vfs.File, whole int64, before func() error,
 		wanted func() (bool, error)) (size int64, sum string, kept bool, err error)
 	// create creates a text file that the backup writes while it copies the documents.

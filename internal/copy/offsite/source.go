@@ -199,8 +199,8 @@ func startOf(log *past.Log, number uint64) (past.Mark, error) {
 	return past.Mark{LSN: st.PrevEnd, Sum: st.PrevSum}, nil
 }
 
-// gap returns the first gap of the log in a range, nil if there is none. It does not read again what an earlier call
-// has read without finding a gap.
+// gap returns the first gap of the log in a range, or nil if the range has no gap. It does not read again what an
+// earlier call has read without finding a gap.
 func (s *Source) gap(ctx context.Context, id past.ID, from past.Mark, to segment.LSN) (*past.GapError, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// unpackers is the number of goroutines that write files of a snapshot. Most of them wait for the disk, above all on
-	// a file system without a barrier, where each file is synced by itself.
+	// unpackers is the number of goroutines that write files of a snapshot. Most of them wait for the disk, above all
+	// on a file system without a barrier, where each file is synced by itself.
 	unpackers = 8
-	// groupSize is the number of consecutive files that one goroutine writes. All goroutines together are in fewer blocks
-	// of the snapshot than a pack.Reader keeps decompressed.
+	// groupSize is the number of consecutive files that one goroutine writes. All goroutines together are in fewer
+	// blocks of the snapshot than a pack.Reader keeps decompressed.
 	groupSize = 32
 	// wholeMost is the size of the largest file that is read into memory as a whole.
 	wholeMost = 1 << 20

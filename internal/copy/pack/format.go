@@ -35,8 +35,8 @@ const (
 	listRatio = 64
 	listFree  = 64 << 10 // a block of the list may have this many plain bytes whatever its packed size is
 
-	// filesRatio is the maximum number of files of a packed copy for each of its bytes. Entries of empty files whose names
-	// are alike have less than a byte each.
+	// filesRatio is the maximum number of files of a packed copy for each of its bytes. Entries of empty files whose
+	// names are alike have less than a byte each.
 	filesRatio = 4
 
 	entryTail = 8 + sha256.Size

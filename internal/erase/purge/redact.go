@@ -38,8 +38,8 @@ type presentError struct {
 }
 
 func (e *presentError) Error() string {
-	return fmt.Sprintf("version %d is the current version of %s %s: write a newer version or delete the document, then "+
-		"redact this version", e.version, e.kind, human.Quote(e.id))
+	return fmt.Sprintf("version %d is the current version of %s %s: write a newer version or delete the document, "+
+		"then redact this version", e.version, e.kind, human.Quote(e.id))
 }
 
 func (e *presentError) Unwrap() error { return errs.ErrConflict }

@@ -40,7 +40,8 @@ type Set struct {
 	// Hashes of documents of an opaque kind, which do not contain their ids.
 	documents map[[32]byte]bool
 
-	// Reports whether the version of an entry is in the set; nil if all versions of the documents are in it. See Redacted.
+	// Reports whether the version of an entry is in the set; nil if all versions of the documents are in it. See
+	// Redacted.
 	redacted func(at segment.LSN, key string) bool
 
 	// Log is the geometry of the store's log: used for a part of the log without a start, so that the entries

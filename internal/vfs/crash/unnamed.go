@@ -40,8 +40,8 @@ func (d *dir) CreateUnnamed(perm fs.FileMode) (vfs.File, error) {
 			return err
 		}
 		p := d.p
-		f = &file{p: p, in: p.d.newInode(perm.Perm()), name: filepath.Join(d.name, "(unnamed)"), access: os.O_RDWR, refs: 1,
-			index: len(p.files)}
+		f = &file{p: p, in: p.d.newInode(perm.Perm()), name: filepath.Join(d.name, "(unnamed)"), access: os.O_RDWR,
+			refs: 1, index: len(p.files)}
 		p.files = append(p.files, f)
 		f.in.descs++
 		return nil

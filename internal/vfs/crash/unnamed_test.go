@@ -84,8 +84,8 @@ func TestUnnamed(t *testing.T) {
 				}
 			})
 			if with == 0 || without == 0 || (torn > 0) == sync {
-				t.Errorf("linked, sync %v: %d with the content, %d without a name, %d with a name and other content", sync, with,
-					without, torn)
+				t.Errorf("linked, sync %v: %d with the content, %d without a name, %d with a name and other content",
+					sync, with, without, torn)
 			}
 			if err := dir.LinkUnnamed(f, "b"); err == nil {
 				t.Error("a second name")

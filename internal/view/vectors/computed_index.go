@@ -131,8 +131,8 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return nil
 	})
 	if errors.Is(err, ErrComputed) {
-		// The file belongs to another re-embedding, perhaps one that began after this switch ended. Then vectors missing here
-		// are not missing in the store, and must not be recorded as missing.
+		// The file belongs to another re-embedding, perhaps one that began after this switch ended. Then vectors
+		// missing here are not missing in the store, and must not be recorded as missing.
 		if err := vs.stillSwitching(ctx, model); err != nil {
 			return errors.Join(err, f.Close())
 		}

@@ -341,8 +341,8 @@ func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
-	// While the log has the position, it has the checksum before it. A missing frame header there is a difference as well,
-	// unless the log continues in the next segment.
+	// While the log has the position, it has the checksum before it. A missing frame header there is a difference as
+	// well, unless the log continues in the next segment.
 	if at := set.LSN(); at >= vs.engine.Log().Spilled() && at < end.LSN {
 		m, err := vs.engine.Log().MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {

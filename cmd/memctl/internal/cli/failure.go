@@ -109,8 +109,8 @@ var classes = []struct {
 	{is(varve.ErrLimit), CodeRefused, "limit", "memctl config shows the limits, which are in config.json"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
 	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
-	{as[*varve.PurgedError], CodeRefused, "purged", "do not store this text, or store it nevertheless with memctl put " +
-		"--force-purged"},
+	{as[*varve.PurgedError], CodeRefused, "purged",
+		"do not store this text, or store it nevertheless with memctl put --force-purged"},
 	{is(varve.ErrRedacted), CodeRefused, "redacted", "memctl history ID lists the other versions"},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},

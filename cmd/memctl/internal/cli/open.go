@@ -162,7 +162,8 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	err = f(st)
 	done := err == nil
 	closed := st.Close
-	// The command must end soon: the client may be gone, the machine may be shutting down, or a signal asked for the end.
+	// The command must end soon: the client may be gone, the machine may be shutting down, or a signal asked for the
+	// end.
 	if how == Serve || how == Attend || ctx.Err() != nil {
 		closed = func() error { return st.CloseWithin(lastLocks) }
 	}

@@ -260,7 +260,7 @@ func (e *examination) look(dir string) {
 		return
 	}
 	if p.Volume != "" && !p.Coherent {
-		e.wrong("file system", "it is not known whether locks between processes work on "+p.Volume,
+		e.wrong("file system", "memctl cannot tell whether locks between processes work on "+p.Volume,
 			"let one process at a time open the store, or move it to a local disk: memctl migrate --to DIR")
 	}
 	e.sizes(dir)

@@ -20,7 +20,7 @@ type Passed struct {
 	Link  string // the target of the path, if it is a link
 }
 
-// foreign returns a Passed that names the owner of dir if the owner is none of these users. Otherwise it returns nil.
+// foreign returns a Passed that names the owner of dir if u does not contain the owner. Otherwise it returns nil.
 func (u Users) foreign(dir string) *Passed {
 	if owner, ok := vfs.Users(u).Stranger(vfs.OS(), dir); ok {
 		return &Passed{Path: dir, Owner: owner}

@@ -59,9 +59,9 @@ func releaseCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release DIR",
 		Short: "Make an adopted folder an ordinary one again",
-		Long: `Move an adopted folder out of the store, back to the path at which memctl note adopt found it. The notes are
-deleted in the store; their versions stay in the history. If the command is interrupted, the same command
-completes it.`,
+		Long: `Move an adopted folder out of the store, back to the path at which memctl note adopt found it. The notes
+are deleted in the store; their versions stay in the history. If the command is interrupted, the same
+command completes it.`,
 		Example: "  memctl note release ~/vault",
 		Args:    cli.Exactly(1, "a folder"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {

@@ -283,7 +283,8 @@ func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) e
 	case v.Restorable:
 		a.Say("the newest moment can be restored")
 	case v.Complete:
-		a.Say("the pieces are complete from a snapshot up to the newest moment; the bytes of the snapshots were not read")
+		a.Say("the pieces are complete from a snapshot up to the newest moment; the bytes of the snapshots were not " +
+			"read")
 		a.Note("memctl remote verify --read-data also reads the snapshots")
 	default:
 		return cli.WithFix(fmt.Errorf("%s: the newest moment cannot be restored: %w", r.Place(), varve.ErrCorrupt),
