@@ -22,21 +22,35 @@ var damages = []struct {
 	what string
 	do   func(path string) error
 }{
+	// In the middle of what was written: the log ends with zeros.
 	{"overwritten", func(path string) error {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		info, err := f.Stat()
-		if err == nil {
-			_, err = f.WriteAt(bytes.Repeat([]byte{0xdb}, 64), info.Size()/2)
-		}
-		return errors.Join(err, f.Close())
+		return rewrite(path, func(b []byte) {
+			copy(b[len(bytes.TrimRight(b, "\x00"))/2:], bytes.Repeat([]byte{0xdb}, 64))
+		})
+	}},
+	// What the file says is well-formed, but is not what was acknowledged.
+	{"changed", func(path string) error {
+		return rewrite(path, func(b []byte) { copy(b, bytes.ReplaceAll(b, []byte("text of"), []byte("TEXT of"))) })
 	}},
 	{"garbage", func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("garbage\x00"), 50), 0o600) }},
 	{"empty", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
 	{"removed", os.Remove},
 	{"a folder", func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }},
+}
+
+// rewrite changes the bytes of a file in place.
+func rewrite(path string, change func(b []byte)) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	change(b)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	return errors.Join(err, f.Close())
 }
 
 // TestDamagedStore: whichever file of a store breaks while it is served, every request is answered, no answer has
@@ -132,6 +146,13 @@ func damageServed(t *testing.T, model, name string, damage func(path string) err
 		t.Fatal(answer)
 	}
 	v.broken = true
+	document := strings.HasPrefix(name, "notes/") || strings.HasPrefix(name, "memories/") // what it has now is its text
+	acknowledged := func(answer string) {
+		t.Helper()
+		if !document && strings.Contains(answer, "TEXT of") {
+			t.Errorf("a text that nobody wrote: %.300s", answer)
+		}
+	}
 	if err := damage(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 		t.Fatal(err)
 	}
@@ -153,16 +174,20 @@ func damageServed(t *testing.T, model, name string, damage func(path string) err
 				t.Errorf("the answer names the folder: %s", answer)
 			}
 		}
-		list("")
-		list(at + "?view=full")
-		list(strings.TrimSuffix(at, "/memories") + "/memory_versions?view=full")
-		if status, answer := v.tool("all", "recall", `{"query":"text of note"}`); status != 200 {
+		for _, query := range []string{"", at + "?view=full",
+			strings.TrimSuffix(at, "/memories") + "/memory_versions?view=full"} {
+			_, _, answer := list(query)
+			acknowledged(answer)
+		}
+		status, answer := v.tool("all", "recall", `{"query":"text of note"}`)
+		if status != 200 {
 			t.Error(status, answer)
 		}
+		acknowledged(answer)
 		if status, answer := v.tool("all", "remember", `{"text":"another one"}`); status != 200 {
 			t.Error(status, answer)
 		}
-		status, _, answer := v.do("POST", memorystores.Base+at, fmt.Sprintf(`{"path":"/new%d.md","content":"new"}`,
+		status, _, answer = v.do("POST", memorystores.Base+at, fmt.Sprintf(`{"path":"/new%d.md","content":"new"}`,
 			len(memories)), beta...)
 		var made map[string]any
 		if err := json.Unmarshal([]byte(answer), &made); err != nil {
