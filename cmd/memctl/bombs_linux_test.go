@@ -255,6 +255,7 @@ func TestWorkBombs(t *testing.T) {
 
 // TestVersionBombs: the same in the versions of one memory.
 func TestVersionBombs(t *testing.T) {
+	proofs.OneGoroutine(t)
 	proofs.Seldom(t, "20 s of one processor")
 	t.Parallel()
 	f := bombStore(t, forgery.VersionBombs(30, 16<<20))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // endsSoon runs memctl in a folder, and fails the test when it waits for something.
@@ -54,6 +55,7 @@ func fifo(t *testing.T, path string) {
 
 // A FIFO that somebody put above the store, where memctl looks for one, is passed over.
 func TestSpecialAbove(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	for _, place := range []string{"sub/config.json", "sub/moved.json", "sub/storage", "sub/storage/config.json", "sub/storage/moved.json", "config.json", "moved.json"} {
 		c := newCLI(t)
@@ -88,6 +90,7 @@ func TestSpecialAbove(t *testing.T) {
 // Whatever is replaced by a FIFO, every command ends and names it, and a repair makes the
 // store whole.
 func TestSpecialInside(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	for _, place := range []string{"config.json", "tmp", "wal", "backups", "quarantine", "tmp/parked", "memories/a.json", "wal/open.lock", "memory_index.json", "moved.json"} {
 		c := newCLI(t)
@@ -121,6 +124,7 @@ func TestSpecialInside(t *testing.T) {
 
 // A FIFO as the source of an import is refused, and nothing is made.
 func TestSpecialSource(t *testing.T) {
+	proofs.OneGoroutine(t)
 	t.Parallel()
 	c := newCLI(t)
 	pipe := filepath.Join(c.dir, "pipe.jsonl")

@@ -16,6 +16,7 @@ import (
 // with another word the documents that have that one are the first; without it in none nothing is found.
 func TestEverywhere(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	n, most := 20_000, 8_000
 	if proofs.Long() {
 		n, most = 1_000_000, 1<<17

@@ -261,7 +261,11 @@ func sideBySide(n int, do func(i int) error) error {
 // however the documents are distributed over segments.
 func TestSetIsTheModel(t *testing.T) {
 	first := proofs.Seed(t, 0)
-	for seed := first; seed < first+200; seed++ {
+	n := uint64(200)
+	if proofs.Race() {
+		n = 20
+	}
+	for seed := first; seed < first+n; seed++ {
 		if !setIsTheModel(t, seed) {
 			t.Fatalf("seed %d", seed)
 		}

@@ -218,8 +218,11 @@ func TestHeldOverRounds(t *testing.T) {
 func TestPurgeBesideReaders(t *testing.T) {
 	t.Parallel()
 	still, secrets := 1500, 6
-	if proofs.Long() {
+	switch {
+	case proofs.Long():
 		secrets = 60
+	case proofs.Race():
+		still, secrets = 300, 3
 	}
 	dir := t.TempDir()
 	st := open(t, dir)

@@ -32,6 +32,7 @@ func soon(t *testing.T, what string, do func()) {
 // with what is excluded, and phrases.
 func TestLongQueries(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	size := 1 << 20
 	if !proofs.Long() {
 		size = 1 << 19
@@ -82,6 +83,7 @@ func TestLongQueries(t *testing.T) {
 // nearly fits, and with several phrases the text is analysed once.
 func TestLongPhrase(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	an := analyzer.New(analyzer.None)
 	texts := []Text{{Content, strings.Repeat("a ", 1<<18)}}
 	soon(t, "a phrase", func() {

@@ -71,6 +71,7 @@ func TestFindsItself(t *testing.T) {
 // TestFindsItselfLong: long words and many marks are found, in time in proportion to them.
 func TestFindsItselfLong(t *testing.T) {
 	t.Parallel()
+	proofs.OneGoroutine(t)
 	marks := strings.Repeat("\u0301\u0327\u0323", 334)
 	for what, s := range map[string]string{
 		"1,000 marks":                       "x" + marks + "y e" + marks,
