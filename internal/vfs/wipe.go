@@ -66,6 +66,19 @@ func nextData(f File, off, size int64) (from, end int64) {
 	return min(from, size), min(end, size)
 }
 
+// Stored returns how many of the size bytes from an offset on are data. The other bytes are in holes, which take no
+// space. If the system does not report holes, all bytes count as data.
+func Stored(f File, off, size int64) (n int64) {
+	for end := off + size; off < end; {
+		from, to := nextData(f, off, end)
+		if to <= from {
+			break
+		}
+		n, off = n+to-from, to
+	}
+	return n
+}
+
 // The reasons why a file was not overwritten.
 var (
 	ErrHeld   = errors.New("another program has the file open")

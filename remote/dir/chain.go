@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote"
 	"github.com/varve-db/varve/wal/past"
 )
@@ -140,6 +141,10 @@ func (r *Remote) settle(number uint64) error {
 	return nil
 }
 
+// mostHole is the maximum size of a piece that may consist of holes. A hole takes no space at the place, and reading it
+// takes memory.
+const mostHole = 1 << 20
+
 // readHead reads the head of an entry, and also its bytes if all is set.
 func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error) {
 	name := r.entry(number)
@@ -174,6 +179,10 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 	}
 	if !all {
 		return h, nil, nil
+	}
+	// A piece has no long runs of zeros: its payloads are compressed or encrypted.
+	if n := vfs.Stored(f, entryHead, int64(h.length)); h.length > mostHole && n < int64(h.length)/2 {
+		return head{}, nil, damaged(fmt.Errorf("has %d bytes, and the disk has only %d of them", h.length, n))
 	}
 	b = make([]byte, h.length)
 	if n, err := past.ReadFull(f, b, entryHead); err != nil || n < len(b) {

@@ -117,19 +117,12 @@ func decodeHead(b []byte, id uuid.UUID, number uint64) (h head, err error) {
 	case micro > past.MostTime, p.Epoch == 0, !geo.Valid(), !geo.Holds(h.from.LSN), !geo.Holds(p.At.LSN):
 		return h, errContent
 	case h.kind == kindAnchor && h.length == 0 && h.from == p.At:
-	case h.kind == kindPiece && h.length > 0 && h.length <= mostBytes(geo) && h.from.LSN < p.At.LSN:
+	case h.kind == kindPiece && h.length > 0 && h.length <= uint64(remote.MostPiece(geo)) && h.from.LSN < p.At.LSN:
 	default:
 		return h, errContent
 	}
 	p.Time = time.UnixMicro(int64(micro)).UTC()
 	return h, nil
-}
-
-// mostBytes returns the maximum number of bytes of an entry's piece: a sender ends a piece after 1 MiB with the batch
-// that it is in, and a batch takes at most half a segment. The rest is for what an encryption adds. A file may claim
-// any size without using space, and the reader of an entry takes that much memory.
-func mostBytes(geo segment.Geometry) uint64 {
-	return min(geo.Size/2+geo.Size/1024+4<<20, segment.MaxSize)
 }
 
 // perFolder is the number of entries in one folder.

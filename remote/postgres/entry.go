@@ -69,7 +69,7 @@ func (e *entry) position() remote.Position {
 func (e *entry) valid() bool {
 	switch {
 	case e.kind != kindAnchor && e.kind != kindPiece, e.number == 0, e.epoch == 0, !e.geometry.Valid(), e.size < 0,
-		e.size > mostPiece, e.kind == kindAnchor && (e.from != e.to || e.size != 0),
+		e.size > min(mostPiece, remote.MostPiece(e.geometry)), e.kind == kindAnchor && (e.from != e.to || e.size != 0),
 		e.kind == kindPiece && e.to.LSN <= e.from.LSN:
 		return false
 	}

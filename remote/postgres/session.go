@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -11,14 +12,17 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/remote"
 )
 
 const (
-	mostIdle = 4           // number of connections that stay open for the next call
-	silence  = time.Minute // time after which a connection without an answer counts as lost
+	mostIdle = 4 // number of connections that stay open for the next call
+	// mostMessage is the maximum number of bytes of a message of the server: a row with the bytes of a piece.
+	mostMessage = mostPiece + 64<<10
+	silence     = time.Minute // time after which a connection without an answer counts as lost
 	// settings begins a transaction. The values do not outlive it: see the package comment. The limits on locks and
 	// pauses keep a client that stops in the middle from holding the others up.
 	settings = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; " +
@@ -76,6 +80,11 @@ func (r *Remote) dial(ctx context.Context) (*session, error) {
 		}
 		s.raw = raw
 		return patient{raw}, nil
+	}
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		f := pgproto3.NewFrontend(r, w)
+		f.SetMaxBodyLen(mostMessage) // the driver takes memory for what a message claims
+		return f
 	}
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.Code == "01000" {

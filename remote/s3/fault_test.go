@@ -8,6 +8,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -525,5 +527,50 @@ func TestSweepSparesOthers(t *testing.T) {
 	}
 	if keys := b.keys("p/snapshots"); len(keys) != 1 || keys[0] != "p/snapshots/user/file" {
 		t.Error(keys)
+	}
+}
+
+// TestClaimedSize: the answer to a request claims more bytes than arrive, or than a piece can have. Reading takes
+// memory in proportion to what arrives.
+func TestClaimedSize(t *testing.T) {
+	b := newBucket(t)
+	r := s3.Small(b.create("p"))
+	l := remotetest.NewLog(1)
+	l.Geometry.Size = segment.MaxSize // the largest pieces are possible
+	l.Start.LSN = l.Geometry.Start(1)
+	l.End = l.Start
+	epoch := begin(t, r, l)
+	l.Grow(30, epoch)
+	remotetest.Append(t, r, l.Pieces...)
+	for _, c := range []struct {
+		claimed int64
+		want    error
+	}{{500 << 20, io.ErrUnexpectedEOF}, {segment.MaxSize, errs.ErrCorrupt}} {
+		b.with(func() {
+			b.before = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/p/data/") {
+					return false
+				}
+				w.Header().Set("Content-Length", strconv.FormatInt(c.claimed, 10))
+				w.Header().Set("Last-Modified", "Mon, 02 Nov 2026 00:00:00 GMT")
+				w.Header().Set("ETag", `"00000000000000000000000000000000"`)
+				_, _ = w.Write(make([]byte, 100))
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var err error
+		for _, rerr := range b.open("p").Read(t.Context(), epoch, l.Start.LSN) {
+			if rerr != nil {
+				err = rerr
+				break
+			}
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, c.want) || took > 64<<20 {
+			t.Errorf("%d bytes are claimed: %d MiB of memory, %v", c.claimed, took>>20, err)
+		}
 	}
 }

@@ -124,7 +124,7 @@ func (e *entry) valid(inline int64) bool {
 	switch {
 	case e.Kind != kindAnchor && e.Kind != kindPiece, e.Number == 0, e.Epoch == 0,
 		!geo.Valid(), e.Time < 0, e.Time > past.MostTime,
-		len(e.SHA256) != sha256.Size, e.At < 0, e.Size < 0, e.Size > segment.MaxSize,
+		len(e.SHA256) != sha256.Size, e.At < 0, e.Size < 0, e.Size > remote.MostPiece(geo),
 		e.Kind == kindAnchor && (e.From != e.To || e.Size != 0), e.Kind == kindPiece && e.To.LSN <= e.From.LSN:
 		return false
 	}
@@ -133,7 +133,7 @@ func (e *entry) valid(inline int64) bool {
 		if !isRandom(e.Object, dataFolder) {
 			return false
 		}
-		most = segment.MaxSize + mostInline
+		most = mostInline + remote.MostPiece(geo)
 	}
 	return e.At <= most && e.Size <= most-e.At
 }

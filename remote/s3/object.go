@@ -177,16 +177,14 @@ func (r *Remote) getPart(ctx context.Context, name string, at, most int64, opts 
 		return nil, "", r.wrapped("reading", name, err)
 	}
 	defer body.Close()
-	b := bytes.NewBuffer(make([]byte, 0, max(0, min(info.Size, most))+bytes.MinRead))
-	n, err := io.Copy(b, io.LimitReader(body, most+1))
-	switch {
-	case err != nil:
-		return nil, "", r.wrapped("reading", name, err)
-	case n > most:
-		return nil, "", &errs.CorruptionError{Path: r.key(name), Offset: at,
-			Err: fmt.Errorf("it has more than %d bytes", most)}
+	b, err := remote.ReadAll(body, info.Size, most)
+	if errors.Is(err, errs.ErrTooLarge) {
+		return nil, "", &errs.CorruptionError{Path: r.key(name), Offset: at, Err: err}
 	}
-	return b.Bytes(), info.ETag, nil
+	if err != nil {
+		return nil, "", r.wrapped("reading", name, err)
+	}
+	return b, info.ETag, nil
 }
 
 // tagOf returns the ETag of an object.

@@ -139,7 +139,7 @@ func (g *reading) bytes(ctx context.Context, d *document, e *entry) ([]byte, err
 			return nil, &errs.CorruptionError{Path: path, Offset: -1, Err: errMissing}
 		}
 		if g.name != e.Object {
-			b, _, err := g.r.get(ctx, e.Object, segment.MaxSize+mostInline)
+			b, _, err := g.r.get(ctx, e.Object, mostInline+remote.MostPiece(e.geometry()))
 			if errors.Is(err, fs.ErrNotExist) {
 				g.gone = e.Object
 			}
