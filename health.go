@@ -80,6 +80,10 @@ type CopyHealth struct {
 	// everything. LastErr is the error of the last attempt, "" if that attempt succeeded.
 	Success time.Time
 	LastErr string
+	// Lag is the time since Success while the copy lacks log, by the clock of the store. It is 0 while the copy lacks
+	// nothing, or if all of the log was never sent. A process that has nothing to send records its last success only
+	// each minute, so Lag may be up to a minute too long.
+	Lag time.Duration
 	// reason why the copy cannot continue: a *CopyBehindError, a *past.EndedError of package wal/past, or damage of the
 	// file that records its progress; nil if it can
 	Err error
@@ -162,13 +166,10 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Embedder = EmbedderHealth{State: EmbedderState(e.State), Since: e.Since, Failures: e.Failures, Err: e.Err,
 			Next: e.Next}
 	}
-	if s, ok, err := st.inner.Engine.Log().Past().Sent(st.inner.Engine.Log().Durable()); ok {
-		h.Copy = CopyHealth{Follows: true, Sent: s.Mark.LSN, At: s.Time, Behind: int64(s.Behind), Err: err}
-		if err != nil {
-			bad(fmt.Errorf("sending the log to the copy of the store cannot continue: %w", err), true)
-		}
+	h.Copy = st.copyHealth(ctx)
+	if err := h.Copy.Err; err != nil {
+		bad(fmt.Errorf("sending the log to the copy of the store cannot continue: %w", err), true)
 	}
-	st.offsiteHealth(ctx, &h.Copy)
 	if h.Copy.stopped {
 		bad(fmt.Errorf("sending the log to the copy of the store has stopped: %s", h.Copy.LastErr), true)
 	}
@@ -253,7 +254,17 @@ type Stats struct {
 	Flushes    Durations        // durations of the rounds of the flusher
 	Slowed     Durations        // durations of delays that slowed writers down so that the flusher could catch up
 
+	Copy CopyStats // progress of the remote copy; the zero value if the store has no copy
+
 	VectorsKnown bool // the vectors are complete as of the index; otherwise the next search or flush completes them
+}
+
+// CopyStats are numbers about the remote copy of the store. Health.Copy also has the reasons why sending fails.
+type CopyStats struct {
+	Sent    uint64        // position up to which the copy has the log
+	Behind  int64         // bytes of log that are durable here and not sent to the copy
+	Lag     time.Duration // see CopyHealth
+	Success time.Time     // when everything was last sent; zero: never, or unknown
 }
 
 // OperationStats counts the calls of an operation.
@@ -341,6 +352,8 @@ func (ad Admin) Stats() Stats {
 	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Archive().Kept()
 	ad.st.countVectors(&s)
 	ad.st.countOperations(&s)
+	c := ad.st.copyHealth(context.Background())
+	s.Copy = CopyStats{Sent: c.Sent, Behind: c.Behind, Lag: c.Lag, Success: c.Success}
 	ad.st.inner.Engine.Health().Mu.Lock()
 	s.LastFlush, s.Edits = ad.st.inner.Engine.Health().At, ad.st.inner.Engine.Health().Edits
 	ad.st.inner.Engine.Health().Mu.Unlock()

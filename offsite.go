@@ -661,6 +661,18 @@ func forked(ctx context.Context, from, to string, o *Options) (memories int64, e
 	return r.Memories, err
 }
 
+// copyHealth returns the progress of the remote copy of the store.
+func (st *Store) copyHealth(ctx context.Context) (h CopyHealth) {
+	if s, ok, err := st.inner.Engine.Log().Past().Sent(st.inner.Engine.Log().Durable()); ok {
+		h = CopyHealth{Follows: true, Sent: s.Mark.LSN, At: s.Time, Behind: int64(s.Behind), Err: err}
+	}
+	st.offsiteHealth(ctx, &h)
+	if h.Behind > 0 && !h.Success.IsZero() {
+		h.Lag = max(0, st.inner.Engine.Env().Clock().Sub(h.Success))
+	}
+	return h
+}
+
 // offsiteHealth adds to h the state of the remote copy that this machine has recorded.
 func (st *Store) offsiteHealth(ctx context.Context, h *CopyHealth) {
 	p := st.inner.Places()

@@ -125,7 +125,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		gauge(copyFailing, truth(c.LastErr != "" || c.Err != nil || c.Place != "" && !c.Sending))
 		if c.Place != "" {
 			gauge(copySuccess, timestamp(c.Success))
-			gauge(copyLag, lag(c, time.Now()))
+			gauge(copyLag, c.Lag.Seconds())
 		}
 	}
 }
@@ -136,15 +136,6 @@ func timestamp(at time.Time) float64 {
 		return 0
 	}
 	return float64(at.UnixMilli()) / 1000
-}
-
-// lag returns the time in seconds since all of the log was last sent to the copy; 0 if the copy lacks nothing, or all
-// of the log was never sent. A process that has nothing to send records its last success each minute.
-func lag(c *varve.CopyHealth, now time.Time) float64 {
-	if c.Behind == 0 || c.Success.IsZero() {
-		return 0
-	}
-	return max(0, now.Sub(c.Success).Seconds())
 }
 
 // histogram sends a histogram. In h, the count of a bucket does not include the buckets below; histogram adds them up,

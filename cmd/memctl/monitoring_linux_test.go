@@ -133,7 +133,7 @@ func (p *prometheus) metrics(job string) string {
 			Value  []any
 		}
 	}
-	query := `{job="` + job + `",__name__=~"up|varve_(backlog|damaged|disk|backup|embed|slowed).*"}`
+	query := `{job="` + job + `",__name__=~"up|varve_(backlog|damaged|disk|backup|embed|slowed|copy).*"}`
 	if err := p.get("/api/v1/query?query="+url.QueryEscape(query), &d); err != nil {
 		return err.Error()
 	}
@@ -168,7 +168,7 @@ func (p *prometheus) firing() []string {
 // TestAlerts: a real Prometheus reads stores in the states that the rules are about, and each alert fires for its store
 // alone.
 func TestAlerts(t *testing.T) {
-	proofs.ManyProcesses(t, "Prometheus and six servers")
+	proofs.ManyProcesses(t, "Prometheus and seven servers")
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Log("only root can mount the disk that gets full; TestAlertRules has the rules")
@@ -236,6 +236,18 @@ func TestAlerts(t *testing.T) {
 	servers["embedder"] = startServingIn(t, embeds, []string{"VARVE_EMBED_URL=http://127.0.0.1:1", "VARVE_EMBED_MODEL=m"})
 	must(remember(servers["embedder"], 1, "a text that wants a vector"))
 
+	// A store with a copy elsewhere, which is taken away.
+	copied := t.TempDir()
+	store(copied, true)
+	place := filepath.Join(copied, "elsewhere")
+	servers["copy"] = startServingIn(t, copied, []string{"XDG_STATE_HOME=" + filepath.Join(copied, "state")})
+	add := exec.Command(memctlBinary(t), "remote", "add", "file://"+place, "--store", filepath.Join(copied, "s"))
+	add.Env = servers["copy"].env
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("remote add: %v\n%s", err, out)
+	}
+	must(os.Rename(place, place+".away"))
+
 	// Damage in the log that is not in files yet, which nothing else has.
 	damaged := t.TempDir()
 	store(damaged, true)
@@ -288,8 +300,8 @@ func TestAlerts(t *testing.T) {
 	}
 
 	p := startPrometheus(t, servers)
-	want := []string{"VarveBacklog backlog", "VarveBackupOld nobackup", "VarveDamaged damaged", "VarveDiskLow disk",
-		"VarveEmbedderDown embedder", "VarveSlowed backlog"}
+	want := []string{"VarveBacklog backlog", "VarveBackupOld nobackup", "VarveCopyBehind copy", "VarveDamaged damaged",
+		"VarveDiskLow disk", "VarveEmbedderDown embedder", "VarveSlowed backlog"}
 	seen := map[string]bool{}
 	end := time.Now().Add(2 * time.Minute)
 	for len(seen) < len(want) && time.Now().Before(end) {
