@@ -447,7 +447,9 @@ func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, disca
 		return b, err
 	case head.Number == 0:
 		return b, fmt.Errorf("%s: %w: the place is empty → memctl remote add %s", r.Place(), remote.ErrNoRemote, url)
-	case head.Format > remote.Format:
+	case head.Format > remote.SealedFormat:
+		return b, remote.FormatError(r.Place(), head.Format)
+	case head.Format == remote.SealedFormat:
 		return b, fmt.Errorf("%s: %w, and this store has no keys for it → make a clone with "+
 			"memctl clone --identity FILE, then run memctl remote take in the clone",
 			r.Place(), remote.ErrSealed)
@@ -579,11 +581,12 @@ func Clone(ctx context.Context, r remote.Remote, to string, o *CloneOptions) (re
 	// Before the mark of an unfinished folder is removed: the process may be killed in between, and then the folder
 	// must not open to write, nor that of a fork, which has the same UUID until it is restored.
 	cloned := filepath.Join(at, filepath.FromSlash(places.Cloned))
-	if err := vfs.WriteDurable(t.FS, cloned+".new", cloned, []byte("{\"format\": 1}\n"), opt.FileMode); err != nil {
-		return report, err
+	err = vfs.WriteDurable(t.FS, cloned+".new", cloned, []byte("{\"format\": 1}\n"), opt.FileMode)
+	if err == nil {
+		err = finish()
 	}
-	if err := finish(); err != nil {
-		return report, err
+	if err != nil {
+		return report, errors.Join(err, t.Discard(m.Store))
 	}
 	if fork {
 		report.Memories, err = forked(ctx, at, to, &opt)

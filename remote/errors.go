@@ -23,6 +23,18 @@ var (
 	ErrUnsuitable = errors.New("not suitable for a copy of a store")
 )
 
+// FormatError returns an error if pieces and snapshots of a format cannot be read without keys, nil otherwise. The
+// error matches ErrSealed if they are sealed, and errs.ErrNewerFormat if a newer program wrote them.
+func FormatError(place string, format uint32) error {
+	switch {
+	case format <= Format:
+		return nil
+	case format == SealedFormat:
+		return fmt.Errorf("%s: %w", place, ErrSealed)
+	}
+	return &errs.NewerError{Path: place, Format: uint64(format), Reads: SealedFormat}
+}
+
 // MovedError reports that an entry was not added, because the string of the remote does not end where the entry begins.
 // Possible reasons are: another sender was faster, another epoch has begun, or the entry was added before. It matches
 // ErrMoved.

@@ -330,7 +330,7 @@ func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	case head.Number == 0:
 		return nil
 	case head.Format > remote.Format: // never plain text into a sealed copy
-		return fmt.Errorf("%w: %s: %w", ErrStopped, s.remote.Place(), remote.ErrSealed)
+		return fmt.Errorf("%w: %w", ErrStopped, remote.FormatError(s.remote.Place(), head.Format))
 	case store != b.Store:
 		return fmt.Errorf("%w: %w", ErrStopped,
 			&remote.OtherStoreError{Place: s.remote.Place(), Has: store, Want: b.Store})

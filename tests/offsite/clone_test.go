@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/varve-db/varve"
 	copies "github.com/varve-db/varve/internal/copy/offsite"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/remote"
 )
 
@@ -296,4 +298,49 @@ func TestCopiedFolder(t *testing.T) {
 	if err := place(store); !errors.Is(err, varve.ErrInvalid) {
 		t.Fatalf("a folder in the place of another has its place: %v", err)
 	}
+}
+
+// lastSync is a file system that refuses to sync the folder of a clone once its mark of an unfinished folder is
+// removed.
+type lastSync struct {
+	vfs.FS
+	folder string
+	marked bool
+}
+
+func (l *lastSync) Remove(name string) error {
+	err := l.FS.Remove(name)
+	if name == filepath.Join(l.folder, vfs.MarkName) && err == nil {
+		l.marked = true
+	}
+	return err
+}
+
+var errSync = errors.New("the disk refuses")
+
+func (l *lastSync) SyncDir(name string) error {
+	if l.marked && name == l.folder {
+		l.marked = false
+		return errSync
+	}
+	return l.FS.SyncDir(name)
+}
+
+// TestCloneFailsAtItsLastSync: the folder, which was complete, is removed, and no read-only store stays. The clone can
+// be made again.
+func TestCloneFailsAtItsLastSync(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	to := filepath.Join(x.dir, "clone")
+	o := storetest.In(x.o, storetest.Environment{System: vfs.System{FS: &lastSync{FS: vfs.OS(), folder: to}}})
+	_, err := varve.Clone(ctx, x.remote, to, &varve.CloneOptions{Options: o})
+	if !errors.Is(err, errSync) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	_, err = varve.Clone(ctx, x.remote, to, &varve.CloneOptions{Options: x.o})
+	x.check(err)
 }

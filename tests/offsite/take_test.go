@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/varve-db/varve"
 	copies "github.com/varve-db/varve/internal/copy/offsite"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/remote"
+	"github.com/varve-db/varve/remote/sender"
 )
 
 // hooked is a remote that calls a function once after it has returned its newest entry, and whose Begin fails while
@@ -201,4 +203,46 @@ func TestMovedStore(t *testing.T) {
 	if _, err := x.st.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
 		t.Fatal(err)
 	}
+}
+
+// newer is a remote whose newest entry and snapshots are of a format that no program has yet.
+type newer struct{ remote.Remote }
+
+func (n newer) Head(ctx context.Context) (remote.Position, error) {
+	p, err := n.Remote.Head(ctx)
+	p.Format = 99
+	return p, err
+}
+
+func (n newer) Snapshots(ctx context.Context) ([]remote.Snapshot, error) {
+	list, err := n.Remote.Snapshots(ctx)
+	for i := range list {
+		list[i].Format = 99
+	}
+	return list, err
+}
+
+// TestNewerFormat: a copy that a newer program has written is refused with the number of its format, and with the
+// advice to install that program. It is not called sealed.
+func TestNewerFormat(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	r := newer{x.remote}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, varve.ErrNewerFormat) || errors.Is(err, varve.ErrSealed) ||
+			!strings.Contains(err.Error(), "format 99, this program reads formats up to 2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	err := x.st.Admin().Offsite().Send(ctx, r)
+	refused("send", err)
+	if !errors.Is(err, sender.ErrStopped) {
+		t.Errorf("send: %v", err)
+	}
+	_, err = varve.Clone(ctx, r, filepath.Join(x.dir, "clone"), &varve.CloneOptions{Options: x.o})
+	refused("clone", err)
+	x.check(x.st.Close())
+	refused("take", varve.Take(ctx, filepath.Join(x.dir, "store"), r, x.url, false, x.o))
 }

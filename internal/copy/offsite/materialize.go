@@ -292,12 +292,8 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 	for i := len(epochs) - 1; i >= 0; i-- {
 		c := choice{epoch: epochs[i]}
 		for _, s := range snapshots {
-			if s.Format == remote.SealedFormat {
-				return nil, wrong, nil, fmt.Errorf("%s: %w", r.Place(), remote.ErrSealed)
-			}
-			if s.Format > remote.Format {
-				newer := &errs.NewerError{Path: r.Place(), Format: uint64(s.Format), Reads: remote.Format}
-				return nil, wrong, nil, newer
+			if err := remote.FormatError(r.Place(), s.Format); err != nil {
+				return nil, wrong, nil, err
 			}
 			if s.CompletedBy(epochs) == c.epoch.Number {
 				c.snapshots = append(c.snapshots, s)
@@ -558,8 +554,8 @@ func (f *filling) pieces(ctx context.Context, from, need segment.LSN) error {
 
 // fits returns an error if a piece is not valid or does not follow the piece that was read before it.
 func (f *filling) fits(p *remote.Piece) error {
-	if p.Format > remote.Format {
-		return &errs.NewerError{Path: f.r.Place(), Format: uint64(p.Format), Reads: remote.Format}
+	if err := remote.FormatError(f.r.Place(), p.Format); err != nil {
+		return err
 	}
 	if err := p.Check(f.epoch.Geometry); err != nil {
 		return err
