@@ -53,6 +53,20 @@
 // log. The remote treats it as opaque, with a name, a size and a SHA-256. Begin is the mark from which pieces are
 // needed to complete it, and no moment before End can be restored from it.
 //
+// # Formats and sizes
+//
+// Package remote has no file format of its own: each place has one, and draws it in its package comment. What every
+// place keeps unchanged are the bytes of pieces and snapshots. Their Format says how they are read:
+//
+//	1  the bytes of a piece are frames, as package segment draws them: byte 0 is the first byte of a frame, at the
+//	   offset Piece.At in its segment, and the end is the end of the last frame, so that From.LSN <= At and
+//	   At + len(Bytes) == To.LSN; the bytes of a snapshot are a pack, as package internal/copy/pack draws it
+//	2  the same, sealed: package remote/sealed draws it; From, To, Begin and End are masked
+//
+// A program that meets a higher format refuses the copy: see FormatError. A piece has at most MostPiece bytes. A place
+// may be hostile: a reader takes memory for the bytes that have arrived, never for a size that the place claims
+// (ReadAll, NewBody), and uses nothing before Piece.Check or the SHA-256 of a snapshot agrees.
+//
 // # Assumptions
 //
 // One store has one sender at a time (a lock on its machine). Nothing depends on that for safety: two senders of

@@ -2,15 +2,12 @@ package remote
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/errs"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal/past"
 )
@@ -161,13 +158,12 @@ func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	hash := sha256.New()
-	_, err = io.Copy(hash, vfs.Until(ctx, io.NewSectionReader(b, 0, b.Size())))
 	size := b.Size()
-	if err := errors.Join(err, b.Close()); err != nil {
+	sum, err := Sum(ctx, b)
+	if err != nil {
 		return err
 	}
-	if size != s.Size || [32]byte(hash.Sum(nil)) != s.SHA256 {
+	if size != s.Size || sum != s.SHA256 {
 		return damagedSnapshot(r, s.ID)
 	}
 	return nil

@@ -85,38 +85,29 @@ func decodeMeta(b []byte, id uuid.UUID) (s remote.Snapshot, err error) {
 func (r *Remote) body(id uuid.UUID) string { return r.path("snapshots", id.String()+".body") }
 func (r *Remote) meta(id uuid.UUID) string { return r.path("snapshots", id.String()+".meta") }
 
+// writeSize is the number of bytes of a snapshot that are written at once.
+const writeSize = 256 << 10
+
 // Save stores a snapshot; see remote.Remote.
 func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
 	if err := r.here(); err != nil {
 		return err
 	}
-	hash := sha256.New()
-	s.Size = 0
-	err := r.addBy(ctx, func(f io.WriterAt) error {
-		part := make([]byte, 256<<10)
-		for {
+	err := r.addBy(ctx, func(f io.WriterAt) (err error) {
+		s.Size, s.SHA256, err = remote.Parts(body, writeSize, func(n int64, part []byte) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			n, end, err := remote.Fill(body, part)
-			hash.Write(part[:n])
-			if n > 0 {
-				if _, werr := f.WriteAt(part[:n], s.Size); werr != nil {
-					return werr
-				}
-			}
-			s.Size += int64(n)
-			if end || err != nil {
-				return err
-			}
-		}
+			_, err := f.WriteAt(part, n*writeSize)
+			return err
+		})
+		return err
 	}, r.body(s.ID))
 	if err != nil {
 		return err
 	}
-	s.SHA256 = [32]byte(hash.Sum(nil))
 	if err = s.Valid(); err == nil {
-		err = r.readBack(s)
+		err = r.readBack(ctx, s)
 	}
 	if err != nil {
 		_ = r.o.FS.Remove(r.body(s.ID))
@@ -136,17 +127,16 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 }
 
 // readBack verifies the bytes of a snapshot.
-func (r *Remote) readBack(s *remote.Snapshot) error {
+func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	b, err := r.openBody(s.ID)
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, io.NewSectionReader(b, 0, b.Size())); err != nil {
+	sum, err := remote.Sum(ctx, b)
+	if err != nil {
 		return wrapped("reading", r.body(s.ID), err)
 	}
-	if b.Size() != s.Size || [32]byte(hash.Sum(nil)) != s.SHA256 {
+	if b.Size() != s.Size || sum != s.SHA256 {
 		return &errs.CorruptionError{Path: r.body(s.ID), Offset: -1, Err: errors.New("differs from what was written")}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -99,44 +98,24 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 }
 
 func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (size int64, sum [32]byte, err error) {
-	hash, part := sha256.New(), make([]byte, partSize)
-	for n := int64(0); ; n++ {
-		read, ended, err := remote.Fill(body, part)
-		if err != nil {
-			return 0, sum, err
-		}
-		if read > 0 {
-			hash.Write(part[:read])
-			err := r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
-				if _, err := c.Exec(ctx, "SET LOCAL synchronous_commit TO off"); err != nil {
-					return err
-				}
-				_, err := c.Exec(ctx, "INSERT INTO "+r.schema+".parts VALUES ($1, $2, now(), $3)", asUUID(id), n, part[:read])
+	return remote.Parts(body, partSize, func(n int64, part []byte) error {
+		return r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+			if _, err := c.Exec(ctx, "SET LOCAL synchronous_commit TO off"); err != nil {
 				return err
-			})
-			if err != nil {
-				return 0, sum, err
 			}
-			size += int64(read)
-		}
-		if ended {
-			return size, [32]byte(hash.Sum(nil)), nil
-		}
-	}
+			_, err := c.Exec(ctx, "INSERT INTO "+r.schema+".parts VALUES ($1, $2, now(), $3)", asUUID(id), n, part)
+			return err
+		})
+	})
 }
 
 // readBack verifies the bytes of a snapshot.
 func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
-	hash := sha256.New()
-	b := r.body(ctx, s.ID, s.Size)
-	_, err := io.Copy(hash, io.NewSectionReader(b, 0, s.Size))
-	if err := errors.Join(err, b.Close()); err != nil {
-		return err
+	sum, err := remote.Sum(ctx, r.body(ctx, s.ID, s.Size))
+	if err == nil && sum != s.SHA256 {
+		err = r.damaged("snapshot "+s.ID.String(), errors.New("differs from what was stored"))
 	}
-	if [32]byte(hash.Sum(nil)) != s.SHA256 {
-		return r.damaged("snapshot "+s.ID.String(), errors.New("differs from what was stored"))
-	}
-	return nil
+	return err
 }
 
 // complete writes the description of a snapshot, which makes the snapshot complete. Before that it counts the parts
@@ -204,76 +183,36 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	return r.body(context.WithoutCancel(ctx), id, s.Size), nil
 }
 
-func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) *body {
-	ctx, cancel := context.WithCancel(ctx)
-	return &body{r: r, ctx: ctx, cancel: cancel, id: id, size: size}
-}
-
-// body has the bytes of a snapshot.
-type body struct {
-	r      *Remote
-	ctx    context.Context
-	cancel context.CancelFunc
-	id     uuid.UUID
-	size   int64
-
-	mu   sync.Mutex
-	part int64 // number of the part that data has
-	data []byte
-}
-
-// Size returns the number of bytes.
-func (b *body) Size() int64 { return b.size }
-
-// Close ends the queries that are running.
-func (b *body) Close() error {
-	b.cancel()
-	return nil
-}
-
-// ReadAt reads whole parts of the snapshot from the database, so that many small reads in order need few queries.
-func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for n < len(p) {
-		at := off + int64(n)
-		if at < 0 || at >= b.size {
-			return n, io.EOF
+// body returns the bytes of a snapshot. It reads whole parts.
+func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body {
+	return remote.NewBody(ctx, size, func(ctx context.Context, at, _ int64) (data []byte, begin int64, err error) {
+		part := at / partSize
+		if data, err = r.fetch(ctx, id, part); err != nil {
+			return nil, 0, err
 		}
-		if part := at / partSize; b.data == nil || part != b.part {
-			if err := b.fetch(part); err != nil {
-				return n, err
-			}
+		if int64(len(data)) != min(partSize, size-part*partSize) {
+			return nil, 0, r.damaged("snapshot "+id.String(), fmt.Errorf("part %d is missing or has another length", part))
 		}
-		n += copy(p[n:], b.data[at%partSize:])
-	}
-	return n, nil
+		return data, part * partSize, nil
+	})
 }
 
-// fetch reads a part.
-func (b *body) fetch(part int64) error {
-	var data []byte
-	err := b.r.transact(b.ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
-		err := c.QueryRow(ctx, "SELECT bytes FROM "+b.r.schema+".parts WHERE snapshot = $1 AND number = $2",
-			asUUID(b.id), part).Scan(&data)
+// fetch reads a part of a snapshot; it has no bytes if the part is missing.
+func (r *Remote) fetch(ctx context.Context, id uuid.UUID, part int64) (data []byte, err error) {
+	err = r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
+		err := c.QueryRow(ctx, "SELECT bytes FROM "+r.schema+".parts WHERE snapshot = $1 AND number = $2",
+			asUUID(id), part).Scan(&data)
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		var there bool
-		if err := c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+b.r.schema+".snapshots WHERE id = $1)",
-			asUUID(b.id)).Scan(&there); err != nil || there {
+		if err := c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+r.schema+".snapshots WHERE id = $1)",
+			asUUID(id)).Scan(&there); err != nil || there {
 			return err
 		}
-		return fmt.Errorf("%s: snapshot %s: %w: it was dropped", b.r.Place(), b.id, errs.ErrNotFound)
+		return fmt.Errorf("%s: snapshot %s: %w: it was dropped", r.Place(), id, errs.ErrNotFound)
 	})
-	if err != nil {
-		return err
-	}
-	if int64(len(data)) != min(partSize, b.size-part*partSize) {
-		return b.r.damaged("snapshot "+b.id.String(), fmt.Errorf("part %d is missing or has another length", part))
-	}
-	b.part, b.data = part, data
-	return nil
+	return data, err
 }
 
 // Drop removes a snapshot; see remote.Remote.

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,42 +106,23 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 }
 
 func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (size int64, sum [32]byte, err error) {
-	hash, part := sha256.New(), make([]byte, partSize)
-	for n := int64(0); ; n++ {
-		read, ended, err := remote.Fill(body, part)
-		if err != nil {
-			return 0, sum, err
+	return remote.Parts(body, partSize, func(n int64, part []byte) error {
+		// Refused if the answer to the first request was lost; the bytes are read back.
+		if _, err := r.put(ctx, partName(id, n), part, absent); err != nil && !refused(err) {
+			return err
 		}
-		if read > 0 {
-			hash.Write(part[:read])
-			// Refused if the answer to the first request was lost; the bytes are read back.
-			if _, err := r.put(ctx, partName(id, n), part[:read], absent); err != nil && !refused(err) {
-				return 0, sum, err
-			}
-			size += int64(read)
-		}
-		if ended {
-			return size, [32]byte(hash.Sum(nil)), nil
-		}
-	}
+		return nil
+	})
 }
 
 // readBack verifies the bytes of a snapshot.
 func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
-	hash, left := sha256.New(), s.Size
-	for n := int64(0); left > 0; n++ {
-		b, _, err := r.get(ctx, partName(s.ID, n), partSize)
-		if err != nil {
-			return err
-		}
-		hash.Write(b)
-		left -= int64(len(b))
-	}
-	if left != 0 || [32]byte(hash.Sum(nil)) != s.SHA256 {
-		return &errs.CorruptionError{Path: r.key(snapshotFolder + s.ID.String()), Offset: -1,
+	sum, err := remote.Sum(ctx, r.body(ctx, s.ID, s.Size))
+	if err == nil && sum != s.SHA256 {
+		err = &errs.CorruptionError{Path: r.key(snapshotFolder + s.ID.String()), Offset: -1,
 			Err: errors.New("differs from what was stored")}
 	}
-	return nil
+	return err
 }
 
 // Snapshots returns the complete snapshots; see remote.Remote.
@@ -206,76 +186,37 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	return &body{r: r, ctx: ctx, cancel: cancel, id: id, size: s.Size}, nil
+	return r.body(context.WithoutCancel(ctx), id, s.Size), nil
 }
 
-// body has the bytes of a snapshot.
-type body struct {
-	r      *Remote
-	ctx    context.Context
-	cancel context.CancelFunc
-	id     uuid.UUID
-	size   int64
-
-	mu   sync.Mutex
-	at   int64 // offset of data in the snapshot
-	data []byte
+// body returns the bytes of a snapshot. It reads from the object store at least 1 MiB at a time, up to the end of a
+// part.
+func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body {
+	return remote.NewBody(ctx, size, func(ctx context.Context, at, want int64) (data []byte, begin int64, err error) {
+		part := at / partSize
+		want = min(max(want, readAhead), min((part+1)*partSize, size)-at)
+		data, err = r.fetch(ctx, id, part, at-part*partSize, want)
+		return data, at, err
+	})
 }
 
-// Size returns the number of bytes.
-func (b *body) Size() int64 { return b.size }
-
-// Close ends the requests that are running.
-func (b *body) Close() error {
-	b.cancel()
-	return nil
-}
-
-// ReadAt reads from the object store at least 1 MiB at a time, so that small reads in order are cheap.
-func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for n < len(p) {
-		at := off + int64(n)
-		if at < 0 || at >= b.size {
-			return n, io.EOF
-		}
-		if at < b.at || at >= b.at+int64(len(b.data)) {
-			if err := b.fetch(at, int64(len(p)-n)); err != nil {
-				return n, err
-			}
-		}
-		n += copy(p[n:], b.data[at-b.at:])
-	}
-	return n, nil
-}
-
-// fetch reads at least one byte from an offset on, up to the end of the part.
-func (b *body) fetch(at, want int64) error {
-	part := at / partSize
-	end := min((part+1)*partSize, b.size)
-	want = min(max(want, readAhead), end-at)
+// fetch reads some bytes of a part of a snapshot.
+func (r *Remote) fetch(ctx context.Context, id uuid.UUID, part, from, want int64) ([]byte, error) {
 	opts := minio.GetObjectOptions{}
-	from := at - part*partSize
 	if err := opts.SetRange(from, from+want-1); err != nil {
-		return err
+		return nil, err
 	}
-	name := partName(b.id, part)
-	data, _, err := b.r.getPart(b.ctx, name, from, want, opts)
+	name := partName(id, part)
+	data, _, err := r.getPart(ctx, name, from, want, opts)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := b.r.tagOf(b.ctx, metaName(b.id)); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: snapshot %s: %w: it was dropped", b.r.Place(), b.id, errs.ErrNotFound)
+		if _, err := r.tagOf(ctx, metaName(id)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: snapshot %s: %w: it was dropped", r.Place(), id, errs.ErrNotFound)
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && int64(len(data)) != want {
-		return &errs.CorruptionError{Path: b.r.key(name), Offset: from, Err: errors.Join(errShort, err)}
+		return nil, &errs.CorruptionError{Path: r.key(name), Offset: from, Err: errors.Join(errShort, err)}
 	}
-	if err != nil {
-		return err
-	}
-	b.at, b.data = at, data
-	return nil
+	return data, err
 }
 
 var errShort = errors.New("a part of the snapshot is missing")
