@@ -14,11 +14,14 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/remote"
 	remotedir "github.com/varve-db/varve/remote/dir"
 	"github.com/varve-db/varve/remote/sender"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal/past"
 )
 
 // offsites is a store whose log is sent to a folder, over a network that loses, repeats and delays requests and loses
@@ -35,6 +38,8 @@ type offsites struct {
 	writing int // writers of this boot that have not ended
 	writes  map[string][]*sentWrite
 	moments []time.Time
+
+	geometry segment.Geometry
 
 	added bool             // the copy was begun
 	acked uint64           // newest version that was acknowledged
@@ -150,10 +155,35 @@ func (r *place) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err 
 func (r *place) Append(ctx context.Context, p *remote.Piece) error {
 	own := *p
 	own.Bytes = bytes.Clone(p.Bytes)
-	if w := r.w; w.s.Odds.Cut > 0 && w.rng.IntN(20) == 0 { // the copy has the piece, and the store may not have synced it
+	r.w.synced(p)
+	if w := r.w; w.s.Odds.Cut > 0 && w.rng.IntN(20) == 0 { // before the store has recorded that it is sent
 		defer func() { w.s.CutAt(w.s.Ops()+1+w.rng.IntN(20), w.s.Patterns[w.rng.IntN(len(w.s.Patterns))]) }()
 	}
 	return r.call("append", func(r *place) error { return r.Remote.Append(ctx, &own) })
+}
+
+// synced verifies that the store has all bytes of a piece also after a loss of power in which everything is lost that
+// was not synced. A cut at random seldom shows that: it must come before the writer syncs what was sent.
+func (w *offsites) synced(p *remote.Piece) {
+	if w.sealed {
+		return // the bytes of the piece are encrypted
+	}
+	left := w.s.Disk().Crash(crash.LoseAll, rand.New(rand.NewPCG(1, 1)))
+	log := &past.Log{FS: left.Process("look"), Dir: offsiteStore + "/wal", Geometry: w.geometry}
+	var has []byte
+	for piece, err := range log.Pieces(ctx, p.From, p.To.LSN) {
+		if err != nil {
+			w.bad("a piece from %d to %d is sent, and after a loss of power the store lacks it: %v", p.From.LSN,
+				p.To.LSN, err)
+			return
+		}
+		has = append(has, piece.Bytes...)
+	}
+	if !bytes.Equal(has, p.Bytes) {
+		w.bad("a piece from %d to %d is sent, and after a loss of power the store has %d of its %d bytes", p.From.LSN,
+			p.To.LSN, len(has), len(p.Bytes))
+	}
+	w.did["synced"]++
 }
 
 // Save reads the snapshot first: a simulated process has one goroutine at a time.
@@ -203,15 +233,23 @@ func (w *offsites) send(p *sim.Proc) {
 			w.bad("%s: open: %v", p.Name, err)
 			return
 		}
-		for n := 1 + w.rng.IntN(20); n > 0 && w.writing > 0; n-- {
+		pause := []int{2, 20, 100}[w.rng.IntN(3)]
+		for n := 1 + w.rng.IntN(30); n > 0 && w.writing > 0; n-- {
 			w.sendOnce(p, st)
-			p.Sleep(time.Duration(1+w.rng.IntN(100)) * time.Millisecond)
+			p.Sleep(time.Duration(1+w.rng.IntN(pause)) * time.Millisecond)
 		}
 		if err := st.Close(); err != nil {
 			w.bad("%s: close: %v", p.Name, err)
 			return
 		}
-		p.Sleep([]time.Duration{time.Second, time.Second, 25 * time.Hour, 8 * 24 * time.Hour}[w.rng.IntN(4)])
+		switch w.rng.IntN(16) { // seldom for days: most writers end within a minute
+		case 0:
+			p.Sleep(25 * time.Hour)
+		case 1:
+			p.Sleep(8 * 24 * time.Hour)
+		default:
+			p.Sleep(time.Duration(w.rng.IntN(1000)) * time.Millisecond)
+		}
 	}
 }
 
@@ -222,6 +260,7 @@ func (w *offsites) sendOnce(p *sim.Proc, st *varve.Store) {
 		return
 	}
 	acked := w.acked
+	w.geometry = storetest.Inner(st).Engine.Log().Past().Geometry
 	of := st.Admin().Offsite()
 	switch {
 	case w.added:
@@ -269,7 +308,10 @@ func (w *offsites) work(p *sim.Proc) {
 }
 
 func (w *offsites) step(p *sim.Proc, st *varve.Store, rng *rand.Rand) error {
-	if rng.IntN(4) == 0 {
+	switch n := rng.IntN(100); {
+	case n == 0: // and it still writes when the sender has slept for days
+		p.Sleep(time.Duration(rng.IntN(10*24)) * time.Hour)
+	case n < 10:
 		p.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
 	}
 	if rng.IntN(20) == 0 {
