@@ -305,12 +305,23 @@ func (of Offsite) Remove(ctx context.Context) error {
 	unlock, err := of.following(ctx)
 	if err == nil {
 		defer unlock()
-		err = log.ForgetSent()
+		err = of.forgetSent(ctx)
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
 	return p.Remove() // a user who cannot write to the store has no archive to prune
+}
+
+// forgetSent removes the record up to which the copy has the log, unless that is the record of a copy that another user
+// has added. If this user has no copy, it removes the record of any copy. The caller holds follow.lock.
+func (of Offsite) forgetSent(ctx context.Context) error {
+	log := of.st.inner.Engine.Log()
+	b, err := of.st.inner.Places().Keeper().Load(ctx)
+	if sent, ok, _ := log.Past().Sent(log.Durable()); err == nil && ok && sent.Copy != 0 && sent.Copy != b.Tag() {
+		return nil
+	}
+	return log.Past().ForgetSent()
 }
 
 // Behind reports the position up to which a remote has the log of the store, and how many bytes of log are missing

@@ -20,7 +20,7 @@ func (f *filled) sentTo(number uint64) {
 	}
 	id, err := f.l.Past().ID()
 	if err == nil {
-		err = f.l.Past().SetSent(id, Mark{LSN: s.PrevEnd, Sum: s.PrevSum}, f.now, 0o600)
+		err = f.l.Past().SetSent(id, Mark{LSN: s.PrevEnd, Sum: s.PrevSum}, 0, f.now, 0o600)
 	}
 	if err != nil {
 		f.Fatal(err)

@@ -2,6 +2,8 @@ package sender
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +41,13 @@ type Binding struct {
 	Purged Gathered `json:"purged,omitzero"`
 
 	Snapshot Due `json:"snapshot"` // when the next snapshot is due, and where the last one was begun
+}
+
+// Tag returns the number by which wal/sent tells the copy from others: the first 4 bytes of the SHA-256 of its ID, as a
+// little-endian number; 1 if they are 0.
+func (b *Binding) Tag() uint32 {
+	sum := sha256.Sum256(b.Remote[:])
+	return max(1, binary.LittleEndian.Uint32(sum[:]))
 }
 
 // current returns the epoch of the store's log that is being sent. It may be later than the log's epoch when the epoch

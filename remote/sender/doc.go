@@ -40,7 +40,8 @@
 //   - the newest entry is damaged, and may be the beginning of another machine's epoch (DamagedHeadError);
 //   - the user has decided to supersede the newest entry (Binding.Follows), and another machine has sent since
 //     (OvertakenError);
-//   - the remote has lost its entries, or the place has another remote (LostError): another disk may be mounted there.
+//   - the remote has lost its entries, or the place has another remote (LostError): another disk may be mounted there;
+//   - wal/sent is the record of another copy, which another user of the store has added (ClaimedError).
 //
 // Every other error is temporary: the next round tries again. Maintain checks for these errors before it makes a
 // snapshot, after the snapshot is saved, and before it removes anything. If there is one, it drops the snapshot and

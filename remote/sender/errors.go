@@ -70,6 +70,23 @@ func (e *LostError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *LostError) Unwrap() error { return ErrStopped }
 
+// ClaimedError reports that the log of the store is sent to another copy: another user of the store has added it. The
+// archive keeps the log for one copy only. It matches ErrStopped.
+type ClaimedError struct {
+	Place string
+	Sent  segment.LSN // position up to which the other copy has the log
+}
+
+// Error returns the message, in one line.
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("%s: %v: the log of this store is sent to another copy, of another user (which has it up to "+
+		"position %d), and is kept for one copy only -> memctl remote remove, by one of the two users", e.Place,
+		ErrStopped, e.Sent)
+}
+
+// Unwrap makes the error match ErrStopped.
+func (e *ClaimedError) Unwrap() error { return ErrStopped }
+
 // OvertakenError reports that another machine has sent an entry after the user of this sender had decided to supersede
 // the newest entry of the remote (Binding.Follows). Nothing was superseded. It matches ErrStopped.
 type OvertakenError struct {

@@ -239,6 +239,9 @@ func (s *Sender) attempt(ctx context.Context) error {
 	if err := s.mayFollow(b, head); err != nil {
 		return err
 	}
+	if err := s.owns(b); err != nil {
+		return err
+	}
 	switch {
 	case !damaged && head.Number > 0 && b.Request != uuid.Nil && head.Request == b.Request:
 		return s.adopt(ctx, head)
@@ -275,6 +278,16 @@ func (s *Sender) attempt(ctx context.Context) error {
 		s.known = head.At
 	}
 	return s.ship(ctx, b, id, head, durable)
+}
+
+// owns returns a *ClaimedError if wal/sent has the record of another copy: the archive keeps the log for one copy. The
+// caller of the sender makes sure that one process of the machine sends, so no other sender writes that file meanwhile.
+func (s *Sender) owns(b Binding) error {
+	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the tag is valid even if the log does not continue there
+	if ok && sent.Copy != 0 && sent.Copy != b.Tag() {
+		return &ClaimedError{Place: s.remote.Place(), Sent: sent.Mark.LSN}
+	}
+	return nil
 }
 
 // follows returns nil if the log of a binding contains the end of the newest entry of the remote. If the log has
@@ -498,10 +511,13 @@ func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Po
 // record writes to wal/sent up to which position the remote has the log. It writes nothing if that position is recorded
 // already.
 func (s *Sender) record(log *past.Log, id past.ID, at past.Mark) error {
-	if before, ok, err := log.Sent(at.LSN); ok && err == nil && before.ID == id && before.Mark == at {
+	b := s.bound()
+	tag := b.Tag()
+	before, ok, err := log.Sent(at.LSN)
+	if ok && err == nil && before.ID == id && before.Mark == at && before.Copy == tag {
 		return nil
 	}
-	err := log.SetSent(id, at, s.o.Clock(), s.o.FileMode)
+	err = log.SetSent(id, at, tag, s.o.Clock(), s.o.FileMode)
 	if errors.Is(err, past.ErrBegunAgain) {
 		return nil // the next attempt begins an epoch
 	}

@@ -79,7 +79,7 @@ func (f *follower) ship() error {
 func (f *follower) sent() {
 	f.Helper()
 	p, _ := f.log()
-	if err := p.SetSent(f.id, f.at, time.Now(), 0o600); err != nil {
+	if err := p.SetSent(f.id, f.at, 0, time.Now(), 0o600); err != nil {
 		f.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/remote/sender"
 )
 
 // fast is a sleep of at most a hundredth of the time, so that pauses of minutes pass within a test.
@@ -182,8 +183,8 @@ func TestTakenCopyHoldsNothing(t *testing.T) {
 	})
 }
 
-// TestPlaceOfASecondUser: one process of the machine sends. A second user whose place is another one is told so, not
-// that a process sends to it.
+// TestPlaceOfASecondUser: the log is kept for one copy. A second user cannot add another one; of two users who have
+// both added one, the first to send has it, and the other one is told so.
 func TestPlaceOfASecondUser(t *testing.T) {
 	x, ctx := newOutsider(t), t.Context()
 	x.put("a", "one")
@@ -203,19 +204,43 @@ func TestPlaceOfASecondUser(t *testing.T) {
 	if _, err := st2.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
 		t.Error("the refused copy was recorded:", err)
 	}
+	// The first user's copy is away when it is added, so nothing says yet that there is one: the second user adds one.
 	sent := filepath.Join(x.dir, "store", "wal", "sent")
-	x.check(os.Remove(sent)) // as before the first round, or as an earlier version allowed
+	x.check(os.Remove(sent))
 	x.check(st2.Admin().Offsite().Add(ctx, r2, url))
+	var claimed *sender.ClaimedError
+	if err := x.st.Admin().Offsite().Send(ctx, x.remote); !errors.As(err, &claimed) {
+		t.Error("both users send:", err)
+	}
 	x.check(x.st.Close())
 	x.st = x.sends(vfs.OS(), nil)
-	x.until("the first user sends", func() bool { return x.st.Health(ctx).Copy.Sending })
-	if h := st2.Health(ctx).Copy; h.Sending || !strings.Contains(h.LastErr, "another user") || h.Place != url {
-		t.Errorf("%+v", h)
-	}
-	// The first user forgets the copy while the process sends.
-	x.check(x.st.Admin().Offsite().Remove(ctx))
-	if _, err := os.Stat(filepath.Join(x.dir, "store", "wal", "sent")); !errors.Is(err, fs.ErrNotExist) {
+	x.until("the first user is told", func() bool {
+		h := x.st.Health(ctx)
+		return !h.OK && !h.Copy.Sending && strings.Contains(h.Copy.LastErr, "another user")
+	})
+	x.put("b", "two")
+	x.check(st2.Admin().Offsite().Send(ctx, r2)) // the process of the first user does not hold it up
+	// The first user forgets the copy: the record of the second user's copy stays.
+	first := x.st.Admin().Offsite()
+	x.check(first.Remove(ctx))
+	if _, err := os.Stat(sent); err != nil {
 		t.Error(err)
+	}
+	if err := first.Add(ctx, x.remote, x.url); !errors.As(err, &other) {
+		t.Error("a copy is added beside the second user's:", err)
+	}
+	// The second user forgets the copy, and the first one adds one.
+	x.check(st2.Admin().Offsite().Remove(ctx))
+	if _, err := os.Stat(sent); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	url3 := "file://" + filepath.Join(x.dir, "remote3")
+	r3, err := varve.CreateFolder(ctx, url3)
+	x.check(err)
+	x.check(first.Add(ctx, r3, url3))
+	x.until("the first user sends", func() bool { return x.st.Health(ctx).Copy.Sending })
+	if h := st2.Health(ctx).Copy; h.Sending {
+		t.Errorf("%+v", h)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestSmallForged(t *testing.T) {
 		{"ended", func(p *past.Log) error { _, err := p.Endings(); return err },
 			func(p *past.Log) error { return p.Broken(past.Purged, 1, moment, 0o600) }},
 		{"sent", func(p *past.Log) error { _, _, err := p.Sent(w.end.LSN); return err },
-			func(p *past.Log) error { return p.SetSent(past.ID{Store: geo.UUID}, at, moment, 0o600) }},
+			func(p *past.Log) error { return p.SetSent(past.ID{Store: geo.UUID}, at, 7, moment, 0o600) }},
 	} {
 		p := w.put(t, 0)
 		path := filepath.Join(p.Dir, f.name)
@@ -218,19 +218,20 @@ func TestSent(t *testing.T) {
 	id, at := idOf(t, p), w.before(geo.End(2))
 	set := func(at past.Mark) {
 		t.Helper()
-		if err := p.SetSent(id, at, moment, 0o600); err != nil {
+		if err := p.SetSent(id, at, 7, moment, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(at)
-	if s, ok, err := p.Sent(w.end.LSN); !ok || err != nil || s.Mark != at || s.ID != id || !s.Time.Equal(moment) ||
+	if s, ok, err := p.Sent(w.end.LSN); !ok || err != nil || s.Mark != at || s.ID != id || s.Copy != 7 ||
+		!s.Time.Equal(moment) ||
 		s.Behind != w.end.LSN-at.LSN {
 		t.Fatalf("%+v %v %v", s, ok, err)
 	}
 	if _, ok, err := p.Sent(at.LSN - 8); !ok || !errors.Is(err, past.ErrBegunAgain) {
 		t.Error("a mark beyond what is durable:", ok, err)
 	}
-	if err := p.SetSent(id, past.Mark{LSN: 3}, moment, 0o600); !errors.Is(err, errs.ErrInvalid) {
+	if err := p.SetSent(id, past.Mark{LSN: 3}, 7, moment, 0o600); !errors.Is(err, errs.ErrInvalid) {
 		t.Error("a mark where no batch ends:", err)
 	}
 	remove := func(n uint64) {
@@ -259,7 +260,7 @@ func TestSent(t *testing.T) {
 	if _, ok, err := p.Sent(w.end.LSN); !ok || !errors.As(err, &ended) || ended.Reason != past.Purged {
 		t.Error("the log has ended:", ok, err)
 	}
-	if err := p.SetSent(id, at, moment, 0o600); !errors.As(err, &ended) {
+	if err := p.SetSent(id, at, 7, moment, 0o600); !errors.As(err, &ended) {
 		t.Error("a mark of a log that has ended:", err)
 	}
 	for range 2 {

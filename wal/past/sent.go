@@ -17,7 +17,7 @@ import (
 // history would remove them:
 //
 //	0   8 bytes "VARVESNT"
-//	8   uint32 version 1, uint32 0
+//	8   uint32 version 1, uint32 tag of the copy, 0: unknown
 //	16  16 bytes UUID of the store, uint64 epoch of the log: its ID
 //	40  uint64 position, uint64 chain hash there
 //	56  int64 time of the record, Unix microseconds
@@ -36,6 +36,7 @@ const (
 type Sent struct {
 	ID   ID
 	Mark Mark
+	Copy uint32    // tag of the copy, which tells it from others: see SetSent; 0: unknown
 	Time time.Time // time of the record
 
 	Behind uint64 // bytes of the log that are durable but not in the copy
@@ -89,8 +90,9 @@ func (p *Log) reaches(at, durable LSN) error {
 
 // SetSent durably records in wal/sent that a copy in another place has the log below at.LSN. A batch must end at this
 // position. id is the ID that the log had when the copy was begun. If that log has ended since, SetSent writes nothing,
-// and the error is an *EndedError.
-func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
+// and the error is an *EndedError. The record is that of one copy: a reader that finds the record of another copy must
+// not replace it. tag is a number that the reader derives from the identity of its copy, or 0.
+func (p *Log) SetSent(id ID, at Mark, tag uint32, now time.Time, mode fs.FileMode) error {
 	if !p.Geometry.Holds(at.LSN) {
 		return fmt.Errorf("%w: position %d is not the end of a batch", errs.ErrInvalid, at.LSN)
 	}
@@ -98,7 +100,7 @@ func (p *Log) SetSent(id ID, at Mark, now time.Time, mode fs.FileMode) error {
 		return err
 	}
 	micro := min(max(now.UnixMicro(), 0), MostTime)
-	s := Sent{ID: id, Mark: at, Time: time.UnixMicro(micro)}
+	s := Sent{ID: id, Mark: at, Copy: tag, Time: time.UnixMicro(micro)}
 	return p.writeSmall(sentName, s.encode(), mode)
 }
 
@@ -121,7 +123,7 @@ func (s *Sent) encode() []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, sentSize), sentMagic...)
 	b = le.AppendUint32(b, sentVersion)
-	b = le.AppendUint32(b, 0)
+	b = le.AppendUint32(b, s.Copy)
 	b = append(b, s.ID.Store[:]...)
 	b = le.AppendUint64(b, s.ID.Epoch)
 	b = le.AppendUint64(b, s.Mark.LSN)
@@ -142,6 +144,7 @@ func decodeSent(b []byte) (s Sent, err error) {
 	if micro < 0 || micro > MostTime {
 		return s, errContent
 	}
+	s.Copy = le.Uint32(b[12:])
 	copy(s.ID.Store[:], b[16:])
 	s.ID.Epoch = le.Uint64(b[32:])
 	s.Mark = Mark{le.Uint64(b[40:]), le.Uint64(b[48:])}
