@@ -18,6 +18,8 @@ func TestErased(t *testing.T) {
 		"one":                                {[]Row{purge(1, 100, 50)}, 0, 50},
 		"the earliest of two":                {[]Row{purge(1, 100, 50), purge(2, 200, 30)}, 0, 30},
 		"an earlier purge does not count":    {[]Row{purge(1, 100, 20), purge(2, 200, 50)}, 150, 50},
+		"a purge that follows at once":       {[]Row{purge(1, 100, 20), purge(2, 150, 50)}, 150, 50},
+		"one that follows at once, of older": {[]Row{purge(1, 150, 20), purge(2, 200, 50)}, 150, 20},
 		"all are earlier":                    {[]Row{purge(1, 100, 20)}, 150, 0},
 		"an older program":                   {[]Row{purge(1, 100, 0), purge(2, 200, 50)}, 0, 0},
 		"another store": {[]Row{{Key: Key{1}, Version: 9, Since: 100, First: 5, Store: other}, purge(2, 200, 50)}, 0,

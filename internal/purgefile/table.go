@@ -117,15 +117,17 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 	return rows
 }
 
-// Erased returns a position before which the log of a store had none of the data that later purges have erased. Later
-// purges are those that ended after the log position after. It returns 0 if the position is unknown.
+// Erased returns a position before which the log of a store had none of the data that later purges have erased.
+// Later purges are those that ended after the log position after, where the log was begun again after a purge. A purge that
+// follows at once may record that position itself, but the purge that has ended there recorded a lower one: the log that
+// follows it begins with a segment. It returns 0 if the position is unknown.
 func (t *Table) Erased(store [16]byte, after uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {
 		switch r := &t.list[i]; {
-		case r.Store != store, !r.Redacted && r.Since <= after,
+		case r.Store != store, !r.Redacted && r.Since < after,
 			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
-			// of another store, or ended at or before the position
+			// of another store, or ended at the position or before it
 		case r.Redacted:
 			first = min(first, r.Version)
 		default:

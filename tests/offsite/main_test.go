@@ -10,5 +10,5 @@ import (
 
 func TestMain(m *testing.M) {
 	storetest.Main(m, storetest.Jobs(map[string]storetest.Job{"write": writing, "send": sending,
-		"storm": storming, "stormsend": stormSending}))
+		"storm": storming, "stormsend": stormSending, "purge": purging}))
 }
