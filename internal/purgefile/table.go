@@ -118,9 +118,9 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 }
 
 // Erased returns a position before which the log of a store had none of the data that later purges have erased.
-// Later purges are those that ended after the log position after, where the log was begun again after a purge. A purge that
-// follows at once may record that position itself, but the purge that has ended there recorded a lower one: the log that
-// follows it begins with a segment. It returns 0 if the position is unknown.
+// Later purges are those that ended after the log position after, where the log was begun again after a purge. A purge
+// that follows at once may record that position itself. The purge that has ended there recorded a lower one, because
+// the log that follows it begins with a segment. Erased returns 0 if the position is unknown.
 func (t *Table) Erased(store [16]byte, after uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {
