@@ -57,3 +57,27 @@ func TestStatusOfRefusedEdits(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfNotesOnly verifies that status recommends the list of notes for a store without memories.
+func TestStatusOfNotesOnly(t *testing.T) {
+	t.Parallel()
+	c := newCLI(t)
+	next := func() string {
+		t.Helper()
+		var s upkeep.State
+		if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Next
+	}
+	if code, _, errOut := c.run("text", "note", "write", "a.md"); code != 0 {
+		t.Fatal(errOut)
+	}
+	if got := next(); got != "memctl note ls" {
+		t.Errorf("with a note only: %q", got)
+	}
+	c.ok("put", "a memory", "--id", "m")
+	if got := next(); got != "memctl list" {
+		t.Errorf("with a memory and a note: %q", got)
+	}
+}

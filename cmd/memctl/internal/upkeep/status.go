@@ -262,6 +262,8 @@ func next(s *State) string {
 		return `memctl put "what is to be remembered"`
 	case s.Unflushed > 0 && len(s.Processes) == 0 && s.ReadOnly == "":
 		return "memctl flush"
+	case s.Memories == 0 && s.Notes != nil:
+		return "memctl note ls"
 	}
 	return "memctl list"
 }
