@@ -147,7 +147,7 @@ func (st *Store) Health(ctx context.Context) Health {
 			h.ReadOnly = l
 		}
 	}
-	if st.inner.Engine.Log().Poisoned() {
+	if st.inner.Engine.Log().Notes().Poisoned() {
 		bad(errs.ErrSyncFailed, false)
 	}
 	if err := st.inner.Engine.CatchUp(ctx); err != nil {

@@ -33,6 +33,19 @@ func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool
 	return e, !e.More && (n == 0 || !l.state.ahead[n-1].More), true
 }
 
+// AnyAhead reports whether f returns true for an entry that this process has read from the log, or written to it, but
+// has not applied yet. f is called while the log is locked: it must be quick, and must not keep the entry.
+func (l *FileLog) AnyAhead(f func(e *Entry) bool) bool {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	for i := range l.state.ahead {
+		if f(&l.state.ahead[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // Written returns the position up to which the log is written. The part before this position may have been written by
 // any process, and may not be durable yet.
 func (l *FileLog) Written() LSN { return l.shared.Tail() }

@@ -172,8 +172,8 @@ func (l *FileLog) Backlog() int64 {
 }
 
 // Poisoned reports whether a sync of the log has failed and no sync has succeeded since then.
-func (l *FileLog) Poisoned() bool {
-	return l.shared.Mapped() && l.shared.Poison() == page.SyncFailed
+func (n Notes) Poisoned() bool {
+	return n.l.shared.Mapped() && n.l.shared.Poison() == page.SyncFailed
 }
 
 // files has the segments of the log that this process has open.

@@ -52,7 +52,7 @@ func TestNoFilesLeftToSync(t *testing.T) {
 	other.unlock(roleSync)
 	poisoned := false
 	for waits := true; waits; {
-		poisoned = poisoned || l.Poisoned()
+		poisoned = poisoned || l.Notes().Poisoned()
 		select {
 		case err := <-done:
 			if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/kind"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -16,7 +15,7 @@ import (
 // path excludes theirs, as a file a excludes a file a/b.
 type Places struct {
 	cm       *Committer
-	interest *state.Interest
+	interest interest
 	demand   wal.Precondition
 }
 
@@ -46,15 +45,16 @@ func (cm *Committer) placesBut(ctx context.Context, k *engine.Kind, ids []string
 			fails[i] = k.Clashing(id, other)
 		}
 	}
-	p = &Places{cm: cm, interest: eng.State().Observe(k.Kind, func(id string, _ []byte) bool {
+	p = &Places{cm: cm, interest: interest{eng.State().ObserveIDs(k.Kind, func(id string) bool {
 		_, clashes := beside.Clash(id)
 		return clashes
-	})}
-	from := eng.Log().Read()
+	})}}
 	err = eng.CatchUp(ctx)
-	p.demand = wal.Precondition{Key: p.interest.Key(), LSN: p.interest.Newest()}
-	if at := eng.Log().Applied(); at < from {
-		p.demand = wal.Precondition{LSN: at} // entries that were being read when the interest began may be missed
+	p.demand = p.interest.precondition()
+	if err == nil && eng.Log().AnyAhead(p.interest.Matches) {
+		// The document may have been created before the interest began, which then has no key for it.
+		err = eng.Log().Settle(ctx, eng.Log().Read()-1)
+		p.demand = p.interest.precondition()
 	}
 	for i, id := range ids {
 		if err != nil {
@@ -99,7 +99,7 @@ func (p *Places) precondition() wal.Precondition {
 // End ends the watch for new documents that the function Places has begun.
 func (p *Places) End() {
 	if p != nil {
-		p.cm.engine.State().Unobserve(p.interest)
+		p.cm.engine.State().Unobserve(p.interest.Interest)
 	}
 }
 

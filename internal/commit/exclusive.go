@@ -3,16 +3,21 @@ package commit
 import (
 	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
 )
 
-// interest watches the log for entries that a transaction excludes. One interest serves all runs of the
-// transaction's function. If each run began its own, then with many writers each run would find entries that were
-// already being read before it began.
-type interest struct {
-	*state.Interest
-	// log position up to which entries had been read when the watch began; the watch may miss those of them that were
-	// not applied yet
-	from uint64
+// interest watches the log for entries that a commit excludes. One interest serves all runs of the function of a
+// transaction.
+//
+// To use an interest, catch up with the log, get its precondition, and then call wal's AnyAhead with Matches, before
+// looking at what is excluded. If AnyAhead reports an entry, the precondition does not exclude it. In this order, an
+// entry that is applied meanwhile either makes the precondition fail, or is in the state when AnyAhead returns.
+type interest struct{ *state.Interest }
+
+// precondition returns the precondition that no entry which the interest matches is added to those that were applied
+// before the call.
+func (i interest) precondition() wal.Precondition {
+	return wal.Precondition{Key: i.Key(), LSN: i.Newest()}
 }
 
 // Exclusive requires that nothing at all is committed between this call and the transaction's own commit, by
@@ -32,9 +37,7 @@ func (tx *Tx) Exclusive() error {
 func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	eng := tx.cm.engine
 	if tx.among == len(*tx.interests) {
-		i := interest{Interest: eng.State().Observe(kind.Memories, matches)}
-		i.from = eng.Log().Read()
-		*tx.interests = append(*tx.interests, i)
+		*tx.interests = append(*tx.interests, interest{eng.State().Observe(kind.Memories, matches)})
 	}
 	i := (*tx.interests)[tx.among]
 	tx.among++
@@ -42,10 +45,11 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	if err := eng.CatchUp(tx.ctx); err != nil {
 		return err
 	}
-	if eng.Log().Applied() < i.from {
-		return tx.Exclusive() // entries that were being read when the interest began may be missed
+	p := i.precondition()
+	if eng.Log().AnyAhead(i.Matches) {
+		return tx.Exclusive() // the interest may have begun, or its condition may have changed, after the entry was read
 	}
-	return tx.See(i.Key(), i.Newest())
+	return tx.See(p.Key, p.LSN)
 }
 
 // endInterests ends the watches that a transaction has begun.

@@ -31,6 +31,9 @@ const (
 // Path returns the path of the file of a note or of a sidecar, given by its id in the log.
 func (n Names) Path(id string) string {
 	path, sidecar := strings.CutPrefix(id, sidecarHead)
+	if !sidecar && n.plain(path) {
+		return path
+	}
 	var b strings.Builder
 	if sidecar {
 		b.WriteString(ownFolder + "/")
@@ -48,6 +51,13 @@ func (n Names) Path(id string) string {
 		b.WriteByte('/')
 		path = rest
 	}
+}
+
+// plain reports whether Path does not change the path of a note. It returns false for some paths that Path does not
+// change either.
+func (n Names) plain(path string) bool {
+	return !n.windows && len(path) <= mostName && path != "" && path[0] != '.' && !strings.ContainsAny(path, `%\`) &&
+		!strings.Contains(path, "/.")
 }
 
 // ID returns the id of the note or of the sidecar whose file has the given path. If the path is not the path of such a

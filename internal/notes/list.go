@@ -148,21 +148,44 @@ func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error
 // path.
 func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		for l, err := range ns.listings(ctx, prefix, after) {
+			if err != nil {
+				yield(Info{}, err)
+				return
+			}
+			if !yield(l.info(l.path), nil) {
+				return
+			}
+		}
+	}
+}
+
+// listing is a note that exists, described as in the index.
+type listing struct {
+	state
+	path  string
+	inLog bool // the index files do not have this version, and its Line has no mtime
+}
+
+// listings yields the notes whose paths begin with a prefix and come after the path after, in the order of their paths.
+// If after is "", it does not skip any path.
+func (ns *Notes) listings(ctx context.Context, prefix, after string) iter.Seq2[listing, error] {
+	return func(yield func(listing, error) bool) {
 		asOf, err := ns.engine.DurableNow(ctx)
 		if err != nil {
-			yield(Info{}, err)
+			yield(listing{}, err)
 			return
 		}
 		sidecars, err := ns.sidecars(ctx, prefix)
 		if err != nil {
-			yield(Info{}, err)
+			yield(listing{}, err)
 			return
 		}
 		now := ns.now()
 		f := engine.Filters{Prefix: prefix, After: after}
 		for l, err := range ns.engine.Lines(ctx, ns.kind, f) {
 			if err != nil {
-				yield(Info{}, err)
+				yield(listing{}, err)
 				return
 			}
 			if note.IsSidecar(l.ID) {
@@ -171,14 +194,14 @@ func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2
 			s := state{note: engine.Version{LSN: l.Line.Version, Line: l.Line}, sidecar: sidecars[l.ID]}
 			if l.Line.Version >= asOf { // it may have been moved here since the sidecars were read, and has its id in one
 				if s, err = ns.both(ctx, l.ID); err != nil {
-					yield(Info{}, err)
+					yield(listing{}, err)
 					return
 				}
 				if s.note.LSN == 0 { // moved on, or deleted
 					continue
 				}
 			}
-			if !s.expired(now) && !yield(s.info(l.ID), nil) {
+			if !s.expired(now) && !yield(listing{s, l.ID, l.InLog}, nil) {
 				return
 			}
 		}
@@ -239,56 +262,4 @@ func literal(pattern string) string {
 		return pattern[:i]
 	}
 	return pattern
-}
-
-// Match is a line of a note that Grep found.
-type Match struct {
-	Path string
-	Line int    // line number; the first line is 1
-	Text string // text of the line, without the line break
-}
-
-// Grep yields the lines of the notes in a folder for which matches returns true, in the order of the paths.
-// Notes that are not text are skipped.
-func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []byte) bool) iter.Seq2[Match, error] {
-	return engine.Reading(ctx, ns.engine, func(yield func(Match, error) bool) {
-		if err := checkFolder(folder); err != nil {
-			yield(Match{}, err)
-			return
-		}
-		single := folder != ""
-		paths := []string{folder}
-		for i, err := range ns.infos(ctx, below(folder)) {
-			if err != nil {
-				yield(Match{}, err)
-				return
-			}
-			paths = append(paths, i.Path)
-		}
-		if !single {
-			paths = paths[1:]
-		}
-		for _, path := range paths {
-			s, err := ns.load(ctx, path)
-			if err != nil {
-				yield(Match{}, failed(path, err))
-				return
-			}
-			if !s.exists(ns.now()) || !note.IsText(s.note.Doc) {
-				continue
-			}
-			n := 0
-			for line := range strings.Lines(string(s.note.Doc)) {
-				n++
-				line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-				if matches([]byte(line)) && !yield(Match{path, n, line}, nil) {
-					return
-				}
-			}
-			if err := ctx.Err(); err != nil {
-				yield(Match{}, err)
-				return
-			}
-		}
-	})
 }

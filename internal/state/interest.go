@@ -30,6 +30,7 @@ const Interests = 'e'
 type Interest struct {
 	kind    *kind.Kind
 	key     string
+	byID    bool // matches does not need the document
 	matches atomic.Pointer[func(id string, doc []byte) bool]
 	newest  atomic.Uint64
 }
@@ -45,6 +46,11 @@ func (i *Interest) Newest() wal.LSN { return i.newest.Load() }
 // compressed.
 func (i *Interest) Match(matches func(id string, doc []byte) bool) { i.matches.Store(&matches) }
 
+// Matches reports whether a log entry puts a document that matches the condition of the Interest.
+func (i *Interest) Matches(e *wal.Entry) bool {
+	return len(of([]*Interest{i}, e)) > 0
+}
+
 // interests are all Interests of this process; usually there are none.
 type interests struct {
 	mu    sync.Mutex
@@ -53,15 +59,24 @@ type interests struct {
 	list  atomic.Pointer[[]*Interest]
 }
 
-// Observe begins an Interest in the documents of a kind. It may miss entries that were read from the log before this
-// call and are not applied yet. So use the key of the Interest only in look-ups that begin at the present end of the
-// log or later.
+// Observe begins an Interest in the documents of a kind. An entry that was read from the log before this call, and is
+// not applied yet, does not have the key of the Interest until it is applied. So a caller that uses the key in a
+// precondition must first find out whether such an entry matches (wal's AnyAhead).
 func (s *State) Observe(k *kind.Kind, matches func(id string, doc []byte) bool) *Interest {
+	return s.observe(k, matches, false)
+}
+
+// ObserveIDs is like Observe, for a condition on the ids of documents. It costs less than a condition on documents.
+func (s *State) ObserveIDs(k *kind.Kind, matches func(id string) bool) *Interest {
+	return s.observe(k, func(id string, _ []byte) bool { return matches(id) }, true)
+}
+
+func (s *State) observe(k *kind.Kind, matches func(id string, doc []byte) bool, byID bool) *Interest {
 	in := &s.interests
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.last++
-	i := &Interest{kind: k, key: string(binary.BigEndian.AppendUint64([]byte{Interests}, in.last))}
+	i := &Interest{kind: k, key: string(binary.BigEndian.AppendUint64([]byte{Interests}, in.last)), byID: byID}
 	i.Match(matches)
 	i.newest.Store(unseen | in.epoch)
 	list := append(slices.Clone(in.all()), i)
@@ -98,7 +113,7 @@ func (in *interests) current(key string) wal.LSN {
 // note records a log entry that is being applied in the Interests that the entry matches. The same entry may be applied
 // twice.
 func (in *interests) note(e *wal.Entry) {
-	for _, i := range in.of(e) {
+	for _, i := range of(in.all(), e) {
 		if now := i.newest.Load(); now >= unseen || e.LSN > now {
 			i.newest.Store(e.LSN)
 		}
@@ -121,29 +136,35 @@ func (in *interests) begin(epoch uint64) {
 
 // keys returns the keys of the Interests that a log entry, not applied yet, matches.
 func (in *interests) keys(e *wal.Entry) (keys []string) {
-	for _, i := range in.of(e) {
+	for _, i := range of(in.all(), e) {
 		keys = append(keys, i.key)
 	}
 	return keys
 }
 
-// of returns the Interests that match the document which a log entry puts. It ignores an entry that cannot be read,
-// because Apply reports such an entry.
-func (in *interests) of(e *wal.Entry) (of []*Interest) {
-	all := in.all()
-	if e.Delete || !slices.ContainsFunc(all, func(i *Interest) bool { return isOf(e, i.kind) }) {
+// of returns those of some Interests that match the document which a log entry puts. It ignores an entry that cannot be
+// read, because Apply reports such an entry.
+func of(all []*Interest, e *wal.Entry) (of []*Interest) {
+	if e.Delete {
 		return nil
 	}
-	v, err := Read(e)
-	if err != nil {
-		return nil
-	}
-	doc, plain := v.Plain()
-	if !plain {
-		doc = nil
-	}
+	var doc []byte
+	read := false
 	for _, i := range all {
-		if isOf(e, i.kind) && (*i.matches.Load())(e.Key[1:], doc) {
+		if !isOf(e, i.kind) || len(e.Key) < 2 {
+			continue
+		}
+		if !i.byID && !read {
+			v, err := Read(e)
+			if err != nil {
+				return of
+			}
+			if plain, ok := v.Plain(); ok {
+				doc = plain
+			}
+			read = true
+		}
+		if (*i.matches.Load())(e.Key[1:], doc) {
 			of = append(of, i)
 		}
 	}

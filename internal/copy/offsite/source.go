@@ -229,7 +229,7 @@ func damaged(log *wal.FileLog) error {
 	if d := log.Damage(); d != nil {
 		return d
 	}
-	if log.Poisoned() {
+	if log.Notes().Poisoned() {
 		return errs.ErrSyncFailed
 	}
 	return nil
