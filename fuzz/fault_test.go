@@ -38,7 +38,8 @@ func faultsOf(op *wrap.Op) []error {
 		return []error{syscall.EIO, done(syscall.EIO), syscall.EROFS, syscall.EACCES}
 	case wrap.TryLock, wrap.Lock:
 		return []error{syscall.EIO, syscall.ENOLCK}
-	case wrap.Stat, wrap.ReadDir, wrap.SetMtime, wrap.Lease, wrap.Map, wrap.Volume, wrap.OpenBarrier, wrap.Barrier:
+	case wrap.Stat, wrap.ReadDir, wrap.SetMtime, wrap.SetMode, wrap.Lease, wrap.Map, wrap.Volume,
+		wrap.OpenBarrier, wrap.Barrier:
 		return []error{syscall.EIO, syscall.EACCES}
 	}
 	return nil

@@ -34,7 +34,7 @@ func reach(c sim.Coverage) {
 }
 
 // changing are the methods and functions of package vfs that change something.
-var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "Rename", "RenameNew", "Exchange", "Link", "Remove", "Mkdir",
+var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "SetMode", "Rename", "RenameNew", "Exchange", "Link", "Remove", "Mkdir",
 	"SyncDir", "OpenLock", "Store", "CompareAndSwap", "WriteDurable", "MkdirAll"}
 
 // reportReached names the call sites of the engine that change something and were not reached by the

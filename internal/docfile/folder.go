@@ -41,6 +41,9 @@ type FolderOptions struct {
 	Tree bool
 	// Empty means that an empty file is a valid document; otherwise it is damage.
 	Empty bool
+	// KeepMode means that a file which replaces another one gets the permission bits of that file, because the files
+	// belong to the user. See modeOver.
+	KeepMode bool
 	// Most is the maximum number of bytes of a document. A larger file is not read. If Most is 0, the limit is the one
 	// that the caller of Read passes.
 	Most int64

@@ -67,7 +67,11 @@ func (w *worker) put(i int, c *Change) error {
 	if err != nil {
 		return err
 	}
-	if err := t.write(data, c.Mtime, w.r.each); err != nil {
+	err = w.keepMode(c, t)
+	if err == nil {
+		err = t.write(data, c.Mtime, w.r.each)
+	}
+	if err != nil {
 		return errors.Join(failure("write", c.Folder.rel(c.Name), err), w.drop(t))
 	}
 	placed, err := w.place(i, c, t, data)

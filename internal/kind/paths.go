@@ -160,7 +160,7 @@ func (k *Kind) CheckID(id string) error {
 
 // In returns the folder of the kind in the store with the layout l.
 func (k *Kind) In(l docfile.Layout) *docfile.Folder {
-	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, Most: k.MostBytes}
+	o := docfile.FolderOptions{Tree: k.Tree(), Empty: k.Opaque, KeepMode: k.FileWins, Most: k.MostBytes}
 	if k.Roots != nil {
 		o.KeptBy = k.RootsFile
 		o.Kept = func(fsys vfs.FS, root string) ([]string, error) {

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"io/fs"
 	"os"
 	"time"
 )
@@ -16,6 +17,7 @@ func (f *osFile) Sync() error                              { return f.f.Sync() }
 func (f *osFile) Datasync() error                          { return f.wrap("datasync", datasync(f.f)) }
 func (f *osFile) Stat() (Info, error)                      { return fstat(f.f) }
 func (f *osFile) SetMtime(t time.Time) error               { return f.wrap("utimes", setMtime(f.f, t)) }
+func (f *osFile) SetMode(perm fs.FileMode) error           { return setMode(f.f, perm) }
 func (f *osFile) Unlease() error                           { return f.wrap("unlease", unlease(f.f)) }
 func (f *osFile) Name() string                             { return f.f.Name() }
 func (f *osFile) Close() error                             { return f.f.Close() }

@@ -300,6 +300,9 @@ func syncFolder(d *os.File) error {
 	return nil
 }
 
+// setMode sets the permission bits of a file.
+func setMode(f *os.File, perm fs.FileMode) error { return f.Chmod(perm & fs.ModePerm) }
+
 // bare returns the error without the operation and the path that package os adds, because the caller adds them itself.
 func bare(err error) error {
 	var pe *fs.PathError

@@ -189,6 +189,9 @@ func datasync(f *os.File) error {
 	return control(f, func(fd uintptr) error { return windows.FlushFileBuffers(windows.Handle(fd)) })
 }
 
+// setMode does nothing: Windows has access lists instead of permission bits.
+func setMode(*os.File, fs.FileMode) error { return nil }
+
 func setMtime(f *os.File, t time.Time) error {
 	ft := windows.NsecToFiletime(t.UnixNano())
 	return control(f, func(fd uintptr) error {

@@ -59,6 +59,8 @@ type File interface {
 	Stat() (Info, error)
 	// SetMtime sets the modification time, in the full precision of the system.
 	SetMtime(t time.Time) error
+	// SetMode sets the permission bits. It does nothing on systems that have no such bits.
+	SetMode(perm fs.FileMode) error
 	// Lease requests a lease, which is granted if no other process has the file open. While it is held (until Unlease
 	// or Close), opens of the file wait. The file must have been opened by this process for reading or writing, and
 	// only once. It returns errors.ErrUnsupported if there are no leases.

@@ -294,6 +294,7 @@ func (f *packedFile) Sync() error                        { return nil }
 func (f *packedFile) Datasync() error                    { return nil }
 func (f *packedFile) Stat() (vfs.Info, error)            { return f.info, nil }
 func (f *packedFile) SetMtime(time.Time) error           { return f.refused("chtimes") }
+func (f *packedFile) SetMode(fs.FileMode) error          { return f.refused("chmod") }
 func (f *packedFile) Lease() (bool, error)               { return false, errors.ErrUnsupported }
 func (f *packedFile) Unlease() error                     { return nil }
 func (f *packedFile) Map() (vfs.Mapping, error)          { return nil, errors.ErrUnsupported }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/kind"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -182,6 +183,9 @@ func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Ti
 		return err
 	}
 	_, err = f.WriteAt(data, 0)
+	if k := kind.At(rel); err == nil && k != nil && k.FileWins {
+		err = c.keepMode(f, name)
+	}
 	if err == nil {
 		err = f.SetMtime(mtime)
 	}
@@ -195,6 +199,19 @@ func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Ti
 		return err
 	}
 	return c.fs.SyncDir(filepath.Dir(name))
+}
+
+// keepMode gives the new file f the permission bits of the user's file with the given name, if there is one.
+func (c *changer) keepMode(f vfs.File, name string) error {
+	old, err := c.fs.Stat(name)
+	if err != nil || !old.Mode.IsRegular() {
+		return nil
+	}
+	made, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return docfile.KeepMode(f, old, made, c.mode)
 }
 
 // path returns the path of a file or folder of the store.

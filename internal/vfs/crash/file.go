@@ -2,6 +2,7 @@ package crash
 
 import (
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -105,6 +106,14 @@ func (f *file) SetMtime(t time.Time) error {
 	return f.do("utimes", func() error {
 		f.in.cache.mtime = t
 		f.in.note(f.p.d, change{})
+		return nil
+	})
+}
+
+// SetMode sets the permission bits, which a power loss keeps.
+func (f *file) SetMode(perm fs.FileMode) error {
+	return f.do("chmod", func() error {
+		f.in.mode = f.in.mode&^fs.ModePerm | perm&fs.ModePerm
 		return nil
 	})
 }

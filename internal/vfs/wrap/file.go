@@ -3,6 +3,7 @@ package wrap
 import (
 	"context"
 	"io"
+	"io/fs"
 	"math"
 	"time"
 
@@ -74,6 +75,10 @@ func (f *file) NextData(off int64) (from, end int64, err error) {
 
 func (f *file) SetMtime(t time.Time) error {
 	return f.run(Op{Kind: SetMtime}, func() error { return f.inner.SetMtime(t) })
+}
+
+func (f *file) SetMode(perm fs.FileMode) error {
+	return f.run(Op{Kind: SetMode}, func() error { return f.inner.SetMode(perm) })
 }
 
 func (f *file) Lease() (granted bool, err error) {

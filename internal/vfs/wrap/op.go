@@ -34,6 +34,7 @@ const (
 	Sync
 	Datasync
 	SetMtime
+	SetMode
 	Lease
 	Unlease
 	Map
@@ -55,7 +56,7 @@ func (k Kind) String() string {
 	return [kinds]string{
 		"open", "create", "mkdir", "remove", "rename", "renamenew", "exchange", "link", "stat", "readdir", "syncdir",
 		"openlock", "openshared", "openbarrier", "volume", "read", "write", "truncate", "sync", "datasync", "setmtime",
-		"lease", "unlease", "map", "close", "lock", "trylock", "unlock", "load", "store", "cas", "barrier",
+		"setmode", "lease", "unlease", "map", "close", "lock", "trylock", "unlock", "load", "store", "cas", "barrier",
 		"opendir", "createunnamed", "linkunnamed",
 	}[k]
 }
@@ -64,7 +65,7 @@ func (k Kind) String() string {
 func (k Kind) Changes() bool {
 	switch k {
 	case Create, Mkdir, Remove, Rename, RenameNew, Exchange, Link, OpenLock, OpenShared, CreateUnnamed, LinkUnnamed,
-		Write, Truncate, SetMtime, Store, CompareAndSwap:
+		Write, Truncate, SetMtime, SetMode, Store, CompareAndSwap:
 		return true
 	}
 	return k.Syncs()

@@ -1,0 +1,50 @@
+package docfile
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// modeOver returns the permission bits for a file that replaces another one. old describes the file that is replaced,
+// and made a file that this process has just created with the mode perm. They are the bits of the old file, with two
+// exceptions: the bits that the file system's rule for a shared store has added to the new file (vfs.Share) are always
+// set, and a group that differs from the group of the old file gets only the rights that all users had. If the owner
+// could not read the old file, the new file keeps its own bits, because the store must be able to read what it writes.
+func modeOver(old, made vfs.Info, perm fs.FileMode) fs.FileMode {
+	mode := old.Mode.Perm()
+	if mode&0o400 == 0 {
+		return made.Mode.Perm()
+	}
+	if old.GID != made.GID {
+		mode &^= 0o070 &^ (mode & 0o007 << 3)
+	}
+	return mode | made.Mode.Perm()&^perm
+}
+
+// keepMode gives the temp file t the permission bits for the file that it will replace at the path of the change. It
+// does nothing if no file is there, or if FolderOptions.KeepMode is not set.
+func (w *worker) keepMode(c *Change, t *temp) error {
+	if !c.Folder.o.KeepMode {
+		return nil
+	}
+	old, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
+	if err != nil || !old.Mode.IsRegular() {
+		return nil // place examines what is there
+	}
+	return KeepMode(t.file, old, w.like, w.f.o.fileMode())
+}
+
+// KeepMode gives a file that will replace another one the permission bits for that: see modeOver. made describes a file
+// that this process has just created with the mode perm. If the system does not permit it, the file keeps its bits.
+func KeepMode(file vfs.File, old, made vfs.Info, perm fs.FileMode) error {
+	mode := modeOver(old, made, perm)
+	if mode == made.Mode.Perm() {
+		return nil
+	}
+	if err := file.SetMode(mode); err != nil && !errors.Is(err, errors.ErrUnsupported) && !vfs.IsPermission(err) {
+		return err
+	}
+	return nil
+}
