@@ -58,6 +58,9 @@ func (d *Lead) end() error {
 	return d.err
 }
 
+// Leads reports whether the leader is this handle of the log. Another handle of the same process is another leader.
+func (ps Processes) Leads() bool { return ps.l.place.lead.Load() != nil }
+
 // Leader returns the id of the leader's process, or 0 if it is not known. The id is only a hint: the holder of
 // watch.lock is the leader.
 func (ps Processes) Leader() int {

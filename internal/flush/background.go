@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/diskspace"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -78,7 +79,7 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 			kick = fl.kick
 		case <-rest.C:
 			kick = fl.kick
-			if !owed && !fl.More.Load() && fl.unflushed.Load() < int64(fl.engine.Settings().Now().FlushAfter()) {
+			if !owed && !fl.More.Load() && !fl.wordsDue && fl.unflushed.Load() < int64(fl.engine.Settings().Now().FlushAfter()) {
 				continue
 			}
 		case <-tick.C:
@@ -172,11 +173,14 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 		return RestAfter(time.Millisecond, true, false, 0), true // another process is flushing
 	}
 	began := time.Now()
+	views.Limit(fl.views, held, fl.mostAtOnce())
 	err = fl.flushOn(ctx, rounds, held, MergeWhenDue)
+	views.Limit(fl.views, held, 0)
+	fl.wordsDue = views.Hurry(fl.views, held)
 	wrote, more := fl.engine.Log().Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())
-	if err == nil && fl.overdue() {
+	if err == nil && (fl.overdue() || fl.wordsDue) {
 		rest = min(rest, shortRest)
 	}
 	if fl.uptime != nil {

@@ -144,10 +144,7 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 		if views.Partly(fl.views, held) {
 			return // the next round reads the rest from the log
 		}
-		if err := fl.engine.Log().Archive().Release(held, "index", fl.engine.Log().Spilled()); err != nil {
-			// The log keeps what it could not release; nothing else depends on it.
-			fl.engine.Env().Logger.Warn("releasing the log", "err", err)
-		}
+		fl.release(held)
 	}
 	// Raising a feature writes the checkpoint, as each round does. Leftovers of a purge are overwritten after the
 	// round, once the views are replaced.
@@ -158,6 +155,14 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 	fl.start(work, nil)
 }
 
+// release lets the log release the part that the index covers.
+func (fl *Flusher) release(held *wal.Held) {
+	if err := fl.engine.Log().Archive().Release(held, "index", fl.engine.Log().Spilled()); err != nil {
+		// The log keeps what it could not release; nothing else depends on it.
+		fl.engine.Env().Logger.Warn("releasing the log", "err", err)
+	}
+}
+
 // updateViews updates the views in a round that writes no index. If the previous process left the views far behind,
 // updating them takes seconds; a background round then updates them while further rounds run.
 func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
@@ -165,7 +170,12 @@ func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 	case fl.leaves, fl.wordsLeft && closing(m):
 	case fl.beside && m == MergeWhenDue && !fl.dooming && fl.views.Due() &&
 		fl.engine.Log().Features()&wal.FeatureViews != 0:
-		fl.start(func() { fl.views.Round(ctx, held, false) }, nil)
+		parts := views.Partly(fl.views, held)
+		fl.start(func() {
+			if fl.views.Round(ctx, held, false); parts && !views.Partly(fl.views, held) {
+				fl.release(held) // follow has left it to this round
+			}
+		}, nil)
 	default:
 		fl.views.Round(ctx, held, m == MergeAlways)
 	}

@@ -10,7 +10,11 @@ import (
 // 10 s for 100,000 notes on a busy machine. A watcher that adopts an edited file needs the lock as well, and must
 // not wait that long: a content that is overwritten meanwhile would be in no history. So the background goroutine
 // lends the lock between two rounds (Lock), and an adoption leaves the index and the views to that goroutine
-// (FlushFiles). Another process that needs the lock waits.
+// (FlushFiles).
+//
+// A watcher in another process cannot borrow the lock. So while another process watches, a background round updates the
+// views for a limited number of changes (mostAtOnce), which takes about a second, releases the lock, and continues
+// after a short rest. The watcher gets the lock then. An index is still written in one hold.
 
 // loan is a request to use flush.lock, which the background goroutine holds.
 type loan struct {
@@ -57,6 +61,15 @@ func (fl *Flusher) Lock(ctx context.Context) (held *wal.Held, unlock func(), err
 func lend(held *wal.Held, l loan) {
 	l.held <- held
 	<-l.back
+}
+
+// mostAtOnce returns the maximum number of changes for which a background round updates the views while it holds
+// flush.lock; 0 means no limit.
+func (fl *Flusher) mostAtOnce() int {
+	if ps := fl.engine.Log().Processes(); ps.Leads() || ps.Leader() == 0 {
+		return 0
+	}
+	return closingWords
 }
 
 // inBackground reports whether this process has a goroutine that flushes in the background.

@@ -70,6 +70,15 @@ func Limit(vs *Views, _ *wal.Held, n int) { vs.most = n }
 // must keep these entries.
 func Partly(vs *Views, _ *wal.Held) bool { return vs.partly }
 
+// Hurry makes the views due at once if the last round has left entries because of Limit, and reports whether it has.
+func Hurry(vs *Views, held *wal.Held) bool {
+	if !Partly(vs, held) {
+		return false
+	}
+	vs.retry.Store(0)
+	return true
+}
+
 // Words creates the queries for word search, and for ordered listings, counts and sessions. Call it once. Close closes
 // these queries, and also the query that Meanings has returned.
 func (vs *Views) Words() (memories, sections *words.Query, orders *words.Orders) {
@@ -176,6 +185,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	vs.as.Store(&as)
 	vs.due.Store(true)
 	vs.retry.Store(vs.engine.Env().Clock().Add(retryAfter).UnixNano())
+	vs.partly = false
 	if ready, err := vs.enter(held); err != nil || !ready {
 		if err != nil {
 			vs.failed(ctx, "", err)
@@ -191,7 +201,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 		vs.failed(ctx, "", fmt.Errorf("the mapped index covers the log up to %d, not up to %d", set.LSN(), spilled))
 		return
 	}
-	done, vs.partly = true, false
+	done = true
 	for _, v := range vs.list {
 		if absent(v) {
 			continue
