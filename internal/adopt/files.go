@@ -82,28 +82,41 @@ func (ed *Adopter) Ignores(k *engine.Kind, name string) bool {
 		return false
 	}
 	id, ok := k.ID(name)
-	return ok && (ed.engine.Settings().Now().Ignores(id) || ed.inStore(k, name))
+	return ok && (ed.engine.Settings().Now().Ignores(id) || ed.inStore(k, name, nil))
 }
 
 // inStore reports whether a file is in the folder of another store, such as a store in an adopted folder. Only that
 // store may write its files: if they were documents of this store, files that the other store deletes could come back.
-func (ed *Adopter) inStore(k *engine.Kind, name string) bool {
-	e := ed.engine.Env()
+// known has the folders that were examined already, and inStore adds to it; nil: each is examined.
+func (ed *Adopter) inStore(k *engine.Kind, name string, known map[string]bool) bool {
 	for at, c := range name {
 		if c != '/' {
 			continue
 		}
-		folder := k.Path(name[:at])
-		if info, err := e.FS.Stat(filepath.Join(folder, settings.Name)); err == nil && info.Mode.IsRegular() {
-			if c, _, _ := settings.Read(e.FS, folder); c != nil {
-				return true
+		is, ok := known[name[:at]]
+		if !ok {
+			is = ed.isStore(k.Path(name[:at]))
+			if known != nil {
+				known[name[:at]] = is
 			}
 		}
-		if info, err := e.FS.Stat(filepath.Join(folder, "wal", "open.lock")); err == nil && info.Mode.IsRegular() {
+		if is {
 			return true
 		}
 	}
 	return false
+}
+
+// isStore reports whether a folder is that of a store.
+func (ed *Adopter) isStore(folder string) bool {
+	e := ed.engine.Env()
+	if info, err := e.FS.Stat(filepath.Join(folder, settings.Name)); err == nil && info.Mode.IsRegular() {
+		if c, _, _ := settings.Read(e.FS, folder); c != nil {
+			return true
+		}
+	}
+	info, err := e.FS.Stat(filepath.Join(folder, "wal", "open.lock"))
+	return err == nil && info.Mode.IsRegular()
 }
 
 // deletesByHand reports whether a missing file may have been deleted by hand, so that the read which found it missing

@@ -64,7 +64,8 @@ func (ed *Adopter) isLeft(k *engine.Kind, name string) bool {
 
 // leftFor returns the reason why the store does not touch a file in the folder of a kind whose files win. It returns ""
 // if the file is a document or may become one.
-func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (string, error) {
+// known is passed to inStore.
+func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string, known map[string]bool) (string, error) {
 	if !k.IsDocument(name) {
 		for segment := range strings.SplitSeq(name, "/") {
 			if strings.HasPrefix(segment, ".") {
@@ -77,12 +78,15 @@ func (ed *Adopter) leftFor(ctx context.Context, k *engine.Kind, name string) (st
 		return LeftName, nil
 	}
 	why := ed.unfit(k, name)
-	if why == "" && ed.Ignores(k, name) {
-		if why = LeftIgnored; ed.inStore(k, name) {
+	id, ok := k.ID(name)
+	if why == "" && ok && k.FileWins {
+		switch {
+		case ed.inStore(k, name, known):
 			why = LeftStore
+		case ed.engine.Settings().Now().Ignores(id):
+			why = LeftIgnored
 		}
 	}
-	id, ok := k.ID(name)
 	if why == "" || !ok {
 		return "", nil
 	}
@@ -107,8 +111,9 @@ func (ed *Adopter) LeftOut(ctx context.Context) iter.Seq2[Left, error] {
 				yield(Left{}, fmt.Errorf("listing the files that are not notes: %w", err))
 				return
 			}
+			known := map[string]bool{}
 			for _, name := range names {
-				why, err := ed.leftFor(ctx, k, name)
+				why, err := ed.leftFor(ctx, k, name, known)
 				if err == nil {
 					err = ctx.Err()
 				}

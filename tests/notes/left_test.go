@@ -2,15 +2,21 @@ package notes
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/internal/note"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // leftOut makes files that are no notes, of each reason, and returns them as LeftOut does.
@@ -79,6 +85,39 @@ func TestLeftOut(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(l.Path))); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLeftOutOnce verifies that LeftOut looks for another store once in each folder, and not once for each file.
+func TestLeftOutOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var looks atomic.Int64
+	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if op.Kind == wrap.Stat && strings.HasSuffix(filepath.ToSlash(op.Path), "/wal/open.lock") &&
+			strings.Contains(filepath.ToSlash(op.Path), "/notes/") {
+			looks.Add(1)
+		}
+		return call()
+	})
+	st := fixture.Open(t, dir, storetest.In(&varve.Options{NoBackground: true},
+		storetest.Environment{System: vfs.System{FS: fsys}}))
+	write(t, st, "a/b/note.md", "text")
+	must(t, st.Flush(t.Context()))
+	const n = 50
+	for i := range n {
+		save(t, at(dir, fmt.Sprintf("a/b/%d.md~", i)), "backup")
+	}
+	looks.Store(0)
+	found := 0
+	for l, err := range st.Notes().LeftOut(t.Context()) {
+		must(t, err)
+		if l.Why == varve.LeftOutIgnored {
+			found++
+		}
+	}
+	if found != n || looks.Load() > 2 {
+		t.Errorf("%d files, want %d; looked for a store %d times in 2 folders", found, n, looks.Load())
 	}
 }
 
