@@ -34,11 +34,12 @@ type Follower struct {
 	// never happens.
 	Stale func() bool
 
-	mu    sync.Mutex
-	of    Tables  // index tables on which the fold is based
-	from  wal.LSN // position up to which that index covers the log
-	at    wal.LSN // position below which the fold has all entries of the log
-	built uint64  // number of index rebuilds at the last update of the fold
+	once  sync.Once
+	mu    CtxMutex // guards the following fields; made by once
+	of    Tables   // index tables on which the fold is based
+	from  wal.LSN  // position up to which that index covers the log
+	at    wal.LSN  // position below which the fold has all entries of the log
+	built uint64   // number of index rebuilds at the last update of the fold
 	valid bool
 }
 
@@ -49,7 +50,9 @@ type Follower struct {
 // durable, it calls Engine.CatchUp first. The caller passes an error of With to Engine.DamageOf, which schedules the
 // rebuild of a damaged index.
 func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
-	f.mu.Lock()
+	if err := f.lock(ctx); err != nil {
+		return err
+	}
 	defer f.mu.Unlock()
 	var last error
 	for range FindTries {
@@ -69,7 +72,7 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 		}
 		_ = set.Release()
 		if ctx.Err() != nil {
-			return err // an entry may be applied twice: the next call continues
+			return err // the next call continues; it may apply an entry twice
 		}
 		f.valid = false // partly applied
 		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
@@ -85,22 +88,41 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 // fold. If wait is false and With is running, Forget does nothing: With may be waiting for a lock that the caller of
 // Forget holds.
 func (f *Follower) Forget(wait bool, free func() error) error {
-	if !wait && !f.mu.TryLock() {
-		return nil
-	}
 	if wait {
-		f.mu.Lock()
+		_ = f.lock(context.Background())
+	} else if !f.tryLock() {
+		return nil
 	}
 	defer f.mu.Unlock()
 	f.valid = false
 	return free()
 }
 
+// lock waits until no other goroutine uses the follower. It returns the error of ctx if ctx ends before.
+func (f *Follower) lock(ctx context.Context) error {
+	f.once.Do(f.init)
+	return f.mu.Lock(ctx)
+}
+
+// tryLock is lock for a caller that does not wait. It reports whether no other goroutine uses the follower.
+func (f *Follower) tryLock() bool {
+	f.once.Do(f.init)
+	select {
+	case f.mu.held <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *Follower) init() { f.mu = NewMutex() }
+
 func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (live int64, err error) {
 	if of := TablesOf(set); !f.valid || f.of != of || f.Stale != nil && f.Stale() {
 		// An index that covers only entries that the fold has already changes nothing. One that covers less may contain
 		// anything.
 		if !f.valid || set.LSN() > f.at || set.LSN() <= f.from || !f.Fold.Covered(set) {
+			f.valid = false // until Reset has ended: an interrupted one may leave a part of the content
 			if err := f.Fold.Reset(ctx, set); err != nil {
 				return 0, err
 			}
@@ -122,6 +144,7 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 		if err := f.Fold.Apply(ctx, set, &e); err != nil {
 			return 0, err
 		}
+		f.at = c.Pos + 1 // so that a call whose context ends is not repeated
 	}
 	f.at = max(f.at, at)
 	return live, nil
