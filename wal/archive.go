@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -13,15 +14,15 @@ import (
 // gaps in the copy, and an event reports them. Nothing is copied if the settings allow the archive no bytes and no
 // continuous copy of the log needs the segment. If the disk is full and removing older copies does not help, an event
 // reports that the segment was not archived. The history then lacks old versions, but no current memory is lost.
-func (l *FileLog) archive(number uint64) error {
-	_, err := l.archiveNaming(number)
+func (l *FileLog) archive(ctx context.Context, number uint64) error {
+	_, err := l.archiveNaming(ctx, number)
 	return err
 }
 
 // archiveNaming is like archive, and also returns a *LostError for each damaged part of the segment.
-func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
+func (l *FileLog) archiveNaming(ctx context.Context, number uint64) (lost []error, err error) {
 	if bytes, _ := l.o.Archive(); bytes > 0 || l.o.Unsent() > 0 && number >= l.unsent() {
-		gaps, err := l.copySegment(number)
+		gaps, err := l.copySegment(ctx, number)
 		for vfs.IsDiskFull(err) {
 			given, gerr := l.cutArchive(number)
 			if gerr != nil {
@@ -30,7 +31,7 @@ func (l *FileLog) archiveNaming(number uint64) (lost []error, err error) {
 			if !given {
 				break
 			}
-			gaps, err = l.copySegment(number)
+			gaps, err = l.copySegment(ctx, number)
 		}
 		path := "wal/" + segment.Name(number)
 		if lost = lostIn(path, gaps); len(lost) > 0 {

@@ -30,7 +30,7 @@ func archivedCopy(t *testing.T) (l *FileLog, name string, plain []byte) {
 	if err := l.o.FS.Mkdir(l.o.wal("archive"), 0o700); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
-	if err := l.archive(1); err != nil {
+	if err := l.archive(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	return l, filepath.Join(l.o.Dir, "wal", past.CopyName(1)), readCopy(t, l)

@@ -34,7 +34,7 @@ func TestErasedBlocks(t *testing.T) {
 	if err := l.o.FS.Mkdir(l.o.wal("archive"), 0o700); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
-	if err := l.archive(1); err != nil {
+	if err := l.archive(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	blocks := func() (list []string) {

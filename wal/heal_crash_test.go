@@ -34,7 +34,7 @@ func TestHealCut(t *testing.T) {
 		}
 		l, _ := open(t, "", options(fsys))
 		want := fill(t, l, 4)
-		if err := l.archive(2); err != nil {
+		if err := l.archive(t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Close(); err != nil {

@@ -19,7 +19,7 @@ func copied(t *testing.T) (dir string, want []Entry) {
 	l, _ := open(t, dir)
 	want = fill(t, l, 5)
 	for n := uint64(2); n <= 3; n++ {
-		if err := l.archive(n); err != nil {
+		if err := l.archive(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}

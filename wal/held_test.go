@@ -35,7 +35,7 @@ func TestHeldProves(t *testing.T) {
 	m, nobody := one.AppliedMark(), func(LSN, string, []byte) bool { return false }
 	calls := map[string]func(*Held) error{
 		"SetCheckpoint": func(h *Held) error { return one.SetCheckpoint(h, m, m, [Folders]int64{}) },
-		"Forget":        func(h *Held) error { return one.Archive().Release(h, "index", 0) },
+		"Forget":        func(h *Held) error { return one.Archive().Release(t.Context(), h, "index", 0) },
 		"Bury":          func(h *Held) error { return one.Processes().RemoveDead(h, nil) },
 		"Tidied":        func(h *Held) error { return one.Notes().Tidied(h) },
 		"SayRemade":     func(h *Held) error { return one.Notes().IndexRebuilt(h) },

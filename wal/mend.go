@@ -66,7 +66,8 @@ func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 
 // copySegment writes the copy of a segment into archive/. It puts gaps in place of damaged frames, and returns the
 // gaps. It keeps an existing copy if that is undamaged, or has at least as much of the segment as the segment's file.
-func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
+// When ctx ends, it stops and returns the error of ctx.
+func (l *FileLog) copySegment(ctx context.Context, number uint64) (gaps []Gap, err error) {
 	most := ^uint64(0)
 	if l.archived(number) {
 		lacks, damaged, err := l.lacks(number)
@@ -77,7 +78,6 @@ func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 			most = lacks
 		}
 	}
-	ctx := context.Background()
 	f, err := l.Past().OpenSegment(number)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,21 @@ func (l *FileLog) copySegment(number uint64) (gaps []Gap, err error) {
 			return nil, nil
 		}
 	}
-	return gaps, l.putCopy(number, from)
+	return gaps, l.putCopy(number, until{from, ctx})
+}
+
+// until is a source whose reads fail once ctx has ended.
+type until struct {
+	past.Source
+	ctx context.Context
+}
+
+// ReadAt implements io.ReaderAt.
+func (u until) ReadAt(b []byte, off int64) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.Source.ReadAt(b, off)
 }
 
 // Mended is the readable part of a damaged copy of a segment in the archive.

@@ -120,7 +120,7 @@ func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) erro
 }
 
 // Copy copies a segment of the log into the archive, as the release of a segment does.
-func (a Archive) Copy(number uint64) error { return a.l.archive(number) }
+func (a Archive) Copy(number uint64) error { return a.l.archive(context.Background(), number) }
 
 // Known returns the position up to which the log is known to have been durable, even if the log cannot be read that
 // far. It uses the positions that the log has recorded and, if the log is damaged, the frames after the damage.

@@ -48,7 +48,7 @@ func let(t testing.TB, l *FileLog) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := l.Archive().Release(held, "index", m.LSN); err != nil {
+		if err := l.Archive().Release(context.Background(), held, "index", m.LSN); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -156,7 +156,7 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 		}
 		// A segment without a start was overwritten by an interrupted purge: its copy exists.
 		if _, _, err := past.ReadStart(f); !errors.Is(err, segment.ErrEnd) {
-			lost, err := l.archiveNaming(n)
+			lost, err := l.archiveNaming(ctx, n)
 			if p.Lost = append(p.Lost, lost...); err != nil {
 				return err
 			}

@@ -250,7 +250,7 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 		if err := b.SetCheckpoint(held, mk, mk, [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Archive().Release(held, "index", mk.LSN); err != nil {
+		if err := b.Archive().Release(t.Context(), held, "index", mk.LSN); err != nil {
 			t.Fatal(err)
 		}
 		held.Unlock()
@@ -284,7 +284,7 @@ func TestRegressReleaseTakesTheLastStart(t *testing.T) {
 		if err := l.SetCheckpoint(held, mk, mk, [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Archive().Release(held, "index", mk.LSN); err != nil {
+		if err := l.Archive().Release(t.Context(), held, "index", mk.LSN); err != nil {
 			t.Fatal(err)
 		}
 		held.Unlock()

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"math"
@@ -30,8 +31,8 @@ func (f *freer) start(spilled LSN) {
 
 // Release permits the removal of everything below an LSN from the log, on behalf of a named holder. The lowest LSN of
 // all holders decides. The flusher calls Release. For holders in other processes, the position Spilled and hold.lock
-// are used instead.
-func (a Archive) Release(held *Held, holder string, below LSN) error {
+// are used instead. When ctx ends, Release returns its error, and a later Release continues.
+func (a Archive) Release(ctx context.Context, held *Held, holder string, below LSN) error {
 	if err := held.proves(a.l); err != nil {
 		return err
 	}
@@ -50,12 +51,12 @@ func (a Archive) Release(held *Held, holder string, below LSN) error {
 	if ripe == 0 {
 		return nil
 	}
-	return a.l.release(held, ripe)
+	return a.l.release(ctx, held, ripe)
 }
 
 // release archives and recycles the segments that are completely below a position. It then removes the copies that
 // exceed the archive's limits.
-func (l *FileLog) release(held *Held, below LSN) error {
+func (l *FileLog) release(ctx context.Context, held *Held, below LSN) error {
 	numbers, err := l.numbers()
 	// The segment with the last released frame stays: a mark at the very end of that segment is found in no
 	// other.
@@ -75,7 +76,7 @@ func (l *FileLog) release(held *Held, below LSN) error {
 		if n >= end {
 			break
 		}
-		if err := l.archive(n); err != nil {
+		if err := l.archive(ctx, n); err != nil {
 			return err
 		}
 		if err := l.recycle(n); err != nil {

@@ -144,7 +144,7 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 		if views.Partly(fl.views, held) {
 			return // the next round reads the rest from the log
 		}
-		fl.release(held)
+		fl.release(ctx, held)
 	}
 	// Raising a feature writes the checkpoint, as each round does. Leftovers of a purge are overwritten after the
 	// round, once the views are replaced.
@@ -156,8 +156,9 @@ func (fl *Flusher) follow(ctx context.Context, held *wal.Held) {
 }
 
 // release lets the log release the part that the index covers.
-func (fl *Flusher) release(held *wal.Held) {
-	if err := fl.engine.Log().Archive().Release(held, "index", fl.engine.Log().Spilled()); err != nil {
+func (fl *Flusher) release(ctx context.Context, held *wal.Held) {
+	err := fl.engine.Log().Archive().Release(ctx, held, "index", fl.engine.Log().Spilled())
+	if err != nil && ctx.Err() == nil {
 		// The log keeps what it could not release; nothing else depends on it.
 		fl.engine.Env().Logger.Warn("releasing the log", "err", err)
 	}
@@ -173,7 +174,7 @@ func (fl *Flusher) updateViews(ctx context.Context, held *wal.Held, m Merge) {
 		parts := views.Partly(fl.views, held)
 		fl.start(func() {
 			if fl.views.Round(ctx, held, false); parts && !views.Partly(fl.views, held) {
-				fl.release(held) // follow has left it to this round
+				fl.release(ctx, held) // follow has left it to this round
 			}
 		}, nil)
 	default:
