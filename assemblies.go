@@ -33,8 +33,8 @@ func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 // Put stores an assembly and returns it as stored, with its id, times, composite and Version. Members that the previous
 // version did not have must exist, otherwise the error is a *MissingMembersError; AllowMissing permits them to be
 // missing. See Store.Put.
-func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
-	st := as.st
+func (asm Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
+	st := asm.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return Assembly{}, err
 	}
@@ -51,18 +51,18 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) 
 }
 
 // Get returns an assembly. An unknown id is ErrNotFound.
-func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
-	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
+func (asm Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
+	v, err := asm.st.inner.Engine.Get(ctx, asm.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
 		return Assembly{}, err
 	}
-	return as.st.inner.Engine.DecodeAssembly(id, v)
+	return asm.st.inner.Engine.DecodeAssembly(id, v)
 }
 
 // GetRaw returns the exact bytes of an assembly's file. If the file does not have the newest version yet, GetRaw
 // returns the bytes that the next flush will write.
-func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := as.st.inner.Engine.Get(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
+func (asm Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
+	v, err := asm.st.inner.Engine.Get(ctx, asm.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +70,10 @@ func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
 }
 
 // Update changes one assembly by a function, which may run again; see Store.Update.
-func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error,
+func (asm Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error,
 	options ...PutOption) (Assembly, error) {
 	var result *Assembly
-	err := as.st.Transact(ctx, func(tx *Tx) error {
+	err := asm.st.Transact(ctx, func(tx *Tx) error {
 		a, err := tx.Assembly(id)
 		if err != nil {
 			return err
@@ -98,8 +98,8 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 }
 
 // Delete deletes an assembly, not its members. An unknown id is ErrNotFound.
-func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
-	st := as.st
+func (asm Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
+	st := asm.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
@@ -107,27 +107,28 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 	if err := st.inner.Engine.Writable(); err != nil {
 		return err
 	}
-	return st.inner.Committer.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), MustExist: true}},
-		nil, 0)
+	return st.inner.Committer.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds),
+		MustExist: true}}, nil, 0)
 }
 
 // Add appends memories to the members of an assembly. Memories that are members already keep their place. The memories
 // must exist unless AllowMissing is given.
-func (as Assemblies) Add(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
-	return as.change(ctx, id, options, func(a *Assembly) int { return a.Add(memories...) })
+func (asm Assemblies) Add(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
+	return asm.change(ctx, id, options, func(a *Assembly) int { return a.Add(memories...) })
 }
 
 // Remove removes memories from the members of an assembly. Ids that are not members are ignored.
-func (as Assemblies) Remove(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
-	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
+func (asm Assemblies) Remove(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly,
+	error) {
+	return asm.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 
 // change updates an assembly with f, which edits the assembly and returns the number of changes it made. If f returns 0
 // and options contains no condition, nothing is written.
-func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
+func (asm Assemblies) change(ctx context.Context, id string, options []PutOption,
 	f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(options)
-	return as.Update(ctx, id, func(a *Assembly) error {
+	return asm.Update(ctx, id, func(a *Assembly) error {
 		if f(a) == 0 && !c.Any() {
 			return ErrSkip
 		}
@@ -138,27 +139,27 @@ func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 // Activate adds boost to the current activation level of an assembly and counts the activation. The level stays in the
 // range 0 to 1. It decays by half in each activation_half_life of config.json (default: a day). The decay needs no
 // write: Level computes the current level.
-func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
-	return as.Update(ctx, id, func(a *Assembly) error {
-		return a.Activate(as.st.inner.Engine.Env().Clock(), boost, as.st.inner.Engine.Settings().Now().HalfLife())
+func (asm Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
+	return asm.Update(ctx, id, func(a *Assembly) error {
+		return a.Activate(asm.st.inner.Engine.Env().Clock(), boost, asm.st.inner.Engine.Settings().Now().HalfLife())
 	})
 }
 
 // Level returns the current activation level of an assembly, in the range 0 to 1.
-func (as Assemblies) Level(a *Assembly) float64 {
-	return a.ActivationAt(as.st.inner.Engine.Env().Clock(), as.st.inner.Engine.Settings().Now().HalfLife())
+func (asm Assemblies) Level(a *Assembly) float64 {
+	return a.ActivationAt(asm.st.inner.Engine.Env().Clock(), asm.st.inner.Engine.Settings().Now().HalfLife())
 }
 
-// Merge merges the assemblies from into the existing assembly into, and deletes those in from, all in one commit. See
-// assembly.Merge for the result. The MergedFrom of the result lists the merged assemblies; History still returns their
-// versions.
-func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (Assembly, error) {
+// Merge merges other assemblies, whose ids are in from, into the existing assembly with the id into. It deletes
+// the merged assemblies. All of this is one commit. See assembly.Merge for the result. MergedFrom of the result
+// lists the merged assemblies; History still returns their versions.
+func (asm Assemblies) Merge(ctx context.Context, into string, from ...string) (Assembly, error) {
 	from = slices.Compact(slices.Sorted(slices.Values(from)))
 	if len(from) == 0 {
 		return Assembly{}, &errs.FieldError{Field: "merged_from", Limit: "at least one assembly", Err: errs.ErrInvalid}
 	}
 	var result *Assembly
-	err := as.st.Transact(ctx, func(tx *Tx) error {
+	err := asm.st.Transact(ctx, func(tx *Tx) error {
 		dst, err := tx.Assembly(into)
 		if err != nil {
 			return err
@@ -171,7 +172,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			}
 			sources = append(sources, &a)
 		}
-		if err := assembly.Merge(&dst, as.st.inner.Engine.Settings().Now().HalfLife(), sources...); err != nil {
+		if err := assembly.Merge(&dst, asm.st.inner.Engine.Settings().Now().HalfLife(), sources...); err != nil {
 			return err
 		}
 		result = dst.Clone()
@@ -191,10 +192,10 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 
 // All yields the assemblies that pass the filters, ordered by the JSON encoding of their ids. Assemblies have no
 // session, metadata or timestamp, so no assembly passes a filter on one of these. See Store.Memories.
-func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
-	st := as.st
+func (asm Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
+	st := asm.st
 	return engine.Reading(ctx, st.inner.Engine, func(yield func(Assembly, error) bool) {
-		f := filtersOf(ctx, as.st.inner.Engine, filters)
+		f := filtersOf(ctx, asm.st.inner.Engine, filters)
 		if f.Session != nil || f.Reads() {
 			return
 		}
@@ -213,8 +214,8 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 }
 
 // Count returns the number of assemblies.
-func (as Assemblies) Count(ctx context.Context) (int64, error) {
-	st := as.st
+func (asm Assemblies) Count(ctx context.Context) (int64, error) {
+	st := asm.st
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return 0, err
 	}
@@ -227,16 +228,16 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 
 // Containing yields the assemblies that contain a memory, in the order of their ids. It does not read the files of
 // other assemblies.
-func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
-	return as.st.inner.Engine.AssembliesWith(ctx, memory)
+func (asm Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
+	return asm.st.inner.Engine.AssembliesWith(ctx, memory)
 }
 
 // History yields the versions of an assembly that are still kept; see Store.History.
-func (as Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return as.st.versionsOf(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
+func (asm Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, error] {
+	return asm.st.versionsOf(ctx, asm.st.inner.Engine.Kinds().Assemblies, id)
 }
 
 // GetAt returns one version of an assembly; see Store.GetAt.
-func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return as.st.versionAt(ctx, as.st.inner.Engine.Kinds().Assemblies, id, lsn)
+func (asm Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
+	return asm.st.versionAt(ctx, asm.st.inner.Engine.Kinds().Assemblies, id, lsn)
 }

@@ -14,7 +14,7 @@ import (
 
 // Get returns a memory. If no memory has this id, the error is ErrNotFound. With InSession, the error is ErrSession if
 // the memory belongs to another session or to none. Get never writes; see Touch.
-func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
+func (st *Store) Get(ctx context.Context, id string, options ...SessionOption) (Memory, error) {
 	meters := st.inner.Engine.Env().Meters
 	began := meters.Begin(meter.Get)
 	v, err := st.inner.Engine.Get(ctx, st.inner.Engine.Kinds().Memories, id)
@@ -22,7 +22,7 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 	if err != nil {
 		return Memory{}, err
 	}
-	if err := commit.Admits(sessionOf(in), v.Line.SessionID); err != nil {
+	if err := commit.Admits(sessionOf(options), v.Line.SessionID); err != nil {
 		return Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
 	return st.inner.Engine.Decode(id, v)

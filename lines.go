@@ -32,8 +32,8 @@ func (ad Admin) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, er
 }
 
 // Lines yields the index entries of the assemblies that pass the filters; see Admin.Lines.
-func (as Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
-	return as.st.linesOf(ctx, as.st.inner.Engine.Kinds().Assemblies, filters)
+func (asm Assemblies) Lines(ctx context.Context, filters ...Filter) iter.Seq2[Line, error] {
+	return asm.st.linesOf(ctx, asm.st.inner.Engine.Kinds().Assemblies, filters)
 }
 
 func (st *Store) linesOf(ctx context.Context, k *engine.Kind, filters []Filter) iter.Seq2[Line, error] {

@@ -80,10 +80,11 @@ func (st *Store) Log(ctx context.Context, o LogOptions) iter.Seq2[Commit, error]
 	})
 }
 
-// writtenBy returns the results of Engine.WrittenBy. It reads the new entries of the log first, and so it also knows a
-// writer that another process has just registered.
+// writtenBy returns the results of Engine.WrittenBy: match reports whether a version was written by the named
+// writer, and no version below the position first was. writtenBy first reads the new entries of the log, so it
+// also knows a writer that another process has just registered.
 func (st *Store) writtenBy(ctx context.Context,
-	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
+	name string) (match func(number uint32, version uint64) bool, first uint64, err error) {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return nil, 0, err
 	}

@@ -113,21 +113,21 @@ func (ns Notes) Write(ctx context.Context, path string, content []byte, conds ..
 	return written(ns.st.inner.Notes.Write(ctx, path, content, conditionsOf(conds)))
 }
 
-// WriteAt is like Write, for content that was written at an earlier time, such as that of an imported file. The time at
-// becomes UpdatedAt of the note. If the note is new, it becomes CreatedAt too. If at is in the future, it is replaced
-// by the current time.
-func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, at time.Time,
+// WriteAt is like Write, for content that was written at an earlier time t, such as the content of an imported
+// file. WriteAt sets UpdatedAt of the note to t. If the note is new, it also sets CreatedAt to t. If t is in the
+// future, WriteAt uses the current time instead.
+func (ns Notes) WriteAt(ctx context.Context, path string, content []byte, t time.Time,
 	conds ...Cond) (NoteInfo, error) {
-	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, at, conditionsOf(conds)))
+	return written(ns.st.inner.Notes.WriteAt(ctx, path, content, t, conditionsOf(conds)))
 }
 
-// Update replaces the content of a note and moves the note to another path, in one commit. If content is nil, the note
-// keeps its content. If the new path, to, is "", the note keeps its path. The conditions are evaluated against the note
-// at the old path. If no note has the old path, the error is ErrNotFound. If another note has the new path, the error
-// is a *ConflictError without a hash. If the path of another note makes the new path impossible, the error is a
+// Update replaces the content of the note at path and moves the note to newPath, in one commit. If content is nil,
+// the note keeps its content. If newPath is "", the note keeps its path. The conditions are evaluated against the
+// note at path. If no note has this path, the error is ErrNotFound. If another note has the new path, the error is
+// a *ConflictError without a hash. If the path of another note makes the new path impossible, the error is a
 // *FieldError.
-func (ns Notes) Update(ctx context.Context, path, to string, content []byte, conds ...Cond) (NoteInfo, error) {
-	return written(ns.st.inner.Notes.Update(ctx, path, to, content, conditionsOf(conds)))
+func (ns Notes) Update(ctx context.Context, path, newPath string, content []byte, conds ...Cond) (NoteInfo, error) {
+	return written(ns.st.inner.Notes.Update(ctx, path, newPath, content, conditionsOf(conds)))
 }
 
 // Append adds content at the end of a note. If no note has this path, Append creates it.
@@ -239,8 +239,9 @@ func (ns Notes) List(ctx context.Context, folder string, depth int) iter.Seq2[No
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth}))
 }
 
-// ListAfter is like List, but yields only the entries after a given entry of the listing. The parameter after is the
-// path of a note, or the path of a folder with a slash at its end. An entry with this path need not exist any more.
+// ListAfter is like List, but yields only the entries that follow a given entry of the listing. after is the path
+// of that entry: the path of a note, or the path of a folder with a slash at its end. The entry need not exist any
+// more.
 func (ns Notes) ListAfter(ctx context.Context, folder string, depth int, after string) iter.Seq2[NoteEntry, error] {
 	return entries(ns.st.inner.Notes.List(ctx, notes.ListOptions{Folder: folder, Depth: depth, After: after}))
 }
@@ -359,9 +360,10 @@ func (l *NoteLog) Next(ctx context.Context) iter.Seq2[NoteVersion, error] {
 // this position continues there. Position returns 0 before the first call of Next.
 func (l *NoteLog) Position() uint64 { return l.log.Position() }
 
-// Redaction returns when, and by which writer, a version of the note at a path was redacted. redacted is false
-// if the version was not redacted. For a version that Purge removed the error is ErrNotFound.
-func (ns Notes) Redaction(path string, version uint64) (at time.Time, by Writer, redacted bool, err error) {
+// Redaction returns the time t at which a version of the note at path was redacted, and the writer w that redacted
+// it. redacted is false if the version was not redacted. If Purge has removed the version, the error is
+// ErrNotFound.
+func (ns Notes) Redaction(path string, version uint64) (t time.Time, w Writer, redacted bool, err error) {
 	if err := ns.st.inner.Engine.BeginUse(); err != nil {
 		return time.Time{}, Writer{}, false, err
 	}

@@ -107,17 +107,17 @@ type Place struct {
 
 // Place returns the place of the remote copy, as recorded on this machine. The error matches ErrNotFound if the store
 // has no copy.
-func (of Offsite) Place(ctx context.Context) (Place, error) {
-	p, err := of.st.inner.Places().Load(ctx)
+func (rc Offsite) Place(ctx context.Context) (Place, error) {
+	p, err := rc.st.inner.Places().Load(ctx)
 	return Place{URL: p.URL, Added: p.Added, Clone: p.Clone}, err
 }
 
 // following locks follow.lock, and waits for at most Options.LockWait. The process that holds this lock is the one that
 // sends the log.
-func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
-	wait, cancel := context.WithTimeout(ctx, of.st.inner.Engine.Env().LockWait)
+func (rc Offsite) following(ctx context.Context) (unlock func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, rc.st.inner.Engine.Env().LockWait)
 	defer cancel()
-	lock, err := of.st.inner.Engine.Log().Processes().Follow(wait)
+	lock, err := rc.st.inner.Engine.Log().Processes().Follow(wait)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = fmt.Errorf("%w: another process sends the log of this store: %w", errs.ErrLocked, err)
@@ -130,28 +130,28 @@ func (of Offsite) following(ctx context.Context) (unlock func(), err error) {
 // Add makes an empty remote the copy of the store, and sends the log and the first snapshot to it. After that, a
 // process that has the store open sends what is committed, if its Options.Remote can open the URL. The URL is recorded
 // in StateDir, and must not contain credentials.
-func (of Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
-	p := of.st.inner.Places()
+func (rc Offsite) Add(ctx context.Context, r remote.Remote, url string) error {
+	p := rc.st.inner.Places()
 	switch now, err := p.Load(ctx); {
 	case err == nil && now.URL == url && now.Sends() && now.Sealed:
 		return fmt.Errorf("%w: the copy at %s is sealed (encrypted) → repeat the call with the recipients of the copy",
 			errs.ErrInvalid, url)
 	case err == nil && now.URL == url && now.Sends():
-		return of.Send(ctx, r) // which reports whether another machine has taken the copy meanwhile
+		return rc.Send(ctx, r) // which reports whether another machine has taken the copy meanwhile
 	case err == nil:
 		return fmt.Errorf("%w: the store already has a copy, at %s → memctl remote remove makes the store forget "+
 			"that copy", errs.ErrInvalid, now.URL)
 	case !errors.Is(err, errs.ErrInvalid) && !errors.Is(err, errs.ErrNotFound):
 		return err
 	}
-	return of.add(ctx, r, url, nil)
+	return rc.add(ctx, r, url, nil)
 }
 
 // add makes an empty remote the copy of a store that has no copy. If keys is not nil, the copy is sealed (encrypted)
 // with them. If another process has sealed the copy with other keys meanwhile, the error matches ErrConflict.
-func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *offsite.Keys) error {
-	p := of.st.inner.Places()
-	unlock, err := of.following(ctx)
+func (rc Offsite) add(ctx context.Context, r remote.Remote, url string, keys *offsite.Keys) error {
+	p := rc.st.inner.Places()
+	unlock, err := rc.following(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	if now, err := p.Load(ctx); err == nil { // another process was faster
 		return fmt.Errorf("%w: the store already has a copy, at %s", errs.ErrInvalid, now.URL)
 	}
-	if err := of.alone(ctx); err != nil {
+	if err := rc.alone(ctx); err != nil {
 		return err
 	}
 	if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
@@ -170,8 +170,8 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 			return err
 		}
 	}
-	e := of.st.inner.Engine.Env()
-	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+	e := rc.st.inner.Engine.Env()
+	if r, err = rc.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return err
 	}
 	if s, ok := r.(*sealed.Remote); ok != (keys != nil) || ok && !bytes.Equal(s.ChainKey(), keys.Chain) {
@@ -188,10 +188,10 @@ func (of Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	if err := p.Save(offsite.Place{URL: url, Added: e.Clock().UTC(), Sealed: keys != nil}); err != nil {
 		return err
 	}
-	if err := of.sendNow(ctx, r); err != nil {
+	if err := rc.sendNow(ctx, r); err != nil {
 		return err
 	}
-	return of.register(ctx, r)
+	return rc.register(ctx, r)
 }
 
 // OtherCopyError reports that the log of a store is sent to a copy that this user has not added for its folder: another
@@ -213,11 +213,11 @@ func (e *OtherCopyError) Unwrap() error { return errs.ErrInvalid }
 
 // alone returns *OtherCopyError if the store has a copy of which this user's state knows nothing. The caller holds
 // follow.lock.
-func (of Offsite) alone(ctx context.Context) error {
-	if _, err := of.st.inner.Places().Load(ctx); !errors.Is(err, errs.ErrNotFound) {
+func (rc Offsite) alone(ctx context.Context) error {
+	if _, err := rc.st.inner.Places().Load(ctx); !errors.Is(err, errs.ErrNotFound) {
 		return nil // added by this user for this folder, or for the one from which it was moved
 	}
-	log := of.st.inner.Engine.Log()
+	log := rc.st.inner.Engine.Log()
 	s, _, err := log.Past().Sent(log.Durable())
 	if s.Mark.LSN == 0 && (err == nil || errors.Is(err, errs.ErrCorrupt)) { // no record, or a damaged one
 		return nil
@@ -225,34 +225,34 @@ func (of Offsite) alone(ctx context.Context) error {
 	if s.Mark.LSN == 0 {
 		return err
 	}
-	return &OtherCopyError{Dir: of.st.inner.Engine.Env().Dir, Sent: s.Mark.LSN}
+	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: s.Mark.LSN}
 }
 
 // register records this machine at the remote, for people.
-func (of Offsite) register(ctx context.Context, r remote.Remote) error {
-	b, err := of.st.inner.Places().Keeper().Load(ctx)
+func (rc Offsite) register(ctx context.Context, r remote.Remote) error {
+	b, err := rc.st.inner.Places().Keeper().Load(ctx)
 	if err != nil {
 		return err
 	}
-	e := of.st.inner.Engine.Env()
+	e := rc.st.inner.Engine.Env()
 	return r.Register(ctx, remote.Machine{ID: b.Machine, Name: e.FS.Host().Name, Seen: e.Clock().UTC()})
 }
 
 // sendNow sends everything that is durable to the remote r, which is already open, and saves a snapshot if one is due.
 // The caller holds follow.lock.
-func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
-	src, err := of.st.inner.SentSource(ctx)
+func (rc Offsite) sendNow(ctx context.Context, r remote.Remote) error {
+	src, err := rc.st.inner.SentSource(ctx)
 	if err != nil {
 		return err
 	}
-	o := of.st.inner.Sending()
+	o := rc.st.inner.Sending()
 	o.Recipients = offsite.RecipientsOf(r)
-	pl, err := of.st.inner.Places().Load(ctx)
+	pl, err := rc.st.inner.Places().Load(ctx)
 	if err != nil {
 		return err
 	}
 	o.Erase = pl.Erase
-	s, err := sender.New(ctx, r, src, of.st.inner.Places().Keeper(), o)
+	s, err := sender.New(ctx, r, src, rc.st.inner.Places().Keeper(), o)
 	if err != nil {
 		return err
 	}
@@ -267,27 +267,27 @@ func (of Offsite) sendNow(ctx context.Context, r remote.Remote) error {
 
 // Send sends everything that is durable now. If another process is sending and does not end within Options.LockWait,
 // the error matches ErrLocked.
-func (of Offsite) Send(ctx context.Context, r remote.Remote) error {
-	unlock, err := of.following(ctx)
+func (rc Offsite) Send(ctx context.Context, r remote.Remote) error {
+	unlock, err := rc.following(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+	if r, err = rc.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return err
 	}
-	return of.sendNow(ctx, r)
+	return rc.sendNow(ctx, r)
 }
 
 // Remove makes the store forget its remote copy: nothing more is sent, and the archive no longer keeps log for the
 // copy. The contents of the copy are not changed. If another process is sending and does not end within
 // Options.LockWait, the error matches ErrLocked, and Remove can be repeated.
-func (of Offsite) Remove(ctx context.Context) error {
-	p := of.st.inner.Places()
-	log := of.st.inner.Engine.Log().Past()
+func (rc Offsite) Remove(ctx context.Context) error {
+	p := rc.st.inner.Places()
+	log := rc.st.inner.Engine.Log().Past()
 	pl, err := p.Load(ctx)
 	if errors.Is(err, errs.ErrNotFound) {
-		_, ok, _ := log.Sent(of.st.inner.Engine.Log().Durable())
+		_, ok, _ := log.Sent(rc.st.inner.Engine.Log().Durable())
 		if !ok {
 			return err
 		}
@@ -302,10 +302,10 @@ func (of Offsite) Remove(ctx context.Context) error {
 			return err
 		}
 	}
-	unlock, err := of.following(ctx)
+	unlock, err := rc.following(ctx)
 	if err == nil {
 		defer unlock()
-		err = of.forgetSent(ctx)
+		err = rc.forgetSent(ctx)
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
@@ -326,14 +326,14 @@ func (of Offsite) forgetSent(ctx context.Context) error {
 
 // Behind reports the position up to which a remote has the log of the store, and how many bytes of log are missing
 // there.
-func (of Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Position, bytes uint64, err error) {
-	if r, err = of.st.inner.OpenCopy(ctx, r, nil); err != nil {
+func (rc Offsite) Behind(ctx context.Context, r remote.Remote) (head remote.Position, bytes uint64, err error) {
+	if r, err = rc.st.inner.OpenCopy(ctx, r, nil); err != nil {
 		return head, 0, err
 	}
 	if head, err = r.Head(ctx); err != nil {
 		return head, 0, err
 	}
-	durable := of.st.inner.Engine.Log().Durable()
+	durable := rc.st.inner.Engine.Log().Durable()
 	return head, durable - min(durable, head.At.LSN), nil
 }
 
@@ -402,15 +402,15 @@ const takes = 4
 // take begins a new epoch at a remote: from then on this store sends to it. take records the place first, so that a
 // failed call can be repeated without a URL. If this store must not take the copy, take restores the previous place and
 // binding.
-func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard bool) (err error) {
-	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+func (rc Offsite) take(ctx context.Context, r remote.Remote, url string, discard bool) (err error) {
+	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	before, err := p.Copy()
 	if err != nil {
 		return err
 	}
 	bound := false
 	for range takes {
-		b, err := of.looked(ctx, r, url, discard)
+		b, err := rc.looked(ctx, r, url, discard)
 		if err != nil {
 			if bound { // nothing was superseded: the entry that was to be followed is no longer the newest one
 				err = errors.Join(err, before.Restore())
@@ -426,11 +426,11 @@ func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard
 		}
 		bound = true
 		// No copy needs what the log had before: the new epoch begins with a snapshot.
-		if err := of.st.inner.Engine.Log().Past().ForgetSent(); err != nil {
+		if err := rc.st.inner.Engine.Log().Past().ForgetSent(); err != nil {
 			return err
 		}
 		overtaken := (*sender.OvertakenError)(nil)
-		if err = of.sendNow(ctx, r); !errors.As(err, &overtaken) {
+		if err = rc.sendNow(ctx, r); !errors.As(err, &overtaken) {
 			return err
 		}
 	}
@@ -438,8 +438,8 @@ func (of Offsite) take(ctx context.Context, r remote.Remote, url string, discard
 }
 
 // looked reads the newest entry of a remote, and returns a binding that can replace exactly this entry.
-func (of Offsite) looked(ctx context.Context, r remote.Remote, url string, discard bool) (b sender.Binding, err error) {
-	p, e, log := of.st.inner.Places(), of.st.inner.Engine.Env(), of.st.inner.Engine.Log()
+func (rc Offsite) looked(ctx context.Context, r remote.Remote, url string, discard bool) (b sender.Binding, err error) {
+	p, e, log := rc.st.inner.Places(), rc.st.inner.Engine.Env(), rc.st.inner.Engine.Log()
 	head, err := r.Head(ctx)
 	follows := sender.Seen{Number: head.Number, Epoch: head.Epoch, At: head.At}
 	if errors.Is(err, errs.ErrCorrupt) && head.Number > 0 {
@@ -657,8 +657,8 @@ func settled(ctx context.Context, dir, url string, keys *offsite.Keys, o *Option
 	return st.Admin().Stats().Memories, err
 }
 
-// forked makes an independent store from the clone in the folder from. It makes a packed backup beside the clone and
-// restores this backup into the folder to. It returns the number of memories.
+// forked makes an independent store in the folder to. The source is the clone in the folder from: forked makes a
+// packed backup beside this clone, and restores this backup. It returns the number of memories of the new store.
 func forked(ctx context.Context, from, to string, o *Options) (memories int64, err error) {
 	st, err := Open(ctx, from, o)
 	if err != nil {

@@ -23,8 +23,8 @@ type CopyPurge struct {
 
 // Purged returns how far purges of the store have been carried out in its remote copy. The error matches ErrNotFound if
 // the store has no copy.
-func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
-	places := of.st.inner.Places()
+func (rc Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
+	places := rc.st.inner.Places()
 	pl, err := places.Load(ctx)
 	if err != nil {
 		return p, err
@@ -37,7 +37,7 @@ func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
 	if err != nil {
 		return p, err
 	}
-	log := of.st.inner.Engine.Log().Past()
+	log := rc.st.inner.Engine.Log().Past()
 	id, err := log.ID()
 	if err != nil {
 		return p, err
@@ -50,7 +50,7 @@ func (of Offsite) Purged(ctx context.Context) (p CopyPurge, err error) {
 	if last == id.Epoch && b.Log != id.Epoch && pl.Erase < id.Epoch {
 		since := b.Purged.Since
 		if b.Purged.Log == 0 {
-			since = of.st.inner.Engine.Env().Clock()
+			since = rc.st.inner.Engine.Env().Clock()
 		}
 		p.Due = since.Add(sender.Gathering).UTC()
 	}
@@ -80,13 +80,13 @@ const purgeLook = 200 * time.Millisecond
 // data. Without PurgeNow, the process that sends does the same one day after the first purge since the last time. If
 // another process is sending, PurgeNow waits until that process has removed the data. If the copy may still have purged
 // data, the error is a *CopyPurgeError. PurgeNow may be repeated.
-func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
-	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+func (rc Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
+	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	pl, err := p.Load(ctx)
 	if err != nil {
 		return err
 	}
-	id, err := of.st.inner.Engine.Log().Past().ID()
+	id, err := rc.st.inner.Engine.Log().Past().ID()
 	if err != nil {
 		return err
 	}
@@ -98,16 +98,16 @@ func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 	}
 	failed := func(err error) error { return &CopyPurgeError{Place: r.Place(), Err: err} }
 	for began := e.Clock().UTC(); ; {
-		now, err := of.Purged(ctx)
+		now, err := rc.Purged(ctx)
 		if err != nil {
 			return failed(err)
 		}
 		if !now.Pending {
 			return nil
 		}
-		free, err := of.sendIfFree(ctx, r)
+		free, err := rc.sendIfFree(ctx, r)
 		if free {
-			now, perr := of.Purged(ctx)
+			now, perr := rc.Purged(ctx)
 			switch {
 			case perr != nil:
 				return failed(errors.Join(err, perr))
@@ -131,11 +131,11 @@ func (of Offsite) PurgeNow(ctx context.Context, r remote.Remote) error {
 
 // sendIfFree sends everything and returns free = true. If another process is sending, it sends nothing and returns free
 // = false.
-func (of Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, err error) {
-	if sends, err := of.st.inner.Engine.Log().Processes().Followed(); err != nil || sends {
+func (rc Offsite) sendIfFree(ctx context.Context, r remote.Remote) (free bool, err error) {
+	if sends, err := rc.st.inner.Engine.Log().Processes().Followed(); err != nil || sends {
 		return false, err
 	}
-	err = of.Send(ctx, r)
+	err = rc.Send(ctx, r)
 	if errors.Is(err, errs.ErrLocked) {
 		return false, nil
 	}
@@ -151,8 +151,8 @@ type CopyLoss struct {
 // assemblies were purged now. The period includes the moments lost by earlier purges that have not reached the copy
 // yet. A moment is lost if it needs a snapshot with purged data, or log that the archive no longer has. If both lists
 // are empty, all moments before now are lost. All other moments can still be cloned, without the purged data.
-func (of Offsite) PurgeLoses(ctx context.Context, r remote.Remote, memories, assemblies []string) (CopyLoss, error) {
-	inner := of.st.inner
+func (rc Offsite) PurgeLoses(ctx context.Context, r remote.Remote, memories, assemblies []string) (CopyLoss, error) {
+	inner := rc.st.inner
 	r, err := inner.OpenCopy(ctx, r, nil)
 	if err != nil {
 		return CopyLoss{}, err

@@ -34,8 +34,8 @@ type CopyKeys struct {
 }
 
 // Keys returns the public keys of the store's copy. The error matches ErrNotFound if the copy is not sealed.
-func (of Offsite) Keys() (CopyKeys, error) {
-	p := of.st.inner.Places()
+func (rc Offsite) Keys() (CopyKeys, error) {
+	p := rc.st.inner.Places()
 	k, err := p.Keys()
 	if err != nil {
 		return CopyKeys{}, err
@@ -52,22 +52,22 @@ func (of Offsite) Keys() (CopyKeys, error) {
 // copy. A user who restores the copy must know this public key from another source than the copy. If the store already
 // sends a sealed copy to url, AddSealed changes the recipients: it begins a new epoch with a snapshot for the new
 // recipients. The previous recipients can still read what was sent before.
-func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, recipients []string) (signer string,
+func (rc Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, recipients []string) (signer string,
 	err error) {
-	seal := of.st.inner.Sealer()
+	seal := rc.st.inner.Sealer()
 	if seal == nil {
 		return "", fmt.Errorf("%w: this program cannot encrypt → set Options.SealRemote", errs.ErrInvalid)
 	}
 	if _, err := seal(recipients); err != nil {
 		return "", err
 	}
-	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	now, err := p.Load(ctx)
 	if err == nil && now.URL == url && now.Sends() {
-		return of.reseal(ctx, r, recipients)
+		return rc.reseal(ctx, r, recipients)
 	}
 	if err == nil { // refused by Add
-		return "", of.Add(ctx, r, url)
+		return "", rc.Add(ctx, r, url)
 	}
 	if !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrInvalid) {
 		return "", err
@@ -76,7 +76,7 @@ func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, re
 	if err != nil {
 		return "", err
 	}
-	if err := of.add(ctx, r, url, &k); err != nil {
+	if err := rc.add(ctx, r, url, &k); err != nil {
 		if _, lerr := p.Load(ctx); errors.Is(lerr, errs.ErrNotFound) {
 			err = errors.Join(err, p.Remove())
 		}
@@ -86,8 +86,8 @@ func (of Offsite) AddSealed(ctx context.Context, r remote.Remote, url string, re
 }
 
 // reseal changes the recipients of the remote copy; see AddSealed.
-func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []string) (signer string, err error) {
-	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+func (rc Offsite) reseal(ctx context.Context, r remote.Remote, recipients []string) (signer string, err error) {
+	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	k, err := p.Keys()
 	if errors.Is(err, errs.ErrNotFound) {
 		return "", fmt.Errorf("%w: the copy at %s is not sealed (encrypted), and everything sent so far would stay "+
@@ -112,7 +112,7 @@ func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []stri
 			return "", err
 		}
 	}
-	if err := of.Send(ctx, r); err != nil && !errors.Is(err, errs.ErrLocked) { // then the other process sends
+	if err := rc.Send(ctx, r); err != nil && !errors.Is(err, errs.ErrLocked) { // then the other process sends
 		return "", err
 	}
 	return k.Signer(), nil
@@ -121,14 +121,14 @@ func (of Offsite) reseal(ctx context.Context, r remote.Remote, recipients []stri
 // Open returns the store's remote copy at r. If the copy is sealed, Open uses the keys of this machine, which verify
 // the copy's signatures but cannot decrypt its contents. unseal decrypts the contents; without unseal (nil) they cannot
 // be read.
-func (of Offsite) Open(ctx context.Context, r remote.Remote, unseal Unseal) (remote.Remote, error) {
-	return of.st.inner.OpenCopy(ctx, r, unseal)
+func (rc Offsite) Open(ctx context.Context, r remote.Remote, unseal Unseal) (remote.Remote, error) {
+	return rc.st.inner.OpenCopy(ctx, r, unseal)
 }
 
 // signing returns the store's remote copy at r, ready for sending. If the copy is sealed, signing makes sure that this
 // machine has a key to sign with.
-func (of Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, error) {
-	p, e := of.st.inner.Places(), of.st.inner.Engine.Env()
+func (rc Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, error) {
+	p, e := rc.st.inner.Places(), rc.st.inner.Engine.Env()
 	k, err := p.Keys()
 	if err == nil {
 		if err = k.Sign(e.Rand()); err == nil {
@@ -138,7 +138,7 @@ func (of Offsite) signing(ctx context.Context, r remote.Remote) (remote.Remote, 
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return nil, err
 	}
-	return of.st.inner.OpenCopy(ctx, r, nil)
+	return rc.st.inner.OpenCopy(ctx, r, nil)
 }
 
 // opened returns the remote copy to be cloned, and its keys if it is sealed, otherwise nil.

@@ -168,8 +168,8 @@ func (st *Store) deletedOf(ctx context.Context, f *engine.Filters, known map[str
 // Purge deletes assemblies and removes every trace of them from the store's folder, as Admin.Purge does with memories.
 // Their members are not changed. If a purged assembly was merged into another one, the MergedFrom of the other one
 // still has its id; Purge reports this as a mention.
-func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return as.st.purgeAll(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
+func (asm Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
+	return asm.st.purgeAll(ctx, asm.st.inner.Engine.Kinds().Assemblies, ids)
 }
 
 func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*PurgeReport, error) {
@@ -192,8 +192,8 @@ func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 }
 
 // Unknown returns those of the given assemblies of which the store has no trace; see Admin.Unknown.
-func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return as.st.unknownOf(ctx, as.st.inner.Engine.Kinds().Assemblies, ids)
+func (asm Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
+	return asm.st.unknownOf(ctx, asm.st.inner.Engine.Kinds().Assemblies, ids)
 }
 
 func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
@@ -261,8 +261,8 @@ func (ad Admin) PurgeVersion(ctx context.Context, id string, version uint64) (*R
 }
 
 // PurgeVersion removes the content of one version of an assembly; see Admin.PurgeVersion.
-func (as Assemblies) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
-	return as.st.redact(ctx, as.st.inner.Engine.Kinds().Assemblies, id, version)
+func (asm Assemblies) PurgeVersion(ctx context.Context, id string, version uint64) (*Redaction, error) {
+	return asm.st.redact(ctx, asm.st.inner.Engine.Kinds().Assemblies, id, version)
 }
 
 func (st *Store) redact(ctx context.Context, k *engine.Kind, id string, version uint64) (*Redaction, error) {

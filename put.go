@@ -83,7 +83,7 @@ func (b *Batch) Len() int { return len(b.ops) }
 
 // Apply writes the batch as one commit. If one operation fails, the error is a *BatchError with the index of that
 // operation, and nothing was written. A batch may be applied again after an error.
-func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error {
+func (st *Store) Apply(ctx context.Context, b *Batch, options ...SessionOption) error {
 	if err := st.inner.Engine.BeginUse(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error
 	meters := st.inner.Engine.Env().Meters
 	began := meters.Begin(meter.Apply)
 	ops := append([]commit.Op(nil), b.ops...)
-	commit.Confine(ops, sessionOf(in))
+	commit.Confine(ops, sessionOf(options))
 	err := st.inner.Embedding.Commit(ctx, ops, nil, 0, nil)
 	meters.End(meter.Apply, began, err != nil)
 	return err

@@ -139,8 +139,8 @@ type AssemblyHit struct {
 // Search finds assemblies by their composite embeddings: those nearest to q.Vector, or to the
 // composite of the assembly q.Like, without that assembly. A Query with Text is refused; assemblies
 // have no text to search.
-func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error) {
-	found, err := as.st.inner.Search.Assemblies(ctx, search.Query(q))
+func (asm Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error) {
+	found, err := asm.st.inner.Search.Assemblies(ctx, search.Query(q))
 	var hits []AssemblyHit
 	for _, h := range found {
 		hits = append(hits, AssemblyHit(h))

@@ -25,8 +25,8 @@ type Tx struct {
 // be repeated. Two reads within one run may return the state of different moments; such a run is not committed. If a
 // short function (20 ms) has failed to commit for 300 ms, all other writers wait during its next run; so f must not
 // wait for another write. With InSession the transaction cannot read or write the memories of any other session.
-func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
-	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx, ctx, st.inner.Engine}) })
+func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, options ...SessionOption) error {
+	return st.transactIn(ctx, sessionOf(options), func(tx *commit.Tx) error { return f(&Tx{tx, ctx, st.inner.Engine}) })
 }
 
 func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {

@@ -52,30 +52,30 @@ func (st *Store) putBack(ctx context.Context, v *Version, cond PutOption) (Memor
 
 // Undelete restores the last version of a deleted assembly, without the members that no longer exist; see
 // Store.Undelete.
-func (as Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) {
-	v, err := as.st.deleted(ctx, as.st.inner.Engine.Kinds().Assemblies, id)
+func (asm Assemblies) Undelete(ctx context.Context, id string) (Assembly, error) {
+	v, err := asm.st.deleted(ctx, asm.st.inner.Engine.Kinds().Assemblies, id)
 	if err != nil {
 		return Assembly{}, err
 	}
-	return as.putBack(ctx, &v, IfAbsent())
+	return asm.putBack(ctx, &v, IfAbsent())
 }
 
 // Revert restores a version of an assembly, without the members that no longer exist; see Store.Revert.
-func (as Assemblies) Revert(ctx context.Context, id string, version uint64) (Assembly, error) {
-	v, now, err := as.st.earlier(ctx, as.st.inner.Engine.Kinds().Assemblies, id, version)
+func (asm Assemblies) Revert(ctx context.Context, id string, version uint64) (Assembly, error) {
+	v, now, err := asm.st.earlier(ctx, asm.st.inner.Engine.Kinds().Assemblies, id, version)
 	if err != nil {
 		return Assembly{}, err
 	}
-	return as.putBack(ctx, &v, now)
+	return asm.putBack(ctx, &v, now)
 }
 
-func (as Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (Assembly, error) {
+func (asm Assemblies) putBack(ctx context.Context, v *Version, cond PutOption) (Assembly, error) {
 	a, err := v.DecodeAssembly()
 	if err != nil {
 		return a, err
 	}
 	for {
-		b, err := as.Put(ctx, a, cond)
+		b, err := asm.Put(ctx, a, cond)
 		var missing *errs.MissingMembersError
 		if !errors.As(err, &missing) || a.Remove(slices.Clone(missing.IDs)...) == 0 {
 			return b, err

@@ -40,7 +40,7 @@ type Consolidation struct {
 // the like, if the scope has them, and also the key and the category "working_memory" or "scratchpad". If the scope
 // does not exist, or has nothing that o selects, Consolidate returns no memories; the scope is still removed unless
 // o.Keep is set. Consolidate is meant for SessionsOptions.OnClose of package working.
-func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
+func (wm Working) Consolidate(ctx context.Context, scope working.Scope, o Consolidation) ([]Memory, error) {
 	if err := wm.st.inner.Engine.BeginUse(); err != nil {
 		return nil, err
 	}
@@ -48,5 +48,5 @@ func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolida
 	if err := wm.st.inner.Engine.Writable(); err != nil {
 		return nil, err
 	}
-	return wm.st.inner.Scopes.Consolidate(ctx, of, scopes.Consolidation(o), wm.st.inner.Embedding.Write)
+	return wm.st.inner.Scopes.Consolidate(ctx, scope, scopes.Consolidation(o), wm.st.inner.Embedding.Write)
 }

@@ -39,8 +39,8 @@ func (a *Assembly) Remove(ids ...string) int {
 	return removed
 }
 
-// united returns the ids of list and then the ids of the lists in more, each id only once. If this is the same as list,
-// united returns list itself.
+// united returns the ids of list, followed by the ids of each list in more, each id only once. If the result
+// equals list, united returns list itself.
 func united(list []string, more ...[]string) []string {
 	n := len(list)
 	for _, m := range more {

@@ -114,25 +114,26 @@ func (p *Previous) parse() *jsondoc.Object {
 }
 
 // stampVector sets VectorIndexUpdatedAt and returns the number of the composite in the vector file: oldID if the
-// composite is the same as in the previous document before, otherwise newID. The number 0 means the position of the new
-// version in the log. If a has no composite, the result is 0 too.
-func (a *Assembly) stampVector(before *jsondoc.Object, oldID, newID int64, now time.Time) int64 {
+// composite is the same as in prev, the previous document, and otherwise newID. prev may be nil: then the
+// composite counts as new. The number 0 means the position of the new version in the log. If a has no composite,
+// the result is also 0.
+func (a *Assembly) stampVector(prev *jsondoc.Object, oldID, newID int64, now time.Time) int64 {
 	if len(a.CompositeEmbedding) == 0 {
 		a.VectorIndexUpdatedAt = time.Time{}
 		return 0
 	}
 	a.VectorIndexUpdatedAt = now
-	if before == nil {
+	if prev == nil {
 		return newID
 	}
-	raw, ok := before.Get(memberComposite)
+	raw, ok := prev.Get(memberComposite)
 	if !ok {
 		return newID
 	}
 	if was, err := jsondoc.DecodeFloats(raw, math.MaxInt); err != nil || !slices.Equal(was, a.CompositeEmbedding) {
 		return newID
 	}
-	if raw, ok := before.Get(memberIndexedAt); ok {
+	if raw, ok := prev.Get(memberIndexedAt); ok {
 		if at, err := jsondoc.DecodeTime(raw, nil); err == nil && !at.IsZero() {
 			a.VectorIndexUpdatedAt = at
 		}

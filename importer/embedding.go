@@ -12,19 +12,19 @@ import (
 
 // fromVectors compares an item's embedding with the item's row in a vector file; if the item has no embedding, it gets
 // the row's vector. The returned problem, if any, is to be yielded after the item.
-func (r *run) fromVectors(it *Item) (*Problem, error) {
+func (r *run) fromVectors(item *Item) (*Problem, error) {
 	v := &r.vectors
 	if !v.any() {
 		return nil, nil
 	}
-	have, name, err := embeddingOf(it)
+	have, name, err := embeddingOf(item)
 	if err != nil {
 		return nil, nil // the store will refuse the document
 	}
 	if len(have) > 0 {
 		v.dims[len(have)]++
 	}
-	at, ok := v.placeOf(it)
+	at, ok := v.placeOf(item)
 	if !ok {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 	f.claimed[at.row] = true
 	where := fmt.Sprintf("row %d of %s, vector %d", at.row, f.Path, f.index.ID(at.row))
 	problem := func(kind Kind, reason string) *Problem {
-		return &Problem{Path: it.Path, ID: it.ID, Kind: kind, Taken: true, Reason: where + reason}
+		return &Problem{Path: item.Path, ID: item.ID, Kind: kind, Taken: true, Reason: where + reason}
 	}
 	switch {
 	case len(have) > 0 && len(have) != f.Dimension:
@@ -62,9 +62,9 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 		return problem(KindStale, " is all zero: the document gets no embedding"), nil
 	}
 	f.Taken++
-	it.JSON, it.Vector = withValue(it.JSON, name, listOf(row)), true
+	item.JSON, item.Vector = withValue(item.JSON, name, listOf(row)), true
 	reason := " becomes the embedding of the document, which had none"
-	if it.Assembly {
+	if item.Assembly {
 		reason += "; if the members of the assembly have embeddings, the store computes the composite embedding " +
 			"from them"
 	}
@@ -72,16 +72,16 @@ func (r *run) fromVectors(it *Item) (*Problem, error) {
 }
 
 // embeddingOf returns the embedding of an item's document, and the name of the JSON member for the embedding.
-func embeddingOf(it *Item) (v []float32, name string, err error) {
-	if it.Assembly {
-		a, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: noLimits()})
+func embeddingOf(item *Item) (v []float32, name string, err error) {
+	if item.Assembly {
+		a, err := assembly.Decode(item.JSON, assembly.DecodeOptions{Limits: noLimits()})
 		if err != nil {
 			return nil, "", err
 		}
 		return a.CompositeEmbedding, "composite_embedding", nil
 	}
 	const huge = 1 << 30
-	m, err := memstore.Decode(it.JSON,
+	m, err := memstore.Decode(item.JSON,
 		memstore.DecodeOptions{Limits: memstore.Limits{MemoryBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge}})
 	if err != nil {
 		return nil, "", err

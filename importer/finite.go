@@ -77,9 +77,9 @@ func (f *finiteReader) sift() {
 	f.in = f.in[:0]
 }
 
-func word(at []byte) int {
+func word(text []byte) int {
 	for _, w := range notFinite {
-		if bytes.HasPrefix(at, w) {
+		if bytes.HasPrefix(text, w) {
 			return len(w)
 		}
 	}

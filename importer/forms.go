@@ -411,22 +411,23 @@ type where struct {
 	depth   int    // number of lists that enclose the record: see nestMost
 }
 
-// foreign yields a record of another system.
-func (r *run) foreign(at where, rec *reading, raw []byte, mends []string) error {
+// foreign yields the record rec of another system, which is at loc. raw is the text of the record, and mends
+// describes the errors in the text that were corrected.
+func (r *run) foreign(loc where, rec *reading, raw []byte, mends []string) error {
 	id, note := rec.id, ""
 	switch {
 	case rec.message:
-		rec.say("session_id", at.session)
-		id = messageID(at.session, at.nth, rec.content)
+		rec.say("session_id", loc.session)
+		id = messageID(loc.session, loc.nth, rec.content)
 	case id == "":
 		id, note = contentID(raw), "the record had no id; the id was made from the content"
 	}
 	r.census.forms[rec.form]++
-	taken, err := r.item(Item{ID: id, JSON: rec.document(id), Path: at.path, Note: note, renamed: rec.renamed}, raw)
+	taken, err := r.item(Item{ID: id, JSON: rec.document(id), Path: loc.path, Note: note, renamed: rec.renamed}, raw)
 	if err != nil || !taken || len(mends) == 0 {
 		return err
 	}
-	return r.problem(Problem{Path: at.path, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
+	return r.problem(Problem{Path: loc.path, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
 func messageID(session string, nth int, content string) string {

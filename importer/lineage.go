@@ -169,13 +169,13 @@ func (f *folder) readStats(name string) error {
 
 // enrich adds the information in the merge log and the stats to an assembly. It appends the sources in the log to
 // merged_from, and replaces activation_count if the stats have a larger count.
-func (l *lineage) enrich(it *Item) error {
-	sources := l.sourcesOf(it.ID)
-	count, counted := l.activations[it.ID]
+func (l *lineage) enrich(item *Item) error {
+	sources := l.sourcesOf(item.ID)
+	count, counted := l.activations[item.ID]
 	if len(sources) == 0 && !counted {
 		return nil
 	}
-	doc, err := jsondoc.Parse(it.JSON, jsondoc.DeepestDepth)
+	doc, err := jsondoc.Parse(item.JSON, jsondoc.DeepestDepth)
 	if err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (l *lineage) enrich(it *Item) error {
 		notes = append(notes, "activation_count is from "+l.stats)
 	}
 	if len(notes) > 0 {
-		it.JSON = doc.AppendDocument(nil)
-		it.Note = strings.Join(notes, "; ")
+		item.JSON = doc.AppendDocument(nil)
+		item.Note = strings.Join(notes, "; ")
 	}
 	return nil
 }

@@ -93,13 +93,14 @@ var errEndless = errors.New("the line does not end")
 // terabytes without a line break.
 func (r *run) longest() int { return max(256<<20, 4*r.opts.MaxBytes) }
 
-// line returns the next line, and io.EOF together with the last line. If a line is too long, line skips the rest of it,
-// so that the next call begins at a line, and returns errTooLarge.
-func (r *run) line(in *bufio.Reader) ([]byte, error) {
+// line returns the next line, with its line break. It returns io.EOF together with the last line. If a line has
+// more than opts.MaxBytes bytes, line skips the rest of this line and returns errTooLarge, so that the next call
+// begins at the next line. If a line has more than r.longest() bytes, line returns errEndless.
+func (r *run) line(src *bufio.Reader) ([]byte, error) {
 	var long []byte
 	over, skipped := false, 0
 	for {
-		part, err := in.ReadSlice('\n')
+		part, err := src.ReadSlice('\n')
 		if skipped += len(part); skipped > r.longest() {
 			return nil, errEndless
 		}
@@ -156,20 +157,20 @@ func (r *run) own(found where, doc *object, line []byte, mends []string) error {
 	return r.problem(Problem{Path: at, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
-// graphLine yields an entity or a relation as the memory that represents it. The memory has no time: the order in which
-// memories are stored is the order of their creation.
-func (r *run) graphLine(at string, l *graph.Line, line []byte, mends []string) error {
+// graphLine yields an entity or a relation as the memory that represents it. loc is the file and the line. The
+// memory has no time: the order in which memories are stored is the order of their creation.
+func (r *run) graphLine(loc string, l *graph.Line, line []byte, mends []string) error {
 	m := l.Memory(time.Time{})
 	doc, err := m.Encode(memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1})
 	if err != nil {
-		return r.problem(Problem{Path: at, ID: m.ID, Kind: KindCorrupt, Reason: err.Error()})
+		return r.problem(Problem{Path: loc, ID: m.ID, Kind: KindCorrupt, Reason: err.Error()})
 	}
 	r.census.forms[ServerMemory]++
-	taken, err := r.item(Item{ID: m.ID, JSON: doc, Path: at, names: []string{"metadata"}}, line)
+	taken, err := r.item(Item{ID: m.ID, JSON: doc, Path: loc, names: []string{"metadata"}}, line)
 	if err != nil || !taken || len(mends) == 0 {
 		return err
 	}
-	return r.problem(Problem{Path: at, ID: m.ID, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
+	return r.problem(Problem{Path: loc, ID: m.ID, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
 // contentID returns an id that is the same for the same object, regardless of white space and the

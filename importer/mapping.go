@@ -151,8 +151,8 @@ func (r *run) number() error {
 }
 
 // numberOf returns the number of an item's vector, or 0 if no mapping has the item.
-func (r *run) numberOf(it *Item) int64 {
-	for _, k := range keysOf(it.ID, it.Assembly) {
+func (r *run) numberOf(item *Item) int64 {
+	for _, k := range keysOf(item.ID, item.Assembly) {
 		if n, ok := r.numbers[k]; ok {
 			return n
 		}

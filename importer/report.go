@@ -74,26 +74,26 @@ type memberKey struct {
 
 func newCensus() census { return census{members: map[memberKey]int{}, forms: map[Format]int{}} }
 
-func (c *census) file(path, what string) { c.files = append(c.files, File{path, what}) }
+func (c *census) file(path, action string) { c.files = append(c.files, File{path, action}) }
 
-func (c *census) item(it *Item) {
-	if it.names == nil {
+func (c *census) item(found *Item) {
+	if found.names == nil {
 		// not known yet: the item was made by the importer
-		_ = members(it.JSON, func(name string, _ jsontext.Value) error {
-			it.names = append(it.names, name)
+		_ = members(found.JSON, func(name string, _ jsontext.Value) error {
+			found.names = append(found.names, name)
 			return nil
 		})
 	}
-	for _, name := range it.names {
-		key := memberKey{assembly: it.Assembly, name: name}
-		for before, after := range it.renamed {
+	for _, name := range found.names {
+		key := memberKey{assembly: found.Assembly, name: name}
+		for before, after := range found.renamed {
 			if after == name {
 				key.name, key.as = before, after
 			}
 		}
 		c.members[key]++
 	}
-	it.names, it.renamed = nil, nil
+	found.names, found.renamed = nil, nil
 }
 
 func (c *census) report() Report {

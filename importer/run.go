@@ -59,29 +59,31 @@ func (r *run) emit(e Entry) error {
 
 func (r *run) problem(p Problem) error { return r.emit(Entry{Problem: &p}) }
 
-// item yields a memory or an assembly, unless its id was already yielded. raw are the bytes from which the item was
-// read; taken reports whether the item was yielded.
-func (r *run) item(it Item, raw []byte) (taken bool, err error) {
-	here := origin{sum(raw), it.Path}
+// item yields found, a memory or an assembly, unless its id was already yielded. raw has the bytes from which
+// found was read. taken reports whether found was yielded.
+func (r *run) item(found Item, raw []byte) (taken bool, err error) {
+	here := origin{sum(raw), found.Path}
 	what, seen := "memory", r.seen
-	if it.Assembly {
+	if found.Assembly {
 		what, seen = "assembly", r.groups
 	}
-	if was, ok := seen[it.ID]; ok {
+	if was, ok := seen[found.ID]; ok {
 		reason, other := "a second copy of "+was.path+", skipped", was.sum != here.sum
 		if was.sum != here.sum {
-			reason = "another " + what + " with the id of " + was.path + ", which was imported; change the id to import this one"
+			reason = "another " + what + " with the id of " + was.path +
+				", which was imported; change the id to import this one"
 		}
-		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason, LeftOut: other})
+		return false, r.problem(Problem{Path: found.Path, ID: found.ID, Kind: KindDuplicate, Reason: reason,
+			LeftOut: other})
 	}
-	seen[it.ID] = here
-	it.VectorID = r.numberOf(&it)
-	r.census.item(&it)
-	told, err := r.fromVectors(&it)
+	seen[found.ID] = here
+	found.VectorID = r.numberOf(&found)
+	r.census.item(&found)
+	told, err := r.fromVectors(&found)
 	if err != nil {
 		return true, err
 	}
-	if err := r.emit(Entry{Item: &it}); err != nil || told == nil {
+	if err := r.emit(Entry{Item: &found}); err != nil || told == nil {
 		return true, err
 	}
 	return true, r.problem(*told)

@@ -116,8 +116,8 @@ func (f *folder) spare(name string) {
 	}
 }
 
-func (f *folder) left(name, why string) error {
-	return f.problem(Problem{Path: name, Kind: KindNotMemory, Reason: why})
+func (f *folder) left(name, reason string) error {
+	return f.problem(Problem{Path: name, Kind: KindNotMemory, Reason: reason})
 }
 
 // namedElsewhere returns the existing .json files that the index lists outside of the root, memories/ and assemblies/.

@@ -102,22 +102,22 @@ const headBytes = 256 << 10
 // a complete array followed by more lines. Any other file that begins with [ is an array. Any other file that begins
 // with { consists of lines if one of the examined lines is a complete object. shape reads only the first line if that
 // is sufficient, because a stream may be slow.
-func shape(in *bufio.Reader, ext string) (array, lines bool) {
+func shape(src *bufio.Reader, ext string) (array, lines bool) {
 	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(ext)) {
 		return false, true
 	}
-	first, more := firstLine(in)
+	first, more := firstLine(src)
 	switch whole := jsontext.Value(first).IsValid(lax...); {
 	case len(first) == 0, first[0] != '{' && first[0] != '[', first[0] == '{' && whole:
 		return false, true
 	case first[0] == '[' && whole && more:
-		head, _ := in.Peek(headBytes)
+		head, _ := src.Peek(headBytes)
 		another := len(bytes.TrimSpace(afterLine(head))) > 0
 		return !another, another
 	case first[0] == '[':
 		return true, false
 	}
-	head, _ := in.Peek(headBytes)
+	head, _ := src.Peek(headBytes)
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimRight(line, "\r\n")
 		if len(line) > 2 && line[0] == '{' && line[len(line)-1] == '}' && jsontext.Value(line).IsValid(lax...) {
@@ -127,11 +127,11 @@ func shape(in *bufio.Reader, ext string) (array, lines bool) {
 	return false, false
 }
 
-// firstLine returns the first line that is not empty, without white space around it. more reports whether the line
-// break at its end was read.
-func firstLine(in *bufio.Reader) (line []byte, more bool) {
+// firstLine returns the first line that is not empty, without white space around it. more reports whether a line
+// break at the end of this line was read.
+func firstLine(src *bufio.Reader) (line []byte, more bool) {
 	for n := 512; ; n = min(2*n, headBytes) {
-		head, err := in.Peek(n)
+		head, err := src.Peek(n)
 		text := bytes.TrimLeft(bytes.TrimPrefix(head, bom), " \t\r\n")
 		line, _, more = bytes.Cut(text, []byte("\n"))
 		if more || err != nil || n == headBytes {
@@ -220,21 +220,22 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// value reads one value: a record, or several.
-func (r *run) value(at where, raw []byte) error {
+// value yields the records in one JSON value: the value is a record, or contains several. loc is the location of
+// the value.
+func (r *run) value(loc where, raw []byte) error {
 	doc, mends, err := parse(raw)
 	if err != nil {
 		if many, ok := elements(raw); ok {
-			return r.each(at, many)
+			return r.each(loc, many)
 		}
-		return r.problem(Problem{Path: at.path, Kind: KindCorrupt, Reason: err.Error()})
+		return r.problem(Problem{Path: loc.path, Kind: KindCorrupt, Reason: err.Error()})
 	}
 	if !doc.content || !doc.idText {
 		if many, ok := elements(doc.text); ok {
-			return r.each(at, many)
+			return r.each(loc, many)
 		}
 	}
-	return r.one(at, doc, raw, mends)
+	return r.one(loc, doc, raw, mends)
 }
 
 // element is one of the records in an object or array.
@@ -245,18 +246,18 @@ type element struct {
 	nth     int
 }
 
-func (r *run) each(at where, many iter.Seq[element]) error {
-	if at.depth == nestMost {
-		return r.problem(Problem{Path: at.path, Kind: KindNotMemory,
+func (r *run) each(loc where, many iter.Seq[element]) error {
+	if loc.depth == nestMost {
+		return r.problem(Problem{Path: loc.path, Kind: KindNotMemory,
 			Reason: fmt.Sprintf("lists are nested more than %d deep", nestMost), LeftOut: true})
 	}
 	for e := range many {
-		inner := where{path: at.path + e.name, session: at.session, nth: e.nth, depth: at.depth + 1}
+		inner := where{path: loc.path + e.name, session: loc.session, nth: e.nth, depth: loc.depth + 1}
 		switch {
 		case e.session != "":
 			inner.session = e.session
-		case at.nth > 0: // one of several conversations in a file
-			inner.session = fmt.Sprintf("%s-%d", at.session, at.nth+1)
+		case loc.nth > 0: // one of several conversations in a file
+			inner.session = fmt.Sprintf("%s-%d", loc.session, loc.nth+1)
 		}
 		if err := r.value(inner, e.val); err != nil {
 			return err
@@ -270,8 +271,8 @@ func (r *run) each(at where, many iter.Seq[element]) error {
 // lists would take time quadratic in its size.
 const nestMost = 4
 
-// elements returns the records in a value, one after the other: all at once they would need many
-// times the memory of the value.
+// elements returns an iterator over the records in a value. It yields one record at a time: all of them in memory
+// at once would need many times the memory of the value.
 //
 //	[…]                                         an array of records
 //	{"results":[…]}                             mem0: the results of get_all and search
@@ -281,7 +282,7 @@ const nestMost = 4
 //	{id:{"id","vector","text","metadata"},…}    LangChain: InMemoryVectorStore.dump
 //
 // ok is false for a value that contains no records, or that is itself a record.
-func elements(raw []byte) (many iter.Seq[element], ok bool) {
+func elements(raw []byte) (records iter.Seq[element], ok bool) {
 	text := bytes.TrimSpace(raw)
 	if len(text) > 0 && text[0] == '[' {
 		list := jsontext.Value(text)
@@ -370,12 +371,13 @@ func allRows(f fields) bool {
 	return true
 }
 
-// one yields the memory or assembly in a record, or reports why the record has neither.
-func (r *run) one(at where, doc *object, raw []byte, mends []string) error {
+// one yields the memory or assembly in the record doc, or reports why the record has neither. loc is the location
+// of the record.
+func (r *run) one(loc where, doc *object, raw []byte, mends []string) error {
 	if rec := recognise(doc); rec != nil {
-		return r.foreign(at, rec, raw, mends)
+		return r.foreign(loc, rec, raw, mends)
 	}
-	return r.own(at, doc, raw, mends)
+	return r.own(loc, doc, raw, mends)
 }
 
 // namedMembers is the maximum number of members of an object that a reason names.
@@ -417,8 +419,8 @@ func kindName(k jsontext.Kind) string {
 	return "a boolean"
 }
 
-// foreignFile returns an error that names the type of a file that is not text; nil for text.
-func foreignFile(in *bufio.Reader) error {
-	head, _ := in.Peek(sniff.Longest)
+// foreignFile returns an error that names the type of a file that is not text. It returns nil for text.
+func foreignFile(src *bufio.Reader) error {
+	head, _ := src.Peek(sniff.Longest)
 	return sniff.Foreign(head)
 }

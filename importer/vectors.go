@@ -231,24 +231,25 @@ func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	return place{}, false
 }
 
-// row returns a row of the vector file in the folders dirs. It returns false if the file has no such row, or if there
-// are several files, because the mapping does not tell which of them it means.
-func (v *vectors) row(dirs []string, row int64) (at place, ok bool) {
+// row returns the place of a row in the vector file that is in one of the folders dirs. It returns false if these
+// folders have no vector file, or if the file has no such row. It also returns false if there are several vector
+// files, because the mapping does not tell which of them it means.
+func (v *vectors) row(dirs []string, row int64) (found place, ok bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
-			if ok || at.file != nil {
+			if ok || found.file != nil {
 				return place{}, false
 			}
-			at, ok = place{f, row}, row >= 0 && row < f.Rows
+			found, ok = place{f, row}, row >= 0 && row < f.Rows
 		}
 	}
-	return at, ok
+	return found, ok
 }
 
-// placeOf returns the row of an item: by a mapping, otherwise by the md5 of its id, because
-// mappings get lost (FAILURES 33).
-func (v *vectors) placeOf(it *Item) (place, bool) {
-	keys := keysOf(it.ID, it.Assembly)
+// placeOf returns the row of an item in a vector file. It looks in the mappings first, and then for the md5 of the
+// item's id, because mappings get lost (FAILURES 33).
+func (v *vectors) placeOf(item *Item) (place, bool) {
+	keys := keysOf(item.ID, item.Assembly)
 	for _, k := range keys {
 		if at, ok := v.rows[k]; ok {
 			return at, true

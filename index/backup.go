@@ -82,30 +82,30 @@ func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 	return table.Of(t), nil
 }
 
-// backUp keeps the base file of the index as a backup and returns the backup's name, as in Backup.Name. It links
-// the file to a second name in backups/, or copies it if the file system has no hard links. A base is never changed
-// in place, so a link stays valid.
-func backUp(to Target, base *table.Table) (string, error) {
-	folder := filepath.Join(to.Dir, BackupsDir)
-	if err := vfs.MkdirAll(to.FS, folder, 0o700); err != nil {
+// backUp keeps the base file of the index as a backup, and returns the name of the backup, as in Backup.Name.
+// backUp links the file to a second name in backups/. If the file system has no hard links, backUp copies the
+// file. A base is never changed in place, so a link stays valid.
+func backUp(target Target, base *table.Table) (string, error) {
+	folder := filepath.Join(target.Dir, BackupsDir)
+	if err := vfs.MkdirAll(target.FS, folder, 0o700); err != nil {
 		return "", err
 	}
 	name := backupName(base.Meta().LSN)
 	path := filepath.Join(folder, name)
-	err := to.FS.Link(filepath.Join(to.Dir, BaseName), path)
+	err := target.FS.Link(filepath.Join(target.Dir, BaseName), path)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return BackupsDir + "/" + name, nil
 	case errors.Is(err, errors.ErrUnsupported):
-		perm := to.Perm
+		perm := target.Perm
 		if perm == 0 {
 			perm = 0o600
 		}
 		err = base.View(func(b []byte) error {
-			return vfs.WriteDurable(to.FS, to.Temp+".backup", path, b, perm)
+			return vfs.WriteDurable(target.FS, target.Temp+".backup", path, b, perm)
 		})
 	case err == nil:
-		err = to.FS.SyncDir(folder)
+		err = target.FS.SyncDir(folder)
 	}
 	if err != nil {
 		return "", fmt.Errorf("back up %s: %w", BaseName, err)

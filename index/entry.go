@@ -178,14 +178,14 @@ func (e *Entry) appendFile(dst []byte) []byte {
 	return dst
 }
 
-func appendStamp(dst []byte, version uint64, mtime int64, by uint32) []byte {
+func appendStamp(dst []byte, version uint64, mtime int64, writer uint32) []byte {
 	dst = append(dst, `,"mtime":`...)
 	dst = strconv.AppendInt(dst, mtime, 10)
 	dst = append(dst, `,"version":`...)
 	dst = strconv.AppendUint(dst, version, 10)
-	if by != 0 {
+	if writer != 0 {
 		dst = append(dst, byMember...)
-		dst = strconv.AppendUint(dst, uint64(by), 10)
+		dst = strconv.AppendUint(dst, uint64(writer), 10)
 	}
 	return dst
 }

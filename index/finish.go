@@ -11,14 +11,14 @@ var errLine = errors.New("not an index line")
 
 var sizeMember = []byte(`,"size":`)
 
-// Finish turns the index line in a log record into a complete index line and appends that to dst. After the JSON member
-// size it inserts mtime (Unix microseconds), version and the number of the writer, unless that number is 0. It removes
-// the JSON member members, with which the line of an assembly in the log ends. A line that already has an mtime keeps
-// that mtime: the file existed before the version.
+// Finish turns the index line in a log record into a complete index line, and appends the result to dst. After the
+// JSON member size, Finish inserts mtime (Unix microseconds), version, and writer, the number of the writer. If
+// writer is 0, Finish omits the number. Finish removes the JSON member members, which ends the line of an assembly
+// in the log. A line that already has an mtime keeps that mtime: the file existed before the version.
 //
-// The line is not parsed again, because it comes from a verified record. Inside a JSON string every quote has a
-// backslash before it, so ,"size": can only be the JSON member.
-func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, error) {
+// Finish does not parse the line again, because the line comes from a verified record. Inside a JSON string every
+// quote has a backslash before it, so ,"size": can only be the JSON member.
+func Finish(dst, line []byte, version uint64, mtime int64, writer uint32) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' ||
 		bytes.IndexByte(line, '\n') >= 0 {
@@ -43,7 +43,7 @@ func Finish(dst, line []byte, version uint64, mtime int64, by uint32) ([]byte, e
 		return dst, fmt.Errorf("%w: after the size, neither session nor expiry nor the end follows: %.60q", errLine, line)
 	}
 	dst = append(dst, line[:end]...)
-	dst = appendStamp(dst, version, mtime, by)
+	dst = appendStamp(dst, version, mtime, writer)
 	if at := bytes.Index(rest, membersMember); at >= 0 {
 		return append(append(dst, rest[:at]...), '}'), nil
 	}

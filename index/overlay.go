@@ -107,8 +107,8 @@ func (o *Overlay) DropBelow(spilled uint64) {
 	}
 }
 
-// dropSome removes up to one chunk of entries below spilled, so that readers never wait for long. more reports
-// whether there are more such entries.
+// dropSome removes entries at positions below spilled, at most one chunk of them, so that readers never wait long
+// for the lock. more reports whether further such entries remain.
 func (o *Overlay) dropSome(spilled uint64) (more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -149,9 +149,10 @@ type At struct {
 	Deleted bool
 }
 
-// Changes yields, in LSN order, the newest versions in [from, to). If the newest version of a key is at the position to
-// or above, Changes does not yield the key; a later call does. The cost is proportional to the changes since from.
-// Changes that Put makes meanwhile may or may not be yielded. DropBelow must not run during the iteration.
+// Changes yields, in LSN order, the newest version of each key that changed in [from, to). If the newest version
+// of a key is at position to or above, Changes does not yield the key; a later call does. The cost is proportional
+// to the changes since from. Changes that Put makes meanwhile may or may not be yielded. DropBelow must not run
+// during the iteration.
 func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	return func(yield func(At) bool) {
 		var batch [256]At
@@ -170,7 +171,8 @@ func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
 	}
 }
 
-// collect copies the changes in [from, to) to dst, so that no lock is held while the caller processes them.
+// collect copies changes in [from, to) to dst, at most len(dst) of them, and returns their number. So the caller
+// holds no lock while it processes the changes.
 func (o *Overlay) collect(dst []At, from, to uint64) (n int) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

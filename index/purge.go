@@ -29,27 +29,27 @@ type PurgedBackups struct {
 // backupMost is the maximum size of a damaged backup that is searched, in bytes.
 const backupMost = 2 << 30
 
-// PurgeBackups removes the lines of some documents from every backup in backups/, by rewriting the backup. section is
-// the index section of the documents' kind, and file returns the path of an id's file in a store. PurgeBackups writes
-// in to.Dir, a folder on the same file system that no other process uses. The LSNs and the time in a backup stay the
-// same.
+// PurgeBackups removes the lines of the documents ids from every backup in backups/, by rewriting the backup.
+// section is the index section of the documents' kind, and file returns the path of a document's file in a store.
+// PurgeBackups writes in target.Dir, a folder on the same file system that no other process uses. The LSNs and the
+// time in a backup stay the same.
 //
-// A backup that cannot be rewritten, because it is damaged or another store's, is removed if it has such a line; a
-// damaged backup that may have had such a line is removed, too. PurgeBackups may be interrupted at any point and
-// repeated.
-func PurgeBackups(dir string, to Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
+// PurgeBackups removes a backup that it cannot rewrite, because the backup is damaged or belongs to another store,
+// if the backup has a line of these documents. It also removes a damaged backup that may have had such a line.
+// PurgeBackups may be interrupted at any point and repeated.
+func PurgeBackups(dir string, target Target, section int, ids []string, file func(id string) string) (r PurgedBackups,
 	err error) {
-	list, err := Backups(to.FS, dir)
+	list, err := Backups(target.FS, dir)
 	if err != nil {
 		return r, err
 	}
 	for _, b := range list {
-		if err := r.backup(dir, to, b, section, ids, file); err != nil {
+		if err := r.backup(dir, target, b, section, ids, file); err != nil {
 			return r, err
 		}
 	}
 	if len(r.Removed) > 0 {
-		err = to.FS.SyncDir(filepath.Join(dir, BackupsDir))
+		err = target.FS.SyncDir(filepath.Join(dir, BackupsDir))
 	}
 	return r, err
 }

@@ -14,9 +14,9 @@ type scanner struct {
 	bad string
 }
 
-func (s *scanner) fail(what string) {
+func (s *scanner) fail(msg string) {
 	if s.bad == "" {
-		s.bad = what
+		s.bad = msg
 	}
 }
 

@@ -46,8 +46,8 @@ func VerifyBeside(s *Set) iter.Seq[error] {
 // besideMost is the maximum number of disagreements between sections that are kept until all files are read.
 const besideMost = 1000
 
-// check reads the index files and yields their errors. sound reports whether it found no error; more is false if the
-// caller stopped.
+// check verifies the index files and yields each error that it finds. sound is true if check found no error. more
+// is false if yield returned false, which ends the verification.
 func check(s *Set, yield func(error) bool) (sound, more bool) {
 	sound = true
 	for _, t := range []*table.Table{s.Base(), s.Delta()} {
@@ -150,71 +150,75 @@ func (v *verifier) lookUp(sec int, agrees func(Item) bool) bool {
 }
 
 // document verifies the index line of a document of a kind that has no pairs in other sections.
-func (v *verifier) document(it Item) bool {
-	if _, err := ParseLine(it.Value); err != nil {
-		return v.fault("%q: %w", it.Key, err)
+func (v *verifier) document(item Item) bool {
+	if _, err := ParseLine(item.Value); err != nil {
+		return v.fault("%q: %w", item.Key, err)
 	}
 	return true
 }
 
 // memory verifies the index line of a memory and counts its pairs.
-func (v *verifier) memory(it Item) bool {
-	e, err := ParseLine(it.Value)
+func (v *verifier) memory(item Item) bool {
+	e, err := ParseLine(item.Value)
 	if err != nil {
-		return v.fault("%q: %w", it.Key, err)
+		return v.fault("%q: %w", item.Key, err)
 	}
 	v.bytes += e.Size
 	if e.SessionID != "" {
-		v.buf = append(append(v.buf[:0], SessionPrefix(e.SessionID)...), it.Key...)
+		v.buf = append(append(v.buf[:0], SessionPrefix(e.SessionID)...), item.Key...)
 		v.bySession.lines.add(v.buf)
 	}
 	if !e.ExpiresAt.IsZero() {
-		v.buf = append(append(v.buf[:0], ExpiryKey(e.ExpiresAt, "")...), it.Key...)
+		v.buf = append(append(v.buf[:0], ExpiryKey(e.ExpiresAt, "")...), item.Key...)
 		v.byExpiry.lines.add(v.buf)
 	}
 	return true
 }
 
-// inSession verifies that a memory has the pair of its session. A line that cannot be read was reported before.
-func (v *verifier) inSession(it Item) bool {
-	e, err := ParseLine(it.Value)
-	return err != nil || e.SessionID == "" || v.has(BySession, SessionKey(e.SessionID, string(it.Key))) ||
-		v.fault("%q is missing in the section by_session", it.Key)
+// inSession verifies that a memory of a session has its pair in the section by_session. It skips an index line
+// that cannot be parsed, because memory has already reported that line.
+func (v *verifier) inSession(item Item) bool {
+	e, err := ParseLine(item.Value)
+	return err != nil || e.SessionID == "" || v.has(BySession, SessionKey(e.SessionID, string(item.Key))) ||
+		v.fault("%q is missing in the section by_session", item.Key)
 }
 
-// expires verifies that a memory has the pair of its expiry.
-func (v *verifier) expires(it Item) bool {
-	e, err := ParseLine(it.Value)
-	return err != nil || e.ExpiresAt.IsZero() || v.has(ByExpiry, ExpiryKey(e.ExpiresAt, string(it.Key))) ||
-		v.fault("%q is missing in the section by_expiry", it.Key)
+// expires verifies that a memory with an expiry has its pair in the section by_expiry. It skips an index line that
+// cannot be parsed, because memory has already reported that line.
+func (v *verifier) expires(item Item) bool {
+	e, err := ParseLine(item.Value)
+	return err != nil || e.ExpiresAt.IsZero() || v.has(ByExpiry, ExpiryKey(e.ExpiresAt, string(item.Key))) ||
+		v.fault("%q is missing in the section by_expiry", item.Key)
 }
 
-// assembly verifies the index line and the pairs of an assembly. It does not check that the members exist: an
-// import may name missing ones.
-func (v *verifier) assembly(it Item) bool {
-	e, err := ParseLine(it.Value)
+// assembly verifies the index line and the pairs of an assembly. It does not verify that the members exist,
+// because an import may name missing members.
+func (v *verifier) assembly(item Item) bool {
+	e, err := ParseLine(item.Value)
 	if err != nil {
-		return v.fault("%q: %w", it.Key, err)
+		return v.fault("%q: %w", item.Key, err)
 	}
 	if v.s.Base() != nil && !v.s.Base().Has(Members) {
 		return true // the file is older than this section
 	}
-	members, err := Pairs(v.s, Members, string(it.Key))
+	members, err := Pairs(v.s, Members, string(item.Key))
 	if err != nil {
-		return v.fault("members of %q: %w", it.Key, err)
+		return v.fault("members of %q: %w", item.Key, err)
 	}
 	if int64(len(members)) != e.MemberCount {
-		return v.fault("assembly %q has %d members, but the section members lists %d", it.Key, e.MemberCount, len(members))
+		return v.fault("assembly %q has %d members, but the section members lists %d", item.Key, e.MemberCount,
+			len(members))
 	}
 	return true
 }
 
-// member verifies an index pair of an assembly and a member: the opposite pair and the assembly must exist.
-func (v *verifier) member(it Item) bool {
-	assembly, id, ok := SplitMemberKey(string(it.Key))
+// member verifies an index pair of an assembly and a member: the opposite pair in the section by_member and the
+// assembly must exist.
+func (v *verifier) member(item Item) bool {
+	assembly, id, ok := SplitMemberKey(string(item.Key))
 	switch {
 	case !ok:
-		return v.fault("the section members has the malformed key %q", it.Key)
+		return v.fault("the section members has the malformed key %q", item.Key)
 	case !v.has(Assemblies, assembly):
 		return v.fault("the section members has %q of assembly %q, which does not exist", id, assembly)
 	case !v.has(ByMember, MemberKey(id, assembly)):
@@ -223,10 +227,10 @@ func (v *verifier) member(it Item) bool {
 	return true
 }
 
-func (v *verifier) containing(it Item) bool {
-	id, assembly, ok := SplitMemberKey(string(it.Key))
+func (v *verifier) containing(item Item) bool {
+	id, assembly, ok := SplitMemberKey(string(item.Key))
 	if !ok {
-		return v.fault("the section by_member has the malformed key %q", it.Key)
+		return v.fault("the section by_member has the malformed key %q", item.Key)
 	}
 	if !v.has(Members, MemberKey(assembly, id)) {
 		return v.fault("%q in assembly %q is missing in the section members", id, assembly)
@@ -239,17 +243,18 @@ func (v *verifier) has(sec int, key string) bool {
 	return ok && err == nil
 }
 
-func (v *verifier) session(it Item) bool {
-	if _, _, ok := SplitSessionKey(string(it.Key)); !ok {
-		return v.fault("the section by_session has the malformed key %q", it.Key)
+func (v *verifier) session(item Item) bool {
+	if _, _, ok := SplitSessionKey(string(item.Key)); !ok {
+		return v.fault("the section by_session has the malformed key %q", item.Key)
 	}
-	v.bySession.pairs.add(it.Key)
+	v.bySession.pairs.add(item.Key)
 	return true
 }
 
-// ofSession verifies that the memory of a pair is in its session. A malformed key was reported before.
-func (v *verifier) ofSession(it Item) bool {
-	session, id, ok := SplitSessionKey(string(it.Key))
+// ofSession verifies, for a pair in the section by_session, that the memory is in the session. It skips a
+// malformed key, because session has already reported that key.
+func (v *verifier) ofSession(item Item) bool {
+	session, id, ok := SplitSessionKey(string(item.Key))
 	if !ok {
 		return true
 	}
@@ -259,17 +264,18 @@ func (v *verifier) ofSession(it Item) bool {
 	return true
 }
 
-func (v *verifier) expiry(it Item) bool {
-	if _, _, ok := SplitExpiryKey(string(it.Key)); !ok {
-		return v.fault("the section by_expiry has the malformed key %q", it.Key)
+func (v *verifier) expiry(item Item) bool {
+	if _, _, ok := SplitExpiryKey(string(item.Key)); !ok {
+		return v.fault("the section by_expiry has the malformed key %q", item.Key)
 	}
-	v.byExpiry.pairs.add(it.Key)
+	v.byExpiry.pairs.add(item.Key)
 	return true
 }
 
-// ofExpiry verifies that the memory of a pair expires at its time.
-func (v *verifier) ofExpiry(it Item) bool {
-	at, id, ok := SplitExpiryKey(string(it.Key))
+// ofExpiry verifies, for a pair in the section by_expiry, that the memory expires at the time in the pair. It
+// skips a malformed key, because expiry has already reported that key.
+func (v *verifier) ofExpiry(item Item) bool {
+	at, id, ok := SplitExpiryKey(string(item.Key))
 	if !ok {
 		return true
 	}

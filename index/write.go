@@ -143,8 +143,9 @@ func Chain(s *Set) (uint64, bool) {
 	return sum, err == nil
 }
 
-// Vectors returns the LSN up to which the vector files are complete, as the index records it, and their dimension, 0
-// if there are no vectors. known is false if the index does not record the LSN.
+// Vectors returns the LSN up to which the vector files are complete, and the dimension of the vectors, both as the
+// index records them. The dimension is 0 if there are no vectors. known is false if the index does not record the
+// LSN.
 func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {
@@ -153,8 +154,9 @@ func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	return *x.Vectors, x.Dimension, true
 }
 
-// MemoryBytes returns the sum of the sizes of all memories in the index, as its metadata record it; known is
-// false if they do not and all lines must be read to compute it.
+// MemoryBytes returns the sum of the sizes of all memories in the index, in bytes, as the metadata of the index
+// record it. known is false if the metadata do not have the sum; the caller must then read all lines to compute
+// the sum.
 func MemoryBytes(s *Set) (sum int64, known bool) {
 	if s.Base() == nil {
 		return 0, s.Count(Memories) == 0

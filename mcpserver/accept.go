@@ -11,8 +11,8 @@ import (
 // maxListens is the maximum number of calls that listen for changes at once.
 const maxListens = 100
 
-// accept takes a call of the client in; the call runs when its turn comes. If accept returns a message, the SDK must
-// get that message before the call.
+// accept adds a call of the client to the running and waiting calls. The call runs when its turn comes. If accept
+// returns a message, the SDK must get that message before the call.
 func (c *connection) accept(e *envelope, in input) jsonrpc.Message {
 	k := &call{Request: &jsonrpc.Request{Method: e.method, Params: e.params}, id: bytes.Clone(e.id),
 		listens: e.method == "subscriptions/listen"}

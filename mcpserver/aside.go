@@ -23,9 +23,9 @@ const asideFrom = 16 << 10
 // in which a transport can pass data to a handler.
 const aboutCall = "github.com/varve-db/varve/mcpserver"
 
-func (c *call) extra(of *connection) *mcp.RequestExtra {
+func (c *call) extra(conn *connection) *mcp.RequestExtra {
 	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{aboutCall: c,
-		aboutCall + ".connection": of}}}
+		aboutCall + ".connection": conn}}}
 }
 
 // callOf returns the call that a request of the SDK belongs to. It returns nil if the transport is not Stdio.
@@ -53,9 +53,9 @@ const (
 	slotStructured = "varve: structured"
 )
 
-// fill writes a result to the writer to. It replaces the placeholders in the result by the answer.
-func (a *answer) fill(to io.Writer, result []byte) error {
-	p := &pieces{to: to}
+// fill writes result to w, with the placeholders in result replaced by the answer.
+func (a *answer) fill(w io.Writer, result []byte) error {
+	p := &pieces{to: w}
 	for {
 		i := bytes.Index(result, []byte(`"varve: `))
 		if i < 0 {

@@ -113,9 +113,9 @@ func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 	return c.said(b.lines, nil), nil
 }
 
-// each calls yield with memories, and stops when the number given by the parameter most is reached. It skips memories
+// each calls yield with memories, and stops after limit memories or when yield returns false. It skips memories
 // that cannot be read.
-func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error) bool), most int,
+func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error) bool), limit int,
 	yield func(*varve.Memory) bool) error {
 	n := 0
 	for m, err := range all {
@@ -128,7 +128,7 @@ func (c *memoryCall) each(ctx context.Context, all func(func(varve.Memory, error
 			}
 			continue
 		}
-		if n++; n > most || !yield(&m) {
+		if n++; n > limit || !yield(&m) {
 			return nil
 		}
 	}

@@ -144,10 +144,10 @@ type observations struct {
 	texts []string
 }
 
-func observationsOf(a args, list, of string) []observations {
+func observationsOf(a args, list, member string) []observations {
 	var all []observations
 	for _, o := range a.objects(list) {
-		all = append(all, observations{o.text("entityName"), o.texts(of)})
+		all = append(all, observations{o.text("entityName"), o.texts(member)})
 	}
 	return all
 }

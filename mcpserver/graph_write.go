@@ -65,10 +65,10 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// create puts a memory if the memory does not exist yet, and reports whether it did. The function has returns the error
+// create puts the memory m if no memory with its id exists, and reports whether it put m. get returns the error
 // that tx.Get returns for an id.
-func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
-	if err = has(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
+func create(tx *varve.Tx, get func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
+	if err = get(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err
 	}
 	_, err = tx.Put(m)
@@ -133,9 +133,9 @@ type noEntity string
 
 func (e noEntity) Error() string { return "Entity with name " + string(e) + " not found" }
 
-// change reads an entity and calls f. If f returns true, change writes the entity. there reports whether the entity
-// exists.
-func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool) (there bool, err error) {
+// change reads the entity with the given name, and calls f. If f returns true, change writes the entity. exists
+// reports whether the entity exists.
+func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool) (exists bool, err error) {
 	m, err := l.get(tx, graph.EntityID(name))
 	if errors.Is(err, varve.ErrNotFound) {
 		return false, nil

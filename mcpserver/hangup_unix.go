@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the other end of a pipe, socket or terminal is closed. It can tell this even while unread data
-// remains. It returns false if it cannot find out.
-func hungUp(in io.Reader) bool {
-	f, ok := in.(syscall.Conn)
+// hungUp reports whether the other end of the pipe, socket or terminal r is closed, even while unread data
+// remains. It returns false if it cannot find this out.
+func hungUp(r io.Reader) bool {
+	f, ok := r.(syscall.Conn)
 	if !ok {
 		return false
 	}

@@ -26,15 +26,15 @@ func head(m *varve.Memory, starred bool, zone *time.Location) string {
 	return headBehind("", m, starred, zone)
 }
 
-// headBehind is like head. It omits the day if it is the same as above, the day of the line before.
-func headBehind(above string, m *varve.Memory, starred bool, zone *time.Location) string {
+// headBehind is like head, but omits the day if the day is prevDay, the day of the previous line.
+func headBehind(prevDay string, m *varve.Memory, starred bool, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteByte('[')
 	b.WriteString(oneLine(project.Ending(m.ID)))
 	if starred {
 		b.WriteByte('*')
 	}
-	if day := dayOf(m).In(zone).Format(time.DateOnly); day != above {
+	if day := dayOf(m).In(zone).Format(time.DateOnly); day != prevDay {
 		b.WriteString(" · ")
 		b.WriteString(day)
 	}
@@ -74,18 +74,18 @@ func oneLine(s string) string {
 		"\u2029", "↵").Replace(s)
 }
 
-// line returns the line of an answer that shows the item, and the day of that line. The parameter above is the day of
-// the line before.
-func (it *item) line(c *memoryCall, above string) (l, day string) {
+// line returns the line of an answer that shows the item, and the day of that line. prevDay is the day of the
+// previous line.
+func (i *item) line(c *memoryCall, prevDay string) (l, day string) {
 	zone := c.now.Location()
-	l = headBehind(above, &it.of, it.shared && c.project.ID != "", zone) + oneLine(it.text)
-	if it.cut {
+	l = headBehind(prevDay, &i.of, i.shared && c.project.ID != "", zone) + oneLine(i.text)
+	if i.cut {
 		l += " …"
 	}
-	if it.why != "" {
-		l += " (" + it.why + ")"
+	if i.why != "" {
+		l += " (" + i.why + ")"
 	}
-	return l, dayOf(&it.of).In(zone).Format(time.DateOnly)
+	return l, dayOf(&i.of).In(zone).Format(time.DateOnly)
 }
 
 // sharedLine is the line of an answer that explains the star after an id to the model.

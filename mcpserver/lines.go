@@ -15,8 +15,8 @@ type input struct {
 	err   error
 }
 
-// small returns the number of bytes of this line in flight that count against the limit maxQueued. For a large line
-// most bytes count against the limit maxLarge instead.
+// small returns the number of bytes by which this line, while it is in flight, counts against the limit maxQueued.
+// For a large line, most bytes count against the limit maxLarge instead.
 func (in input) small() int64 {
 	if in.large > 0 {
 		return queuedEach
@@ -156,10 +156,10 @@ func (c *connection) holdsLarge(n int64) {
 	signal(c.room)
 }
 
-// signal sends to the channel to if that is possible without waiting. It never blocks.
-func signal(to chan struct{}) {
+// signal sends to the channel ch if that is possible without waiting. It never blocks.
+func signal(ch chan struct{}) {
 	select {
-	case to <- struct{}{}:
+	case ch <- struct{}{}:
 	default:
 	}
 }

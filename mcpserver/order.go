@@ -103,9 +103,9 @@ func (c *call) runs() bool    { return c.running }
 func (c *call) held() bool    { return !c.listens }
 func (c *call) runsBig() bool { return c.running && c.reaches().big }
 
-func count(list []*call, is func(*call) bool) (n int) {
+func count(list []*call, match func(*call) bool) (n int) {
 	for _, c := range list {
-		if is(c) {
+		if match(c) {
 			n++
 		}
 	}

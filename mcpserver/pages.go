@@ -52,21 +52,22 @@ type place struct {
 	ending string
 }
 
-// keep remembers which hits a page has shown, and returns the cursor for the next page.
-func (p *pages) keep(by, signature string, score float64, id string, shown map[string]bool) string {
+// keep remembers which hits a page has shown, and returns the cursor for the next page. mode is the kind of
+// search; score and id are those of the last hit on the page.
+func (p *pages) keep(mode, signature string, score float64, id string, shown map[string]bool) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last++
-	k := &shownPage{number: p.last, signature: maphash.String(seed, signature), by: by, ending: project.Ending(id),
+	k := &shownPage{number: p.last, signature: maphash.String(seed, signature), by: mode, ending: project.Ending(id),
 		score: strconv.FormatFloat(score, 'g', 6, 64), shown: shown}
 	if p.list = append(p.list, k); len(p.list) > mostPages {
 		p.list = slices.Delete(p.list, 0, 1)
 	}
-	return fmt.Sprintf("%s %d %s %s", by, k.number, k.score, k.ending)
+	return fmt.Sprintf("%s %d %s %s", mode, k.number, k.score, k.ending)
 }
 
-// place returns the place that a cursor denotes, and the kind of search.
-func (p *pages) place(cursor, signature string) (by string, at place, err error) {
+// place returns the kind of search (mode) and the place in the list of hits (pos) that a cursor denotes.
+func (p *pages) place(cursor, signature string) (mode string, pos place, err error) {
 	bad := func(why string) (string, place, error) {
 		short, _ := cut(cursor, longestProp)
 		return "", place{}, fmt.Errorf("cursor %q: %s", short, why)
@@ -97,14 +98,14 @@ func (p *pages) place(cursor, signature string) (by string, at place, err error)
 	return parts[0], place{lost: true, score: score, ending: strings.TrimPrefix(parts[3], "…")}, nil
 }
 
-// behind returns the hits that come after the place at which the previous page ended.
-func (at *place) behind(hits []varve.Hit) []varve.Hit {
+// behind returns the hits after p, the place at which the previous page ended.
+func (p *place) behind(hits []varve.Hit) []varve.Hit {
 	for i, h := range hits {
-		if strings.HasSuffix(h.ID, at.ending) {
+		if strings.HasSuffix(h.ID, p.ending) {
 			return hits[i+1:]
 		}
 	}
-	i := slices.IndexFunc(hits, func(h varve.Hit) bool { return h.Score <= at.score })
+	i := slices.IndexFunc(hits, func(h varve.Hit) bool { return h.Score <= p.score })
 	if i < 0 {
 		return nil
 	}

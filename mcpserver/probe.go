@@ -69,8 +69,8 @@ func isAnswer(in input) bool {
 	return in.err == nil && err == nil && e.answer
 }
 
-func (c *connection) hold(in input, at int) {
-	c.held = slices.Insert(c.held, at, in)
+func (c *connection) hold(in input, i int) {
+	c.held = slices.Insert(c.held, i, in)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queued += in.small()

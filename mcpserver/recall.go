@@ -240,15 +240,15 @@ func (c *memoryCall) signature() string {
 	return b.String()
 }
 
-// both returns an error if the arguments include one that only a search by both words and meaning has, and the call
-// requests another kind of search. It also returns the error if can is false, because there is no embedder.
-func (a args) both(can bool) error {
+// both returns an error if the arguments include one that only a search by both words and meaning has, and the
+// call requests another kind of search, or hasEmbedder is false.
+func (a args) both(hasEmbedder bool) error {
 	for _, name := range []string{"share", "ranks"} {
 		switch _, given := a[name]; {
 		case !given || name == "ranks" && !a.flag(name):
 		case a.text("by") == "words" || a.text("by") == "meaning":
 			return fmt.Errorf(`%s: for a search by "both", not by %q: omit one of them`, name, a.text("by"))
-		case !can:
+		case !hasEmbedder:
 			return fmt.Errorf("%s: for a search by words and meaning, which needs an embedder, but this server has none → "+
 				"omit it", name)
 		}
@@ -281,31 +281,32 @@ const maxQuery = 1 << 20
 // recallBy are the permitted values of the argument by.
 var recallBy = []string{"both", "meaning", "words"}
 
-// search searches by words and meaning if there is an embedder. If the search by meaning fails or finds nothing, it
-// searches by words only, unless the argument by was given. Further pages, and a search with min_score, use only one
-// kind of search, because scores by words have another scale.
-func (c *memoryCall) search(ctx context.Context, query *varve.Query, by string, at place,
+// search searches by words and meaning if there is an embedder. If the search by meaning fails or finds nothing,
+// search falls back to words, unless mode names the kind of search. pos is the place at which the page begins.
+// used is the kind of search that produced the hits. Further pages, and a search with min_score, use only one kind
+// of search, because scores by words have another scale.
+func (c *memoryCall) search(ctx context.Context, query *varve.Query, mode string, pos place,
 	filters []varve.Filter) (hits []varve.Hit, more bool, used string, err error) {
 	q := *query
 	o := &c.s.o
-	if (by == "meaning" || by == "both") && o.Embed == nil {
-		return nil, false, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, by)
+	if (mode == "meaning" || mode == "both") && o.Embed == nil {
+		return nil, false, "", fmt.Errorf(`by %q needs an embedder, and this server has none: search by "words"`, mode)
 	}
-	if by != "words" && o.Embed != nil {
+	if mode != "words" && o.Embed != nil {
 		list, err := o.Embed(ctx, []string{q.Text})
 		if err == nil && len(list) != 1 {
 			err = fmt.Errorf("the embedder returned %d vectors for one text", len(list))
 		}
 		if err == nil {
 			near := q
-			if near.Vector, near.Model = list[0], o.EmbedModel; by == "meaning" {
+			if near.Vector, near.Model = list[0], o.EmbedModel; mode == "meaning" {
 				near.Text, near.Share, near.RankFusion = "", 0, false
 			}
-			hits, more, err = c.all(ctx, near, at, filters)
+			hits, more, err = c.all(ctx, near, pos, filters)
 			*query = near
 		}
-		if by != "" || len(hits) > 0 || ctx.Err() != nil || err == nil && q.MinScore > 0 {
-			return hits, more, cmp.Or(by, "both"), err
+		if mode != "" || len(hits) > 0 || ctx.Err() != nil || err == nil && q.MinScore > 0 {
+			return hits, more, cmp.Or(mode, "both"), err
 		}
 		if err != nil {
 			o.Logger.Warn("vector search failed, using word search", "err", err)
@@ -313,26 +314,26 @@ func (c *memoryCall) search(ctx context.Context, query *varve.Query, by string, 
 	}
 	q.Share, q.RankFusion = 0, false
 	*query = q
-	hits, more, err = c.all(ctx, q, at, filters)
+	hits, more, err = c.all(ctx, q, pos, filters)
 	return hits, more, "words", err
 }
 
-// all returns the hits after a place, and reports whether there may be more hits. It skips memories that cannot be
-// read.
-func (c *memoryCall) all(ctx context.Context, q varve.Query, at place, filters []varve.Filter) ([]varve.Hit, bool,
+// all returns the hits after the place pos, and reports whether there may be more hits. It skips memories that
+// cannot be read.
+func (c *memoryCall) all(ctx context.Context, q varve.Query, pos place, filters []varve.Filter) ([]varve.Hit, bool,
 	error) {
 	limit := q.Limit
-	if at.lost {
+	if pos.lost {
 		q.Limit = lostHits
 	}
 	q.Trim = func(m *varve.Memory) { *m = varve.Memory{ID: m.ID} }
-	hits, more, err := c.view.Search(ctx, q, at.shown, filters...)
+	hits, more, err := c.view.Search(ctx, q, pos.shown, filters...)
 	if err != nil && hits != nil {
 		c.s.o.Logger.Warn("searching", "err", err)
 		err = nil
 	}
-	if at.lost {
-		hits = at.behind(hits)
+	if pos.lost {
+		hits = pos.behind(hits)
 		hits, more = hits[:min(limit, len(hits))], more || len(hits) > limit
 	}
 	return hits, more, err
@@ -453,34 +454,34 @@ func (p *page) writeNext(w *writer) {
 	}
 }
 
-func (w *writer) item(it *item) {
+func (w *writer) item(i *item) {
 	w.next()
 	w.open('{')
-	w.text("id", it.id)
-	w.text("text", it.text)
-	if it.cut {
+	w.text("id", i.id)
+	w.text("text", i.text)
+	if i.cut {
 		w.flag("cut", true)
 	}
-	if it.score != 0 {
-		w.score("score", it.score)
+	if i.score != 0 {
+		w.score("score", i.score)
 	}
-	for _, m := range []struct{ name, value string }{{"session", it.session}, {"category", it.category}, {"key", it.key}} {
+	for _, m := range []struct{ name, value string }{{"session", i.session}, {"category", i.category}, {"key", i.key}} {
 		if m.value != "" {
 			w.text(m.name, m.value)
 		}
 	}
-	if len(it.tags) > 0 {
-		w.texts("tags", it.tags)
+	if len(i.tags) > 0 {
+		w.texts("tags", i.tags)
 	}
-	if t := it.of.Timestamp; !t.IsZero() && t.Sub(it.of.UpdatedAt).Abs() >= time.Minute {
+	if t := i.of.Timestamp; !t.IsZero() && t.Sub(i.of.UpdatedAt).Abs() >= time.Minute {
 		w.text("happened", t.Format(time.RFC3339))
 	}
-	w.text("written", it.of.UpdatedAt.Format(time.RFC3339))
-	if t := it.of.ExpiresAt; !t.IsZero() {
+	w.text("written", i.of.UpdatedAt.Format(time.RFC3339))
+	if t := i.of.ExpiresAt; !t.IsZero() {
 		w.text("expires", t.Format(time.RFC3339))
 	}
-	if it.why != "" {
-		w.text("why", it.why)
+	if i.why != "" {
+		w.text("why", i.why)
 	}
 	w.close('}')
 }

@@ -25,17 +25,17 @@ func (c *memoryCall) recent(ctx context.Context) (*answer, error) {
 	return c.recentIn(ctx, at, about)
 }
 
-// period returns the period that the arguments when, since and until name, and a text that describes it.
-func (c *memoryCall) period() (at period, about string, err error) {
+// period returns the period that the arguments when, since and until name, and a text that describes the period.
+func (c *memoryCall) period() (span period, about string, err error) {
 	when := strings.TrimSpace(c.text("when"))
 	if when != "" {
 		said, p, rest := timeWords(when, c.now)
 		if said == "" || rest != "" {
 			if p, err = reads("when", when, c.now); err != nil {
-				return at, "", err
+				return span, "", err
 			}
 		}
-		at, about = p, fmt.Sprintf("%s (%s)", oneLine(clipped(when)), p.String())
+		span, about = p, fmt.Sprintf("%s (%s)", oneLine(clipped(when)), p.String())
 	}
 	for _, name := range []string{"since", "until"} {
 		value := c.text(name)
@@ -43,22 +43,22 @@ func (c *memoryCall) period() (at period, about string, err error) {
 			continue
 		}
 		if when != "" {
-			return at, "", fmt.Errorf("%s: the argument \"when\" already names a time → give only one of them", name)
+			return span, "", fmt.Errorf("%s: the argument \"when\" already names a time → give only one of them", name)
 		}
 		p, err := reads(name, value, c.now)
 		if err != nil {
-			return at, "", err
+			return span, "", err
 		}
 		if name == "since" {
-			at.from = p.from
-		} else if at.to = p.to; at.to.IsZero() {
-			at.to = p.from
+			span.from = p.from
+		} else if span.to = p.to; span.to.IsZero() {
+			span.to = p.from
 		}
 	}
-	if !at.from.IsZero() && !at.to.IsZero() && !at.from.Before(at.to) {
-		return at, "", errors.New("since and until: the time ranges do not overlap, so no memory can match")
+	if !span.from.IsZero() && !span.to.IsZero() && !span.from.Before(span.to) {
+		return span, "", errors.New("since and until: the time ranges do not overlap, so no memory can match")
 	}
-	return at, about, nil
+	return span, about, nil
 }
 
 // reads parses the value of an argument as a period. If the value is a point in time, the period begins at that time
@@ -80,9 +80,9 @@ type dated struct {
 	at int64 // in microseconds since 1970
 }
 
-// recentIn answers with one page of the memories that were written in a period, or whose event happened in the period.
-// The newest memory comes first. about is a text that describes the period.
-func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*answer, error) {
+// recentIn answers with one page of the memories that were written in the period span, or whose event happened in
+// that period. The newest memory comes first. about is a text that describes the period.
+func (c *memoryCall) recentIn(ctx context.Context, span period, about string) (*answer, error) {
 	filters, err := c.narrow()
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*an
 	limit := c.number("limit", 20)
 	p := page{chars: c.number("max_chars", defaultChars), view: c.view}
 	last, elsewhere := dated{}, false
-	for d, err := range c.newest(ctx, at, behind, filters) {
+	for d, err := range c.newest(ctx, span, behind, filters) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -110,7 +110,7 @@ func (c *memoryCall) recentIn(ctx context.Context, at period, about string) (*an
 			break
 		}
 		last = d
-		elsewhere = elsewhere || !at.has(dayOf(&d.m))
+		elsewhere = elsewhere || !span.has(dayOf(&d.m))
 	}
 	p.note(ctx, c)
 	lines := p.lines(c)
@@ -142,8 +142,8 @@ func (c *memoryCall) nothingThen() string {
 }
 
 // has reports whether the time t is in the period.
-func (at period) has(t time.Time) bool {
-	return (at.from.IsZero() || !t.Before(at.from)) && (at.to.IsZero() || t.Before(at.to))
+func (p period) has(t time.Time) bool {
+	return (p.from.IsZero() || !t.Before(p.from)) && (p.to.IsZero() || t.Before(p.to))
 }
 
 // narrow returns the filters that the arguments select, except those by time.
@@ -176,16 +176,18 @@ func recentCursor(cursor string) (*memstore.Place, error) {
 	return &memstore.Place{Key: n, ID: id}, nil
 }
 
-// newest yields the memories that were written, or whose event happened, in a period, the newest first by the
-// later of the two times, beginning after the place behind. It merges a listing by one time with a listing by
-// the other, and reads an entry of a listing only when it is the next. Otherwise, in a session of 100,000
-// memories that were all written later than their events, the search for one that was not would read all of
-// them.
-func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Place,
+// newest yields the memories that were written in the period span, or whose event happened in that period, the
+// newest memory first. The order is by the time of writing or the time of the event, whichever is later and in the
+// period. If last is not nil, newest begins after last, the place of the last memory on the previous page.
+//
+// newest merges a listing by the time of writing with a listing by the time of the event, and reads an entry of a
+// listing only when that entry is the next. Otherwise, if a session had 100,000 memories that were written later
+// than their events, a search for a memory that was not would read all of them.
+func (c *memoryCall) newest(ctx context.Context, span period, last *memstore.Place,
 	filters []varve.Filter) iter.Seq2[dated, error] {
-	until := at.to
-	if behind != nil {
-		if t := time.UnixMicro(behind.Key + 1); until.IsZero() || t.Before(until) {
+	until := span.to
+	if last != nil {
+		if t := time.UnixMicro(last.Key + 1); until.IsZero() || t.Before(until) {
 			until = t
 		}
 	}
@@ -194,14 +196,14 @@ func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Pla
 		return c.view.Memories(ctx, append(append(more, filters...), varve.Sorted(order))...)
 	}
 	var happened []varve.Filter
-	if !at.from.IsZero() {
-		happened = append(happened, varve.Since(at.from))
+	if !span.from.IsZero() {
+		happened = append(happened, varve.Since(span.from))
 	}
 	if !until.IsZero() {
 		happened = append(happened, varve.Until(until))
 	}
 	return func(yield func(dated, error) bool) {
-		one, stopOne := iter.Pull2(listed(memstore.OrderUpdated, varve.Updated(at.from, until)))
+		one, stopOne := iter.Pull2(listed(memstore.OrderUpdated, varve.Updated(span.from, until)))
 		defer stopOne()
 		two, stopTwo := iter.Pull2(listed(memstore.OrderTimestamp, happened...))
 		defer stopTwo()
@@ -216,7 +218,7 @@ func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Pla
 		}
 		// listedHere reports whether an entry is in the listing by its time t, and not in that by the other one.
 		listedHere := func(t, other time.Time, first bool) bool {
-			return at.has(t) && (!at.has(other) || t.UnixMicro() > other.UnixMicro() ||
+			return span.has(t) && (!span.has(other) || t.UnixMicro() > other.UnixMicro() ||
 				t.UnixMicro() == other.UnixMicro() && first)
 		}
 		a, aerr, aok := next(one, wrote)
@@ -227,7 +229,7 @@ func (c *memoryCall) newest(ctx context.Context, at period, behind *memstore.Pla
 			if first {
 				d, err, here = a, aerr, listedHere(a.m.UpdatedAt, a.m.Timestamp, true)
 			}
-			passed := behind != nil && (d.at > behind.Key || d.at == behind.Key && d.m.ID >= behind.ID)
+			passed := last != nil && (d.at > last.Key || d.at == last.Key && d.m.ID >= last.ID)
 			if (err != nil || here && !passed) && !yield(d, err) {
 				return
 			}

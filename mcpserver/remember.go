@@ -104,9 +104,9 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 	}), nil
 }
 
-// storedLines returns the answer of remember: what was stored, and the near-duplicates of it, with the calls by
-// which the model can resolve them.
-func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []string {
+// storedLines returns the lines of the answer of remember: the stored memory, its near-duplicates (neighbours),
+// and the calls with which the model can resolve the near-duplicates.
+func (c *memoryCall) storedLines(r *stored, neighbours []neighbour, old string) []string {
 	mine := project.Ending(r.m.ID)
 	verb := "remembered"
 	switch {
@@ -137,8 +137,8 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 	if old != "" {
 		lines[0] += fmt.Sprintf(", in the place of [%s]", oneLine(project.Ending(old)))
 	}
-	for i := range near[:min(len(near), nearShown)] {
-		n := &near[i]
+	for i := range neighbours[:min(len(neighbours), nearShown)] {
+		n := &neighbours[i]
 		short, isCut := cut(n.m.Content, shownChars)
 		if isCut {
 			short += " …"
@@ -146,10 +146,10 @@ func (c *memoryCall) storedLines(r *stored, near []neighbour, old string) []stri
 		lines = append(lines, fmt.Sprintf("near [%s%s · %s] %s", oneLine(project.Ending(n.m.ID)), labelled(&n.m),
 			age(c.now, n.m.UpdatedAt), oneLine(short)))
 	}
-	if len(near) > 0 {
-		first := oneLine(project.Ending(near[0].m.ID))
+	if len(neighbours) > 0 {
+		first := oneLine(project.Ending(neighbours[0].m.ID))
 		more := ""
-		if n := len(near) - nearShown; n > 0 {
+		if n := len(neighbours) - nearShown; n > 0 {
 			more = fmt.Sprintf("and %d more like it ", n)
 		}
 		lines = append(lines, fmt.Sprintf(`%s→ if the near one is no longer true: forget {"ids":["%s"]}; if it says the `+

@@ -79,27 +79,27 @@ func (c *connection) begin(k *call) bool {
 	return true
 }
 
-// write writes the answer to a call with the client's id. The result r is JSON on one line already.
-func (k *call) write(to io.Writer, r *jsonrpc.Response) error {
+// write writes the answer to a call, with the client's id, to w. The result in r must be JSON on one line.
+func (k *call) write(w io.Writer, r *jsonrpc.Response) error {
 	if r.Error != nil {
 		b, err := errorLine(k.id, r.Error)
 		if err == nil {
-			_, err = to.Write(b)
+			_, err = w.Write(b)
 		}
 		return err
 	}
 	head := append(begun(k.id), `,"result":`...)
 	if k.answer == nil {
-		_, err := to.Write(append(append(head, r.Result...), '}', '\n'))
+		_, err := w.Write(append(append(head, r.Result...), '}', '\n'))
 		return err
 	}
-	if _, err := to.Write(head); err != nil {
+	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	if err := k.answer.fill(to, r.Result); err != nil {
+	if err := k.answer.fill(w, r.Result); err != nil {
 		return err
 	}
-	_, err := to.Write([]byte("}\n"))
+	_, err := w.Write([]byte("}\n"))
 	return err
 }
 

@@ -484,8 +484,8 @@ type listed struct {
 	Tools []json.RawMessage `json:"tools"`
 }
 
-func (s *host) listing(of *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed {
-	l := &listed{ListToolsResult: of, Tools: []json.RawMessage{}}
+func (s *host) listing(result *mcp.ListToolsResult, extra *mcp.RequestExtra) *listed {
+	l := &listed{ListToolsResult: result, Tools: []json.RawMessage{}}
 	for i := range s.tools {
 		if s.permitted(extra, &s.tools[i]) {
 			l.Tools = append(l.Tools, s.tools[i].json())

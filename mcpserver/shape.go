@@ -141,22 +141,25 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 		}
 	case "string":
 		if s.enum != nil && !slices.Contains(s.enum, v.(string)) {
-			lines = append(lines, fmt.Sprintf("Invalid option: expected one of \"%s\"%s", strings.Join(s.enum, `"|"`), at))
+			lines = append(lines, fmt.Sprintf("Invalid option: expected one of \"%s\"%s", strings.Join(s.enum, `"|"`),
+				at))
 		}
 	}
 	return lines
 }
 
-// unknown returns one line for each member of the value that the shape does not have.
-func (s *shape) unknown(members map[string]any, at string) (lines []string) {
+// unknown returns one line for each member of the value that the shape does not have, at most maxLines lines.
+// location is the text that names the location of the value in the line, such as " at path"; it is "" for the
+// top-level value.
+func (s *shape) unknown(members map[string]any, location string) (lines []string) {
 	var names []string
 	for _, p := range s.props {
 		names = append(names, p.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if s.prop(name) == nil && len(lines) < maxLines {
-			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; the keys are %s", appendString(nil, name), at,
-				strings.Join(names, ", ")))
+			lines = append(lines, fmt.Sprintf("Unrecognized key: %s%s; the keys are %s", appendString(nil, name),
+				location, strings.Join(names, ", ")))
 		}
 	}
 	return lines

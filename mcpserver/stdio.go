@@ -26,14 +26,14 @@ const MaxLine = 64 << 20
 // remaining answers.
 const Patience = 5 * time.Second
 
-// Stdio is a transport over two streams, one JSON-RPC message per line. The transport of the SDK ends the session at a
-// line that it cannot read, and at the end of the input abandons calls that came before; Stdio answers such a line with
-// an error, and answers every call that came in; the calls have the effect of calls that were run in the order of
-// arrival. The logger may be nil.
+// Stdio returns a transport over two streams, with one JSON-RPC message per line. The transport of the SDK ends
+// the session at a line that it cannot read, and abandons unanswered calls at the end of the input. Stdio answers
+// such a line with an error, and answers every call that it has received. The calls have the same effect as calls
+// that run in the order of arrival. The logger may be nil.
 //
-// The number of messages in flight is bounded: while answers are not read, calls are not read either. After the end of
-// the input, which is noticed even while the input is not read, a connection ends when all calls are answered, or when
-// no answer is read for Patience.
+// The number of messages in flight is bounded: while the client reads no answers, the transport reads no calls.
+// The transport notices the end of the input even while it does not read the input. After that, the connection
+// ends when all calls are answered, or when the client reads no answer for Patience.
 func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -221,7 +221,8 @@ func (c *connection) givesUp() bool {
 	return now.Sub(c.ended) > Patience && now.Sub(time.Unix(0, c.out.wrote.Load())) > Patience
 }
 
-// take processes a line of input. It returns the message that the SDK gets for it, or nil.
+// take processes a line of input. It returns the message that the SDK gets for the line, or nil if the SDK gets no
+// message.
 func (c *connection) take(in input) jsonrpc.Message {
 	var l *long
 	switch {
@@ -278,27 +279,27 @@ func (c *connection) take(in input) jsonrpc.Message {
 	return nil
 }
 
-// noAnswer returns a response for the SDK in place of a response of the client that cannot be used. It has the given
-// id, which is that of the server's request, and an error with the text of why. If the id is not valid, noAnswer
-// returns nil.
-func noAnswer(id []byte, why error) jsonrpc.Message {
+// noAnswer returns a response for the SDK in place of a response of the client that cannot be used. The returned
+// response has the given id, which is the id of the server's request, and an error with the text of cause. If the
+// id is not valid, noAnswer returns nil.
+func noAnswer(id []byte, cause error) jsonrpc.Message {
 	m, err := jsonrpc.DecodeMessage(append(begun(id), `,"result":{}}`...))
 	if err != nil {
 		return nil
 	}
 	return &jsonrpc.Response{ID: m.(*jsonrpc.Response).ID,
-		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
+		Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: cause.Error()}}
 }
 
 // manyTells is the maximum number of faulty lines that are logged, because possibly no one reads the log.
 const manyTells = 100
 
 // told logs a fault in a line of the input, for at most manyTells lines.
-func (c *connection) told(what string, args ...any) {
+func (c *connection) told(msg string, args ...any) {
 	if c.tells++; c.tells < manyTells {
-		c.log.Warn(what, args...)
+		c.log.Warn(msg, args...)
 	} else if c.tells == manyTells {
-		c.log.Warn("more invalid lines: they are answered, but no longer logged", "the last", what)
+		c.log.Warn("more invalid lines: they are answered, but no longer logged", "the last", msg)
 	}
 }
 

@@ -144,45 +144,46 @@ func regular(info fs.FileInfo) error {
 	return fmt.Errorf("%w: it is %s", varve.ErrInvalid, what)
 }
 
-// changed reports whether the file differs from the file that was imported, according to the memory done, which records
-// the import. It compares the size first, and reads the file only if its time has changed. It treats an unreadable file
-// as unchanged.
-func changed(done *varve.Memory, path string) bool {
+// changed reports whether the file at path differs from the file that was imported. record is the memory that
+// records the import. changed compares the size first, and reads the file only if its time has changed. It treats
+// an unreadable file as unchanged.
+func changed(record *varve.Memory, path string) bool {
 	f, info, err := source(path)
 	if err != nil || f == nil {
 		return false
 	}
 	defer f.Close()
-	if done.Metadata["source_bytes"] != float64(info.Size()) {
+	if record.Metadata["source_bytes"] != float64(info.Size()) {
 		return true
 	}
-	if done.Timestamp.Equal(info.ModTime()) {
+	if record.Timestamp.Equal(info.ModTime()) {
 		return false
 	}
 	sum := sha256.New()
 	_, err = io.Copy(sum, f)
-	return err == nil && done.Metadata["source_sha256"] != hex.EncodeToString(sum.Sum(nil))
+	return err == nil && record.Metadata["source_sha256"] != hex.EncodeToString(sum.Sum(nil))
 }
 
 // asideText is the maximum number of bytes that are kept of one line.
 const asideText = 64 << 10
 
-func (t *Taken) aside(number int, line []byte, why error) {
+func (t *Taken) aside(number int, line []byte, cause error) {
 	if len(line) > asideText {
-		line, why = line[:asideText], fmt.Errorf("%w; only the beginning of %d bytes is kept", why, len(line))
+		line, cause = line[:asideText], fmt.Errorf("%w; only the beginning of %d bytes is kept", cause, len(line))
 	}
-	t.Aside = append(t.Aside, Aside{number, strings.ToValidUTF8(string(line), "\ufffd"), why.Error()})
+	t.Aside = append(t.Aside, Aside{number, strings.ToValidUTF8(string(line), "\ufffd"), cause.Error()})
 }
 
-// merge adds a line of the file to an earlier line about the same entity. It returns false if a part of the
-// line cannot be kept.
-func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
+// merge adds line to lines. If lines already has a line about the same entity or relation, merge merges the two
+// lines into one. byID has the index in lines of each entity and relation, by id; merge updates byID. It returns
+// false if a part of line cannot be kept.
+func (t *Taken) merge(lines *[]taken, byID map[string]int, line taken) bool {
 	id := line.ID()
-	i, ok := at[id]
+	i, ok := byID[id]
 	if ok {
 		(*lines)[i].bytes += line.bytes
 	} else {
-		at[id] = len(*lines)
+		byID[id] = len(*lines)
 		*lines = append(*lines, line)
 		if line.Entity != nil {
 			t.Entities++

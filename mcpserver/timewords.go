@@ -45,10 +45,10 @@ var numeric = regexp.MustCompile(`^\d{1,3}$|^\d{5,}$`) // numbers that are not y
 // longestTime is the maximum number of words that name a time.
 const longestTime = 4
 
-// timeWords finds the words in a question that name a time: yesterday, last week, on Friday, in March, 3 days
-// ago. said are these words, "" if there are none; at is the time; rest is the question without them and
-// without the words in asking.
-func timeWords(query string, now time.Time) (said string, at period, rest string) {
+// timeWords finds the words in a question that name a time: yesterday, last week, on Friday, in March, 3 days ago.
+// phrase has these words, or is "" if the question names no time. span is the time. rest is the question without
+// phrase and without the words in asking; if phrase is "", rest is the whole question.
+func timeWords(query string, now time.Time) (phrase string, span period, rest string) {
 	if strings.ContainsAny(query, `":+*`) {
 		return "", period{}, query // the grammar of a search
 	}
@@ -56,7 +56,7 @@ func timeWords(query string, now time.Time) (said string, at period, rest string
 	if len(words) > 40 {
 		return "", period{}, query
 	}
-	for n := longestTime; n > 0 && said == ""; n-- {
+	for n := longestTime; n > 0 && phrase == ""; n-- {
 		for i := 0; i+n <= len(words); i++ {
 			text := strings.ToLower(strings.TrimRight(strings.Join(words[i:i+n], " "), "?!.,;"))
 			before := ""
@@ -67,14 +67,14 @@ func timeWords(query string, now time.Time) (said string, at period, rest string
 			if !ok {
 				continue
 			}
-			if said = text; before == "since" {
-				p.to, said = time.Time{}, "since "+text
+			if phrase = text; before == "since" {
+				p.to, phrase = time.Time{}, "since "+text
 			}
-			at, words = p, slices.Delete(words, i, i+n)
+			span, words = p, slices.Delete(words, i, i+n)
 			break
 		}
 	}
-	if said == "" {
+	if phrase == "" {
 		return "", period{}, query
 	}
 	var left []string
@@ -86,7 +86,7 @@ func timeWords(query string, now time.Time) (said string, at period, rest string
 			left = append(left, w)
 		}
 	}
-	return said, at, strings.Join(left, " ")
+	return phrase, span, strings.Join(left, " ")
 }
 
 // timeOf parses words as a time, if they cannot have another meaning.

@@ -83,9 +83,9 @@ func (c *memoryCall) describe(m *varve.Memory) error {
 	return nil
 }
 
-func pin(m *varve.Memory, on bool) {
+func pin(m *varve.Memory, enable bool) {
 	tags := slices.DeleteFunc(tagsOf(m), func(t string) bool { return t == pinned })
-	if on {
+	if enable {
 		tags = append(tags, pinned)
 	}
 	if m.Metadata["tags"] = anys(tags); len(tags) == 0 {

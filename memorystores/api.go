@@ -316,8 +316,9 @@ type query struct {
 	err    error
 }
 
-// parameters returns the query parameters of a request. A parameter whose name is not in known is an error.
-func parameters(r *http.Request, known ...string) *query {
+// parameters returns the query parameters of a request. The result has an error if a parameter is not in allowed,
+// is given twice or is not valid UTF-8. The parameter beta is always allowed.
+func parameters(r *http.Request, allowed ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
 	if err != nil {
@@ -327,7 +328,7 @@ func parameters(r *http.Request, known ...string) *query {
 	for name, list := range values {
 		switch {
 		case name == "beta":
-		case !slices.Contains(known, name):
+		case !slices.Contains(allowed, name):
 			q.fail(name, "there is no such parameter")
 		case len(list) > 1:
 			q.fail(name, "given twice")
@@ -348,13 +349,13 @@ func (q *query) has(name string) bool { return q.values.Has(name) }
 
 func (q *query) text(name string) string { return q.values.Get(name) }
 
-func (q *query) number(name string, otherwise, least, most int) int {
+func (q *query) number(name string, otherwise, lowest, highest int) int {
 	if !q.has(name) {
 		return otherwise
 	}
 	n, err := strconv.Atoi(q.text(name))
-	if err != nil || n < least || n > most {
-		q.fail(name, "must be a number from %d to %d", least, most)
+	if err != nil || n < lowest || n > highest {
+		q.fail(name, "must be a number from %d to %d", lowest, highest)
 		return otherwise
 	}
 	return n

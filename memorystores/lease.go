@@ -28,12 +28,12 @@ func (s *Stores) Lend(ctx context.Context, id string, listens bool) (*Lease, err
 	return &Lease{s: s, h: h, listens: listens}, nil
 }
 
-// listen changes the number of uses of a handle by requests that listen for changes. Such uses last until their clients
-// end them.
-func (s *Stores) listen(h *handle, by int) {
+// listen adds delta to the number of requests that use a handle to listen for changes. Such uses last until their
+// clients end them.
+func (s *Stores) listen(h *handle, delta int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.listens += by; by > 0 {
+	if h.listens += delta; delta > 0 {
 		s.onlyListens(h)
 	}
 }

@@ -52,11 +52,11 @@ func checked(c *settings.MemoryStoreConfig) error {
 
 func (s *Stores) now() time.Time { return s.o.Clock().UTC().Truncate(time.Microsecond) }
 
-func createStore(s *Stores, r *http.Request, by Caller) (any, error) {
+func createStore(s *Stores, r *http.Request, caller Caller) (any, error) {
 	if s.one != nil {
 		return nil, refuse(http.StatusForbidden, "this server serves one store: memctl serve --stores serves several")
 	}
-	if by.Stores != nil {
+	if caller.Stores != nil {
 		return nil, refuse(http.StatusForbidden, "the token may use some stores only, and creates none")
 	}
 	var in struct {
@@ -87,7 +87,7 @@ func createStore(s *Stores, r *http.Request, by Caller) (any, error) {
 	return shownStore(&c), nil
 }
 
-func listStores(s *Stores, r *http.Request, by Caller) (any, error) {
+func listStores(s *Stores, r *http.Request, caller Caller) (any, error) {
 	q := parameters(r, "limit", "page", "include_archived", "created_at[gte]", "created_at[lte]")
 	place, limit := q.page('s', false)
 	archived := q.flag("include_archived")
@@ -111,7 +111,7 @@ func listStores(s *Stores, r *http.Request, by Caller) (any, error) {
 		switch {
 		case place != "" && (created > before || created == before && c.ID <= id),
 			!archived && !c.ArchivedAt.IsZero(), !from.IsZero() && c.CreatedAt.Before(from),
-			!to.IsZero() && c.CreatedAt.After(to), by.Stores != nil && !slices.Contains(by.Stores, c.ID):
+			!to.IsZero() && c.CreatedAt.After(to), caller.Stores != nil && !slices.Contains(caller.Stores, c.ID):
 			continue
 		}
 		if len(out.Data) == limit {

@@ -58,7 +58,8 @@ func (s *Stores) emptyTrash(ctx context.Context) {
 	s.seenOld = seen
 }
 
-// oldLong records in seen that a store or folder is old, and reports whether this process has found it old for oldFor.
+// oldLong reports whether this process has found a store or folder old for at least oldFor. It records in seen the
+// time at which this process first found the store or folder old.
 func (s *Stores) oldLong(name string, seen map[string]time.Time) bool {
 	now := s.uptime()
 	first, ok := s.seenOld[name]

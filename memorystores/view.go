@@ -252,9 +252,9 @@ const (
 	removed  = "deleted"
 )
 
-// operationOf returns the name that the API uses for a value of varve.NoteVersion.What.
-func operationOf(what string) string {
-	switch what {
+// operationOf returns the name that the API uses for change, a value of varve.NoteVersion.What.
+func operationOf(change string) string {
+	switch change {
 	case "created":
 		return created
 	case "deleted":

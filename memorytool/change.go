@@ -16,8 +16,8 @@ import (
 // snippetLines is the number of lines that an answer shows before and after an edit.
 const snippetLines = 2
 
-func (t *Tool) create(ctx context.Context, in *input) (string, error) {
-	p, err := t.place(*in.Path)
+func (t *Tool) create(ctx context.Context, args *input) (string, error) {
+	p, err := t.place(*args.Path)
 	if err != nil {
 		return "", err
 	}
@@ -29,7 +29,7 @@ func (t *Tool) create(ctx context.Context, in *input) (string, error) {
 	if !t.options.Overwrite {
 		conds = append(conds, varve.IfAbsent())
 	}
-	if _, err = t.notes.Write(ctx, p.path, []byte(*in.FileText), conds...); err != nil {
+	if _, err = t.notes.Write(ctx, p.path, []byte(*args.FileText), conds...); err != nil {
 		var conflict *varve.ConflictError
 		if errors.As(err, &conflict) || t.isThere(ctx, p.path) {
 			exists.cause, err = err, exists
@@ -80,14 +80,14 @@ func (t *Tool) change(ctx context.Context, p place, missing string, f func(old [
 	}
 }
 
-func (t *Tool) replace(ctx context.Context, in *input) (string, error) {
-	p, err := t.place(*in.Path)
+func (t *Tool) replace(ctx context.Context, args *input) (string, error) {
+	p, err := t.place(*args.Path)
 	if err != nil {
 		return "", err
 	}
-	from, to := *in.OldStr, ""
-	if in.NewStr != nil {
-		to = *in.NewStr
+	from, to := *args.OldStr, ""
+	if args.NewStr != nil {
+		to = *args.NewStr
 	}
 	if from == "" {
 		return "", &refused{text: errorPrefix + "Invalid `old_str` parameter: must not be empty"}
@@ -129,18 +129,18 @@ func ambiguous(err error, p place, from string) error {
 		"ensure it is unique", from, strings.Join(list, ", ")), err}
 }
 
-func (t *Tool) insert(ctx context.Context, in *input) (string, error) {
-	p, err := t.place(*in.Path)
+func (t *Tool) insert(ctx context.Context, args *input) (string, error) {
+	p, err := t.place(*args.Path)
 	if err != nil {
 		return "", err
 	}
-	line := int(*in.InsertLine)
+	line := int(*args.InsertLine)
 	err = t.change(ctx, p, errorPrefix+"The path "+p.shown+" does not exist", func(old []byte) ([]byte, error) {
 		if n := note.Lines(old); line < 0 || line > n {
 			return nil, &refused{text: fmt.Sprintf("%sInvalid `insert_line` parameter: %d. It should be within the range of "+
 				"lines of the file: [0, %d]", errorPrefix, line, n)}
 		}
-		return note.Insert(old, line, *in.InsertText)
+		return note.Insert(old, line, *args.InsertText)
 	})
 	if err != nil {
 		return "", err
@@ -148,8 +148,8 @@ func (t *Tool) insert(ctx context.Context, in *input) (string, error) {
 	return "The file " + p.shown + " has been edited.", nil
 }
 
-func (t *Tool) remove(ctx context.Context, in *input) (string, error) {
-	p, err := t.place(*in.Path)
+func (t *Tool) remove(ctx context.Context, args *input) (string, error) {
+	p, err := t.place(*args.Path)
 	if err != nil {
 		return "", err
 	}
@@ -168,12 +168,12 @@ func (t *Tool) remove(ctx context.Context, in *input) (string, error) {
 	return "Successfully deleted " + p.shown, nil
 }
 
-func (t *Tool) rename(ctx context.Context, in *input) (string, error) {
-	from, err := t.place(*in.OldPath)
+func (t *Tool) rename(ctx context.Context, args *input) (string, error) {
+	from, err := t.place(*args.OldPath)
 	if err != nil {
 		return "", err
 	}
-	to, err := t.place(*in.NewPath)
+	to, err := t.place(*args.NewPath)
 	if err != nil {
 		return "", err
 	}

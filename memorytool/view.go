@@ -19,15 +19,15 @@ const (
 	folderDepth = 2       // number of levels that the view of a folder shows
 )
 
-func (t *Tool) view(ctx context.Context, in *input) (Result, error) {
-	p, err := t.place(*in.Path)
+func (t *Tool) view(ctx context.Context, args *input) (Result, error) {
+	p, err := t.place(*args.Path)
 	if err != nil {
 		return Result{}, err
 	}
 	if !p.root {
 		n, err := t.notes.Read(ctx, p.path)
 		if err == nil {
-			return t.file(p, &n, in.ViewRange)
+			return t.file(p, &n, args.ViewRange)
 		}
 		if !errors.Is(err, varve.ErrNotFound) {
 			return Result{}, err

@@ -12,8 +12,8 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) {
 	return doc, err
 }
 
-// encode encodes the document into the given buffer if the buffer is large enough. kept reports whether m has an
-// embedding that has not changed since m was decoded.
+// encode returns the document of m. If m was not decoded from a document and buffer is large enough, encode uses
+// buffer for the result. kept reports whether m has an embedding that has not changed since m was decoded.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
 	if err := jsondoc.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, false, err
@@ -87,8 +87,8 @@ func (m *Memory) sizeHint() int {
 		18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// encodeOver encodes a Memory by changing the text from which it was decoded. kept reports whether the Memory has an
-// embedding that has not changed since.
+// encodeOver encodes a Memory by changing the text from which the Memory was decoded. kept reports whether the
+// Memory has an embedding that has not changed since it was decoded.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
 	e := jsondoc.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)

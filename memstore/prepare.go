@@ -108,9 +108,9 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	return doc, line, nil
 }
 
-// unchanged reports whether m has the same embedding as old. kept reports whether the embedding equals that in the
-// text from which m was decoded. If that text is the document of old, or if m was not decoded, unchanged returns kept.
-// Otherwise it compares the embedding with the document of old.
+// unchanged reports whether m has the same embedding as old. kept is the result of encode: whether the embedding
+// equals the embedding in the text that encode changed. If that text is the document of old, or if m was not
+// decoded, unchanged returns kept. Otherwise unchanged compares the embedding with the document of old.
 func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	if m.source == nil || old.Version != 0 && m.Version == old.Version {
 		return kept

@@ -62,9 +62,9 @@ type Remote interface {
 	// Drop removes a snapshot. A missing snapshot is not an error.
 	Drop(ctx context.Context, id uuid.UUID) error
 
-	// Prune removes all pieces of epochs before epoch, and those pieces of epoch that end at or before the position
-	// before. The newest entry always stays. It returns the number of entries that were removed.
-	Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error)
+	// Prune removes the oldest entries: all pieces of epochs before epoch, and the pieces of epoch itself that end at
+	// or before the position pos. The newest entry always stays. Prune returns the number of removed entries.
+	Prune(ctx context.Context, epoch uint64, pos segment.LSN) (removed int, err error)
 
 	// Register records that a machine uses the remote. The record is for users; the program does not use it.
 	Register(ctx context.Context, m Machine) error

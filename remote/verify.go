@@ -134,9 +134,9 @@ func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 	return nil
 }
 
-// follow records an undamaged piece of an epoch, which reaches from the mark from to the mark to. It sets To of those
-// snapshots that were complete up to from, or that begin within the piece. If from is the zero mark, there is no piece,
-// and follow sets To of the snapshots that begin at to.
+// follow records an undamaged piece of an epoch. The piece begins at the mark from and ends at the mark to. follow
+// sets To of those snapshots that were complete up to from, or that begin within the piece. If from is the zero
+// mark, there is no piece, and follow sets To of the snapshots that begin at to.
 func (v *Verified) follow(epoch uint64, from, to past.Mark) {
 	for i := range v.Snapshots {
 		s := &v.Snapshots[i]

@@ -45,12 +45,12 @@ type Erased struct {
 	Unknown int // number of nonzero bytes outside of undamaged frames
 }
 
-// EraseIn erases entries in b, a piece of a log that begins at position at. It erases the frames for which wanted
+// EraseIn erases entries in b, a piece of a log that begins at position pos. It erases the frames for which wanted
 // returns true. It also overwrites all bytes that are not part of an undamaged frame with zeros, because they may
-// belong to a wanted entry. Before that, it passes these bytes to the function unknown, unless that function is nil. If
-// a frame is damaged but its header is not, wanted gets the key and a nil value. The padding of the last frame may be
-// missing at the end of b.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, value []byte) bool,
+// belong to a wanted entry. Before that, it passes these bytes to the function unknown, unless unknown is nil. If
+// a frame is damaged but its header is not, wanted gets the key and a nil value. The padding of the last frame may
+// be missing at the end of b.
+func (g Geometry) EraseIn(b []byte, pos LSN, wanted func(at LSN, key string, value []byte) bool,
 	unknown func(b []byte)) (found Erased) {
 	clean := 0 // b is done up to this offset
 	clearTo := func(off int) {
@@ -63,11 +63,11 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, valu
 		}
 	}
 	for off := 0; off+HeaderSize <= len(b); {
-		h, payload, key, value, ok := g.frameIn(b[off:], at+LSN(off))
+		h, payload, key, value, ok := g.frameIn(b[off:], pos+LSN(off))
 		if !ok {
 			// Only the header is sound: its key, which may be damaged, is the best information
 			// there is.
-			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(at+LSN(off), string(payload[:n]), nil) {
+			if n := int(h.KeyLen); n > 0 && n <= len(payload) && wanted(pos+LSN(off), string(payload[:n]), nil) {
 				found.Keyed++
 			}
 			off += 8
@@ -92,13 +92,13 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(at LSN, key string, valu
 	return found
 }
 
-// frameIn returns the undamaged frame at the beginning of b; ok is false if there is none. The padding of the
-// frame may be missing at the end of b.
-func (g Geometry) frameIn(b []byte, at LSN) (h Header, payload, key, value []byte, ok bool) {
-	if !MayBeHeader(b, at) {
+// frameIn returns the undamaged frame at the beginning of b, which is at position pos of the log. ok is false if
+// no undamaged frame begins there. The padding of the frame may be missing at the end of b.
+func (g Geometry) frameIn(b []byte, pos LSN) (h Header, payload, key, value []byte, ok bool) {
+	if !MayBeHeader(b, pos) {
 		return h, nil, nil, nil, false
 	}
-	h, err := g.ParseHeader(b, at)
+	h, err := g.ParseHeader(b, pos)
 	if err != nil {
 		return Header{}, nil, nil, nil, false
 	}

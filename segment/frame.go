@@ -116,9 +116,9 @@ func (g Geometry) sum(b []byte, number uint64) uint64 {
 	return xxhash.Sum64(s[:])
 }
 
-// ParseHeader parses the header of the frame at position at. The error is ErrEnd if b is too short
-// or all zeros, and otherwise wraps ErrHeader.
-func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
+// ParseHeader parses the header of the frame at position pos; the header is at the beginning of b. The error is
+// ErrEnd if b is too short or begins with a header of zeros. Every other error wraps ErrHeader.
+func (g Geometry) ParseHeader(b []byte, pos LSN) (Header, error) {
 	if len(b) < HeaderSize {
 		return Header{}, ErrEnd
 	}
@@ -130,21 +130,21 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 		LSN: le.Uint64(b[16:]), Durable: le.Uint64(b[24:]), Time: int64(le.Uint64(b[32:])),
 		Payload: le.Uint64(b[40:]), Previous: le.Uint64(b[48:]), Sum: le.Uint64(b[56:]),
 	}
-	if h.Sum != g.sum(b, g.Number(at)) {
+	if h.Sum != g.sum(b, g.Number(pos)) {
 		if [HeaderSize]byte(b) == zeros {
 			return Header{}, ErrEnd
 		}
 		return Header{}, fmt.Errorf("%w: checksum does not match", ErrHeader)
 	}
 	switch {
-	case h.LSN != at:
+	case h.LSN != pos:
 		return Header{}, fmt.Errorf("%w: the header names position %d", ErrHeader, h.LSN)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
 		return Header{}, fmt.Errorf("%w: impossible length of the payload, %d bytes, or of the key, %d bytes",
 			ErrHeader, h.Length, h.KeyLen)
-	case h.Durable > at:
+	case h.Durable > pos:
 		return Header{}, fmt.Errorf("%w: durable position %d in the header is after the frame", ErrHeader, h.Durable)
-	case h.End() > g.End(g.Number(at)):
+	case h.End() > g.End(g.Number(pos)):
 		return Header{}, fmt.Errorf("%w: the frame reaches beyond the end of the segment", ErrHeader)
 	}
 	return h, nil
@@ -165,8 +165,8 @@ func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// MayBeHeader reports whether b can be the header of a frame at position at. It does not verify the checksum, so it is
-// a fast first test when searching for frames.
-func MayBeHeader(b []byte, at LSN) bool {
-	return binary.LittleEndian.Uint64(b[16:]) == at
+// MayBeHeader reports whether b can be the header of a frame at position pos. It does not verify the checksum, so
+// it is a fast first test when searching for frames.
+func MayBeHeader(b []byte, pos LSN) bool {
+	return binary.LittleEndian.Uint64(b[16:]) == pos
 }

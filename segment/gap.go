@@ -21,25 +21,24 @@ type Gap struct {
 	Bytes []byte
 }
 
-// Gaps returns the gap frames that fill the range of the log from the parameter at up to, and without, the parameter
-// to. The length of the range must be a multiple of 8 and at least MinGap. The parameters previous and time are the
-// checksum and the commit time of the frame that ends where the range begins; the parameter sum is the value in the
-// field Previous of the frame that begins where the range ends. With the gap frames, the chain of checksums has no
-// break.
-func (g Geometry) Gaps(at, to LSN, previous, sum uint64, time int64) (list []Gap) {
-	for at < to {
-		n := to - at
+// Gaps returns the gap frames that fill the range [from, to) of the log. The length of the range must be a
+// multiple of 8 and at least MinGap. previous and time are the checksum and the commit time of the frame that ends
+// at from. sum is the value in the field Previous of the frame that begins at to. With the gap frames, the chain
+// of checksums has no break.
+func (g Geometry) Gaps(from, to LSN, previous, sum uint64, time int64) (list []Gap) {
+	for from < to {
+		n := to - from
 		if n > gapPiece {
 			n = min(gapPiece, n-MinGap) // the rest has room for a frame
 		}
 		payload := make([]byte, n-HeaderSize)
-		h := Header{Kind: KindGap, LSN: at, Time: time, Previous: previous}
-		if at+n == to {
+		h := Header{Kind: KindGap, LSN: from, Time: time, Previous: previous}
+		if from+n == to {
 			binary.LittleEndian.PutUint64(payload, sum)
 		}
 		b := g.AppendFrame(nil, &h, "", payload)
-		list = append(list, Gap{At: at, Len: n, Bytes: b[:MinGap]})
-		at, previous = at+n, h.Sum
+		list = append(list, Gap{At: from, Len: n, Bytes: b[:MinGap]})
+		from, previous = from+n, h.Sum
 	}
 	return list
 }

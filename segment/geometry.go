@@ -33,16 +33,16 @@ func (g Geometry) Valid() bool {
 	return g.Size >= MinSize && g.Size <= MaxSize && g.Size%4096 == 0
 }
 
-// Holds reports whether a frame may begin or end at position at.
-func (g Geometry) Holds(at LSN) bool {
-	return at%8 == 0 && at >= g.Size && g.Number(at-1) <= MaxNumber
+// Holds reports whether a frame may begin or end at position pos.
+func (g Geometry) Holds(pos LSN) bool {
+	return pos%8 == 0 && pos >= g.Size && g.Number(pos-1) <= MaxNumber
 }
 
-// Number returns the number of the segment that contains position at.
-func (g Geometry) Number(at LSN) uint64 { return at / g.Size }
+// Number returns the number of the segment that contains position pos.
+func (g Geometry) Number(pos LSN) uint64 { return pos / g.Size }
 
-// Offset returns the offset of position at in the file of its segment.
-func (g Geometry) Offset(at LSN) int64 { return int64(at % g.Size) }
+// Offset returns the offset of position pos in the file of its segment.
+func (g Geometry) Offset(pos LSN) int64 { return int64(pos % g.Size) }
 
 // Start returns the first position of a segment.
 func (g Geometry) Start(number uint64) LSN { return number * g.Size }

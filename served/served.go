@@ -197,11 +197,11 @@ func (s *Store) use() *varve.Store {
 	return s.now.st
 }
 
-// exchange opens the store that is now at the path of prev and serves it in place of prev, a store whose folder was
-// replaced. why is the error that reported the replacement; every error of exchange matches why.
-func (s *Store) exchange(ctx context.Context, prev *varve.Store, why error) error {
+// exchange opens the store that is now at the path of prev, and serves it in place of prev, a store whose folder
+// was replaced. cause is the error that reported the replacement; every error of exchange matches cause.
+func (s *Store) exchange(ctx context.Context, prev *varve.Store, cause error) error {
 	if s.o.Open == nil {
-		return why
+		return cause
 	}
 	// Other calls may wait for the same opening, so it continues when the context of this call ends.
 	opened := s.flight.DoChan("", func() (any, error) {
@@ -210,11 +210,11 @@ func (s *Store) exchange(ctx context.Context, prev *varve.Store, why error) erro
 	select {
 	case r := <-opened:
 		if r.Err != nil {
-			return fmt.Errorf("%w; the store that is now at its path cannot be opened: %w", why, r.Err)
+			return fmt.Errorf("%w; the store that is now at its path cannot be opened: %w", cause, r.Err)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", why, ctx.Err())
+		return fmt.Errorf("%w: %w", cause, ctx.Err())
 	}
 }
 

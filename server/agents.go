@@ -23,13 +23,13 @@ func permits(info *auth.TokenInfo, tool mcpserver.Tool) bool {
 	return ok && (!t.ReadOnly || tool.ReadOnly) && (t.Tools == nil || slices.Contains(t.Tools, tool.Group))
 }
 
-// projectOf returns the project to which the access token of a client is confined, or the zero Project if the token is
-// not confined to one.
-func projectOf(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error) {
-	if of.Token == nil {
+// projectOf returns the project to which the access token in origin confines its client, or the zero Project if
+// the token does not confine the client to a project.
+func projectOf(_ context.Context, origin mcpserver.Origin) (mcpserver.Project, error) {
+	if origin.Token == nil {
 		return mcpserver.Project{}, nil
 	}
-	t, ok := of.Token.Extra[tokenInfoKey].(*Token)
+	t, ok := origin.Token.Extra[tokenInfoKey].(*Token)
 	if !ok {
 		return mcpserver.Project{}, nil
 	}

@@ -109,8 +109,8 @@ func (f *file) verify(b int) error {
 	return nil
 }
 
-// bytes returns the bytes of the rows [from, to). Call touchRows for these rows before. Read the bytes only in a
-// function that guard runs.
+// bytes returns the bytes of the rows [from, to). The caller must call touchRows for these rows first, and read
+// the bytes only in a function that guard runs.
 func (f *file) bytes(from, to int64) []byte {
 	return f.data[headSize+from*f.rowSize() : headSize+to*f.rowSize()]
 }

@@ -106,10 +106,10 @@ func (l *level) lines(isDelta bool) error {
 	return nil
 }
 
-// find returns the row and the FAISS id of a key's vector. If the level has no vector for the key, row is -1. has
-// reports whether the level has a line for the key; this line may record a deletion. enc must be the key in the encoded
-// form of the table.
-func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error) {
+// find returns the row and the FAISS id of a key's vector. If the level has no vector for the key, row is -1.
+// listed reports whether the level has a line for the key; this line may record a deletion. enc must be the key in
+// the encoded form of the table.
+func (l *level) find(kind Kind, enc string) (row, id int64, listed bool, err error) {
 	line, value, err := l.t.FindEncoded(nil, int(kind), enc)
 	if err != nil || line < 0 {
 		return -1, 0, false, err

@@ -243,9 +243,9 @@ func (s *Set) ID(kind Kind, key string) (int64, error) {
 	return id, err
 }
 
-// find returns where the vector of a key is, and the FAISS id of the vector: at is the level (base or delta), and row
-// is the row in the FAISS file of that level. If the key has no vector, at is -1.
-func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
+// find returns the level (base or delta) that has the vector of a key, the vector's row in the FAISS file of that
+// level, and the vector's FAISS id. If the key has no vector, level is -1.
+func (s *Set) find(kind Kind, key string) (level int, row, id int64, err error) {
 	enc, err := table.EncodeKey(key)
 	if err != nil {
 		return -1, -1, 0, err

@@ -129,18 +129,18 @@ func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
 	return w, nil
 }
 
-// place renames the new FAISS file and the new mapping to their final names. Each rename is durable before the next one
-// begins; see the package comment.
-func place(to Target, n names, folder string) error {
+// place renames the new FAISS file and the new mapping of target to their final names n. Each rename is durable
+// before the next one begins; see the package comment.
+func place(target Target, n names, folder string) error {
 	for _, step := range [][2]string{
-		{to.Temp + ".faiss", filepath.Join(to.Dir, n.next)},
-		{to.Temp + ".mapping", filepath.Join(to.Dir, n.mapping)},
-		{filepath.Join(to.Dir, n.next), filepath.Join(to.Dir, n.faiss)},
+		{target.Temp + ".faiss", filepath.Join(target.Dir, n.next)},
+		{target.Temp + ".mapping", filepath.Join(target.Dir, n.mapping)},
+		{filepath.Join(target.Dir, n.next), filepath.Join(target.Dir, n.faiss)},
 	} {
-		if err := to.FS.Rename(step[0], step[1]); err != nil {
+		if err := target.FS.Rename(step[0], step[1]); err != nil {
 			return err
 		}
-		if err := to.FS.SyncDir(folder); err != nil {
+		if err := target.FS.SyncDir(folder); err != nil {
 			return err
 		}
 	}
@@ -149,15 +149,15 @@ func place(to Target, n names, folder string) error {
 
 // settle completes the work of a writer that was interrupted. If a FAISS file still has its temporary name next, settle
 // renames it if it belongs to a mapping, and removes it otherwise.
-func settle(s *Set, to Target) error {
+func settle(s *Set, target Target) error {
 	changed := false
 	for i, n := range levelNames {
-		next := filepath.Join(to.Dir, n.next)
+		next := filepath.Join(target.Dir, n.next)
 		var err error
 		if l := s.levels[i]; l != nil && l.next {
-			err = to.FS.Rename(next, filepath.Join(to.Dir, n.faiss))
+			err = target.FS.Rename(next, filepath.Join(target.Dir, n.faiss))
 		} else {
-			err = to.FS.Remove(next)
+			err = target.FS.Remove(next)
 		}
 		if missing(err) {
 			continue
@@ -170,7 +170,7 @@ func settle(s *Set, to Target) error {
 	if !changed {
 		return nil
 	}
-	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
+	return target.FS.SyncDir(filepath.Join(target.Dir, Folder))
 }
 
 // dropDelta removes the files of the delta after its merge into the new base. It removes the mapping first.

@@ -50,12 +50,12 @@ func (l *FileLog) AnyAhead(f func(e *Entry) bool) bool {
 // any process, and may not be durable yet.
 func (l *FileLog) Written() LSN { return l.shared.Tail() }
 
-// Settle blocks until the entry at a position is durable and applied.
-func (l *FileLog) Settle(ctx context.Context, at LSN) error {
-	if err := l.syncTo(ctx, at+1); err != nil {
+// Settle blocks until the entry at pos is durable and applied.
+func (l *FileLog) Settle(ctx context.Context, pos LSN) error {
+	if err := l.syncTo(ctx, pos+1); err != nil {
 		return err
 	}
-	if err := l.keeps(at + 1); err != nil {
+	if err := l.keeps(pos + 1); err != nil {
 		return err
 	}
 	return l.CatchUp(ctx)

@@ -73,10 +73,11 @@ func (l *FileLog) archived(number uint64) bool {
 	return err != nil || have.Sum == want.Sum
 }
 
-// putCopy writes the copy of a segment under a temporary name, syncs it, and renames it to its final name.
-func (l *FileLog) putCopy(number uint64, in past.Source) error {
+// putCopy writes the copy of segment number, whose content src has, under a temporary name, syncs it, and renames
+// it to its final name.
+func (l *FileLog) putCopy(number uint64, src past.Source) error {
 	name := l.o.wal(past.CopyName(number))
-	if err := l.writeCopy(name+".new", number, in); err != nil {
+	if err := l.writeCopy(name+".new", number, src); err != nil {
 		return err
 	}
 	if err := l.o.FS.Rename(name+".new", name); err != nil {
@@ -85,8 +86,8 @@ func (l *FileLog) putCopy(number uint64, in past.Source) error {
 	return l.o.FS.SyncDir(l.o.wal("archive"))
 }
 
-// writeCopy writes the copy of a segment under the given name and syncs it.
-func (l *FileLog) writeCopy(name string, number uint64, in past.Source) error {
+// writeCopy writes the copy of segment number, whose content src has, under the given name, and syncs it.
+func (l *FileLog) writeCopy(name string, number uint64, src past.Source) error {
 	if l.Purges().Overwrites() { // an interrupted copy has left a file of this name
 		if err := l.letGo(name); err != nil {
 			return err
@@ -97,5 +98,5 @@ func (l *FileLog) writeCopy(name string, number uint64, in past.Source) error {
 		return err
 	}
 	defer out.Close()
-	return past.WriteCopy(out, l.geo, number, in)
+	return past.WriteCopy(out, l.geo, number, src)
 }

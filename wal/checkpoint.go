@@ -244,10 +244,10 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 	return f.Datasync()
 }
 
-// BeginAbove records the position above which a new log must begin, in a folder that has no log. So no position has one
-// meaning in an earlier log of the store and another one in the new log. The new log has the given features from the
-// beginning.
-func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
-	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
+// BeginAbove records, in a folder that has no log, that a new log must begin above pos. So no position has one
+// meaning in an earlier log of the store and another one in the new log. The new log has the given features from
+// the beginning.
+func BeginAbove(fsys vfs.FS, dir string, pos LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
+	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: pos}, Features: features}
 	return writeCheckpoint(fsys, dir, c, mode)
 }

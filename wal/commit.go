@@ -43,23 +43,23 @@ type group struct {
 	fields  [24]byte          // buffer for the encoded fields of one entry
 }
 
-// lead writes one group of requests, the first of which is own. It then makes the goroutine of the next request the
-// leader, makes its own group durable and answers the requests. So the next group is written while this one is synced,
-// and one sync may cover several groups.
-func (l *FileLog) lead(ctx context.Context, own *request) {
+// lead writes one group of requests, the first of which is req, the request of the calling goroutine. It then
+// makes the goroutine of the next request the leader, makes its own group durable and answers the requests. So the
+// next group is written while this one is synced, and one sync may cover several groups.
+func (l *FileLog) lead(ctx context.Context, req *request) {
 	err := l.q.gather(ctx)
 	var g *group
 	if err == nil {
-		g, err = l.write(ctx, own)
+		g, err = l.write(ctx, req)
 	}
 	if err != nil {
 		// Nothing was taken from the queue: only this request fails.
-		l.q.remove(own)
-		own.err = l.orReplaced(err)
+		l.q.remove(req)
+		req.err = l.orReplaced(err)
 		l.q.pass()
 		return
 	}
-	l.written(g, own)
+	l.written(g, req)
 	l.q.syncBegins(len(g.requests))
 	l.q.pass()
 	err = l.syncTo(ctx, g.need)
@@ -75,9 +75,9 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 	}
 	for _, r := range g.requests {
 		switch {
-		case r == own && err != nil:
+		case r == req && err != nil:
 			l.unsettled(r, err)
-		case r == own:
+		case r == req:
 		case err != nil:
 			r.wake <- wakeSync
 		default:
@@ -201,12 +201,12 @@ func (l *FileLog) appendable(ctx context.Context) error {
 	return l.syncLocked()
 }
 
-// endSegment writes a header of zeros at the tail if the group begins the next segment. A writer that was killed before
-// it published the tail may have left frames at the tail that continue the log; without the zeros, a reader would read
-// these frames.
-func (l *FileLog) endSegment(at LSN) error {
+// endSegment writes a header of zeros at the tail if the group, which starts at the position start, begins the
+// next segment. A writer that was killed before it published the tail may have left frames at the tail that
+// continue the log; without the zeros, a reader would read these frames.
+func (l *FileLog) endSegment(start LSN) error {
 	tail := l.state.w.At.LSN
-	if at == tail || l.geo.Offset(tail) == 0 {
+	if start == tail || l.geo.Offset(tail) == 0 {
 		return nil
 	}
 	number := l.geo.Number(tail)

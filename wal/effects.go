@@ -21,48 +21,48 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects of an entry of the group, so that the preconditions of later requests in the same group
-// take them into account.
-func (g *group) stands(at LSN, b effects) {
+// stands records the effects b of the group's entry at pos, so that the preconditions of later requests in the
+// same group take them into account.
+func (g *group) stands(pos LSN, b effects) {
 	if b.empty() {
 		return
 	}
 	if g.beside == nil {
 		g.beside = map[LSN]effects{}
 	}
-	g.beside[at] = b
+	g.beside[pos] = b
 	for _, key := range b.keys {
-		g.latest[key] = at
+		g.latest[key] = pos
 	}
 	for _, a := range b.adds {
 		g.totals[a.Key] += a.N
 	}
 }
 
-// awaitBeside records the effects of an entry that is in the log but not applied yet, so that preconditions take them
-// into account.
-func (s *state) awaitBeside(at LSN, b effects) {
+// awaitBeside records the effects b of the entry at pos, which is in the log but not applied yet, so that
+// preconditions take them into account.
+func (s *state) awaitBeside(pos LSN, b effects) {
 	if b.empty() {
 		return
 	}
 	for _, key := range b.keys {
-		s.pending[key] = at
+		s.pending[key] = pos
 	}
 	for _, a := range b.adds {
 		s.totals[a.Key] += a.N
 	}
-	s.beside[at] = b
+	s.beside[pos] = b
 }
 
-// dropBeside removes the recorded effects of an entry that is being applied. From then on Machine.Current includes
-// them.
-func (s *state) dropBeside(at LSN) {
-	b, ok := s.beside[at]
+// dropBeside removes the recorded effects of the entry at pos, which is being applied. From then on
+// Machine.Current includes them.
+func (s *state) dropBeside(pos LSN) {
+	b, ok := s.beside[pos]
 	if !ok {
 		return
 	}
 	for _, key := range b.keys {
-		if s.pending[key] == at {
+		if s.pending[key] == pos {
 			delete(s.pending, key)
 		}
 	}
@@ -71,7 +71,7 @@ func (s *state) dropBeside(at LSN) {
 			delete(s.totals, a.Key)
 		}
 	}
-	delete(s.beside, at)
+	delete(s.beside, pos)
 }
 
 // forgetPending removes all recorded entries that are not applied yet, and their effects.

@@ -12,11 +12,11 @@ import (
 
 var errNotThrough = errors.New("the readable part of the copy ends too early")
 
-// erased reads the archived copy of a segment into memory, erases the frames for which wanted returns true, and clears
-// everything after the last frame. It returns the result, which is in b if b is large enough. frames is the number of
-// erased frames. changed reports whether the result differs from the copy.
+// erased reads the archived copy of a segment into memory, erases the frames for which match returns true, and
+// clears everything after the last frame. It returns the result, which is in b if b is large enough. frames is the
+// number of erased frames. changed reports whether the result differs from the copy.
 func (l *FileLog) erased(number uint64, b []byte,
-	wanted func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
+	match func(at LSN, key string, value []byte) bool) (frames int, changed bool, _ []byte, err error) {
 	c, err := past.OpenCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
 		return 0, false, b, err
@@ -34,7 +34,7 @@ func (l *FileLog) erased(number uint64, b []byte,
 		return 0, false, b, err
 	}
 	b = b[:n]
-	frames, at, here := eraseFrames(start.Geometry, number, b, wanted)
+	frames, at, here := eraseFrames(start.Geometry, number, b, match)
 	if err := l.through(number, start.Geometry, at, here); err != nil {
 		return 0, false, b, err
 	}
@@ -44,50 +44,51 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases the frames for which wanted returns true in b, the content of a segment. It returns the number of
-// erased frames, the position at which the readable frames end, and the error at that position.
+// eraseFrames erases the frames for which match returns true in b, the content of a segment. It returns the number
+// of erased frames, the position end at which the readable frames end, and the error here, which was found at that
+// position.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
-	wanted func(at LSN, key string, value []byte) bool) (frames int, at LSN, here error) {
-	for at = geo.Start(number); ; {
-		rest := b[geo.Offset(at):]
-		h, err := geo.ParseHeader(rest, at)
+	match func(at LSN, key string, value []byte) bool) (frames int, end LSN, here error) {
+	for end = geo.Start(number); ; {
+		rest := b[geo.Offset(end):]
+		h, err := geo.ParseHeader(rest, end)
 		if err == nil && segment.HeaderSize+int(h.Length) > len(rest) {
 			err = segment.ErrPayload
 		}
 		if err != nil {
-			return frames, at, err
+			return frames, end, err
 		}
 		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
 		key, value, err := h.Check(payload)
 		if err != nil {
-			return frames, at, err
+			return frames, end, err
 		}
-		if len(key) > 0 && wanted(h.LSN, string(key), value) {
+		if len(key) > 0 && match(h.LSN, string(key), value) {
 			h.Erase(payload)
 			frames++
 		}
-		if at = h.End(); at == geo.End(number) || geo.Offset(at) >= int64(len(b)) {
-			return frames, at, segment.ErrEnd
+		if end = h.End(); end == geo.End(number) || geo.Offset(end) >= int64(len(b)) {
+			return frames, end, segment.ErrEnd
 		}
 	}
 }
 
-// through returns an error if the frames of a segment's copy end too early, at the position end. They must end where
-// the next segment records their end. If no next segment can be read, a header of zeros must follow them. here is the
-// error that was found at end.
-func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
+// through returns an error if the frames of a segment's copy end too early, at the position end. They must end
+// where the next segment records their end. If no next segment can be read, a header of zeros must follow them.
+// cause is the error that was found at end.
+func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, cause error) error {
 	next, err := l.startOf(number + 1)
 	switch {
 	case err == nil && next.Geometry == geo && next.PrevEnd != 0: // 0 where a repair has begun a new log
 		if next.PrevEnd != end {
 			return fmt.Errorf("%w: at position %d, but according to the next segment it must end at %d: %w",
-				errNotThrough, end, next.PrevEnd, here)
+				errNotThrough, end, next.PrevEnd, cause)
 		}
 		return nil
 	case err != nil && !past.IsNoFrame(err):
 		return err
-	case !errors.Is(here, segment.ErrEnd):
-		return fmt.Errorf("%w: %w", errNotThrough, here)
+	case !errors.Is(cause, segment.ErrEnd):
+		return fmt.Errorf("%w: %w", errNotThrough, cause)
 	}
 	return nil
 }

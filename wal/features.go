@@ -100,11 +100,11 @@ func (f Features) String() string {
 	return strings.Join(f.Names(), ", ")
 }
 
-// Lacking returns an error if a program that knows only the features known must not open the store in dir, which has
-// the features f. If readOnly is true, the program only reads and need not know the features for writers. Lacking
-// returns nil if the program may open the store.
-func (f Features) Lacking(known Features, dir string, readOnly bool) error {
-	lacks := f &^ known
+// Lacking returns an error if a program that supports only the features in supported must not open the store in
+// dir, which has the features f. If readOnly is true, the program only reads and need not support the features for
+// writers. Lacking returns nil if the program may open the store.
+func (f Features) Lacking(supported Features, dir string, readOnly bool) error {
+	lacks := f &^ supported
 	if readOnly {
 		lacks &= forReaders
 	}

@@ -190,12 +190,12 @@ type fileID struct {
 	ino, dev uint64
 }
 
-// isKnown reports whether the file with the name of a segment is known to be the same file as the open handle f. at
-// describes the file that has the name now.
-func (l *FileLog) isKnown(number uint64, f vfs.File, at vfs.Info) bool {
+// isKnown reports whether the file with the name of a segment is known to be the same file as the open handle f.
+// info describes the file that has the name now.
+func (l *FileLog) isKnown(number uint64, f vfs.File, info vfs.Info) bool {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
-	return l.files.known[number] == fileID{f, at.Ino, at.Dev}
+	return l.files.known[number] == fileID{f, info.Ino, info.Dev}
 }
 
 // know records the device and the inode of the file behind the open handle of a segment.
@@ -240,14 +240,14 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 // source returns a segment of the log as a past.Source, from which a Walker reads frames.
 func (l *FileLog) source(number uint64) (past.Source, error) { return l.segment(number) }
 
-// forgetFiles closes the segments whose numbers are lower than below, because their files are used again for other
-// segments. If a reader still uses such a file, it finds no valid frames, because the checksums of another segment have
-// another seed.
-func (l *FileLog) forgetFiles(below uint64) {
+// forgetFiles closes the segments whose numbers are lower than limit, because their files are used again for other
+// segments. If a reader still uses such a file, it finds no valid frames, because the checksums of another segment
+// have another seed.
+func (l *FileLog) forgetFiles(limit uint64) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
 	for _, n := range slices.Sorted(maps.Keys(l.files.open)) { // in order, so that a test run can be repeated
-		if n < below {
+		if n < limit {
 			l.files.open[n].Close()
 			delete(l.files.open, n)
 			delete(l.files.known, n)

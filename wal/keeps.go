@@ -19,55 +19,56 @@ func (a Archive) Reach() *Reach {
 	return &Reach{l: a.l, live: a.l.Spilled(), files: a.l.Past().Files()}
 }
 
-// Live reports whether a version is in the part of the log that a replay reads. It reads no file. It returns false for
-// a number that is not the position of a frame, for example a version number that was invented when the index was
-// rebuilt from the files.
-func (r *Reach) Live(at LSN) bool { return at&7 == 0 && at >= r.live }
+// Live reports whether pos is the position of a version in the part of the log that a replay reads. It reads no
+// file. It returns false for a number that cannot be the position of a frame, for example a version number that
+// was invented when the index was rebuilt from the files.
+func (r *Reach) Live(pos LSN) bool { return pos&7 == 0 && pos >= r.live }
 
-// Keeps reports whether the version of a key at a position can still be read from the log or its archive. It looks for
-// the frame in the file, or in the list of frames that lookedInto has made. The position alone is not sufficient: a
-// copy written by a repair may lack the frame, and a log that was begun again has other frames at the same positions.
-func (r *Reach) Keeps(key string, at LSN) bool {
-	if r.Live(at) {
+// Keeps reports whether the version of a key at pos can still be read from the log or its archive. It looks for
+// the frame in the file, or in the list of frames that lookedInto has made. The position alone is not sufficient:
+// a copy written by a repair may lack the frame, and a log that was begun again has other frames at the same
+// positions.
+func (r *Reach) Keeps(key string, pos LSN) bool {
+	if r.Live(pos) {
 		return true
 	}
-	if at&7 != 0 || at < r.l.geo.Size {
+	if pos&7 != 0 || pos < r.l.geo.Size {
 		return false
 	}
-	if r.l.notedIn(key, at) {
+	if r.l.notedIn(key, pos) {
 		return true
 	}
-	number := r.l.geo.Number(at)
-	if f, err := r.files.Open(number); err == nil && r.has(f, key, at) {
+	number := r.l.geo.Number(pos)
+	if f, err := r.files.Open(number); err == nil && r.has(f, key, pos) {
 		return true
 	}
-	if !r.files.FallOver(at) {
+	if !r.files.FallOver(pos) {
 		return false
 	}
 	f, err := r.files.Open(number)
-	return err == nil && r.has(f, key, at)
+	return err == nil && r.has(f, key, pos)
 }
 
-// has reports whether f, a segment or a copy of one, has a frame of the key at the position.
-func (r *Reach) has(f past.Source, key string, at LSN) bool {
+// has reports whether f, a segment or a copy of one, has a frame of the key at pos.
+func (r *Reach) has(f past.Source, key string, pos LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {
 		f = past.Sparse{Copy: c} // a frame has a checksum of its own
 		before := c.Inflated()
-		defer func() { r.l.lookedInto(geo.Number(at), c, c.Inflated()-before) }()
+		defer func() { r.l.lookedInto(geo.Number(pos), c, c.Inflated()-before) }()
 	}
-	b := make([]byte, min(readGuess, geo.End(geo.Number(at))-at))
-	n, err := past.ReadFull(f, b, geo.Offset(at))
+	b := make([]byte, min(readGuess, geo.End(geo.Number(pos))-pos))
+	n, err := past.ReadFull(f, b, geo.Offset(pos))
 	if err != nil {
 		return false
 	}
-	h, err := geo.ParseHeader(b[:n], at)
+	h, err := geo.ParseHeader(b[:n], pos)
 	if err != nil || h.Kind < past.KindUser {
 		return false
 	}
 	if size := segment.HeaderSize + int(h.Length); size > n {
 		b = make([]byte, size)
-		if n, err = past.ReadFull(f, b, geo.Offset(at)); err != nil || n < size {
+		if n, err = past.ReadFull(f, b, geo.Offset(pos)); err != nil || n < size {
 			return false
 		}
 	}

@@ -39,8 +39,8 @@ type notedFrame struct {
 	key uint32 // low half of the hash of the key
 }
 
-func noteOf(at uint64, key string) notedFrame {
-	return notedFrame{uint32(at / 8), uint32(xxhash.Sum64String(key))}
+func noteOf(off uint64, key string) notedFrame {
+	return notedFrame{uint32(off / 8), uint32(xxhash.Sum64String(key))}
 }
 
 func compareNoted(a, b notedFrame) int {
@@ -52,16 +52,17 @@ func (n *copyNote) isOf(file vfs.Info) bool {
 		n.file.Mtime.Equal(file.Mtime)
 }
 
-// notedIn reports whether the list of the copy that contains the position has a frame of the key at this position. It
-// returns false if there is no list, or if the copy is no longer the file from which the list was made.
-func (l *FileLog) notedIn(key string, at LSN) bool {
-	number := l.geo.Number(at)
+// notedIn reports whether the list of the copy that contains pos has a frame of the key at this position. It
+// returns false if no list was made of the copy, or if the copy is no longer the file from which the list was
+// made.
+func (l *FileLog) notedIn(key string, pos LSN) bool {
+	number := l.geo.Number(pos)
 	c := &l.copies
 	c.mu.Lock()
 	note := c.of[number]
 	found := false
 	if note != nil {
-		_, found = slices.BinarySearchFunc(note.frames, noteOf(uint64(l.geo.Offset(at)), key), compareNoted)
+		_, found = slices.BinarySearchFunc(note.frames, noteOf(uint64(l.geo.Offset(pos)), key), compareNoted)
 	}
 	c.mu.Unlock()
 	if !found {

@@ -137,17 +137,17 @@ func (c PollCause) String() string {
 	return "the system or the file system does not report changes of files"
 }
 
-// SetPolling records, for all processes, the reason why the leader scans files at intervals, or NotPolling. Only the
-// leader calls SetPolling.
-func (ps Processes) SetPolling(why PollCause) {
+// SetPolling records, for all processes, the cause for which the leader scans files at intervals, or NotPolling if
+// it does not scan them. Only the leader calls SetPolling.
+func (ps Processes) SetPolling(cause PollCause) {
 	if !ps.l.shared.Mapped() || ps.l.Folder().Replaced() != nil {
 		return
 	}
 	leader := ps.l.host.PID
-	if why == NotPolling {
+	if cause == NotPolling {
 		leader = 0
 	}
-	ps.l.shared.SetPolls(leader, uint8(why))
+	ps.l.shared.SetPolls(leader, uint8(cause))
 }
 
 // Polling returns the reason why the leader scans files at intervals. It returns NotPolling if there is no leader, or

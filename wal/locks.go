@@ -169,10 +169,10 @@ func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done 
 	}
 }
 
-// lockFor waits for a lock, but at most for the given time. If it does not get the lock in this time, it returns false
+// lockFor waits for a lock, but no longer than timeout. If it does not get the lock in this time, it returns false
 // and no error.
-func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, most time.Duration) (held bool, err error) {
-	part, cancel := context.WithTimeout(ctx, most)
+func (l *FileLog) lockFor(ctx context.Context, role int, mode vfs.Mode, timeout time.Duration) (held bool, err error) {
+	part, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err = l.locks[role].Lock(part, mode)
 	if err != nil && errors.Is(err, part.Err()) && ctx.Err() == nil {

@@ -16,11 +16,11 @@ import (
 // Functions with which repair replaces a log that cannot be read to its end. No other process may have the log
 // open: the caller holds the locks of LockExclusive.
 
-// LockExclusive takes open.lock and attach.lock in exclusive mode, as a recovery does. No other process can then open
-// the store for writing until release is called. ok is false if another process has the store open. LockExclusive calls
-// wait to wait for open.lock. If the store has features that neither known nor KnownFeatures has, the error is a
-// *errs.FeatureError.
-func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
+// LockExclusive takes open.lock and attach.lock in exclusive mode, as a recovery does. No other process can then
+// open the store for writing until release is called. ok is false if another process has the store open.
+// LockExclusive calls wait to wait for open.lock. If the store has features that are neither in supported nor in
+// KnownFeatures, the error is a *errs.FeatureError.
+func LockExclusive(fsys vfs.FS, dir string, supported Features, mode fs.FileMode,
 	wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
 	release = func() {
@@ -52,7 +52,7 @@ func LockExclusive(fsys vfs.FS, dir string, known Features, mode fs.FileMode,
 		}
 	}
 	if err == nil && ok {
-		err = mayChange(fsys, dir, known|KnownFeatures)
+		err = mayChange(fsys, dir, supported|KnownFeatures)
 	}
 	if err != nil || !ok {
 		release()
@@ -80,9 +80,10 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange returns an error if the store in dir has features that are not in known. The features are stored in the
-// checkpoint and in wal/features; if only one of them can be read, or wal/features does not exist, that is sufficient.
-func mayChange(fsys vfs.FS, dir string, known Features) error {
+// mayChange returns an error if the store in dir has features that are not in supported. The features are stored
+// in the checkpoint and in wal/features; if only one of them can be read, or wal/features does not exist, that is
+// sufficient.
+func mayChange(fsys vfs.FS, dir string, supported Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return err
@@ -91,7 +92,7 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 	if err != nil && nerr != nil && !errors.Is(nerr, fs.ErrNotExist) {
 		return unknownFeatures(nerr)
 	}
-	return (c.Features | noted).Lacking(known, dir, false)
+	return (c.Features | noted).Lacking(supported, dir, false)
 }
 
 // NewSegment creates a segment with which a log begins again, and makes it durable. Like the first segment of a store,
@@ -151,31 +152,32 @@ func (l *FileLog) Known() (LSN, error) {
 // that the segments record.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
-// claimed returns the highest durable position that the frames of a segment record. If most is higher, it returns most.
-func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
+// claimed returns the highest durable position that the frames of a segment record. If highest is higher, claimed
+// returns highest.
+func (l *FileLog) claimed(number uint64, highest LSN) (LSN, error) {
 	f, err := l.Past().OpenSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {
-		return most, nil
+		return highest, nil
 	}
 	if err != nil {
-		return most, err
+		return highest, err
 	}
 	defer f.Close()
 	end := l.geo.End(number)
 	var b [segment.HeaderSize]byte
 	for at := l.geo.Start(number); at < end; {
 		if at, err = past.NextHeader(l.geo, f, number, at, end); err != nil || at >= end {
-			return most, err
+			return highest, err
 		}
 		n, err := past.ReadFull(f, b[:], l.geo.Offset(at))
 		if err != nil {
-			return most, err
+			return highest, err
 		}
 		h, err := l.geo.ParseHeader(b[:n], at)
 		if err != nil {
-			return most, nil // the segment changes: another process has it open
+			return highest, nil // the segment changes: another process has it open
 		}
-		most, at = max(most, h.Durable), at+8
+		highest, at = max(highest, h.Durable), at+8
 	}
-	return most, nil
+	return highest, nil
 }

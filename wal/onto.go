@@ -9,18 +9,19 @@ import (
 )
 
 // onTop calls Batch.OnTop after a precondition on the key of a batch's only entry has failed. OnTop can change the
-// entry so that it follows the newest entry of the key, and the batch then does not fail with a conflict. at is the
-// position of that newest entry, and i is the index of the failed precondition. onTop reports whether the batch's entry
-// was changed. The caller holds append.lock and mu, so no other entry of the key can come in between.
+// entry so that it follows the newest entry of the key, and the batch then does not fail with a conflict. pos is
+// the position of that newest entry, and i is the index of the failed precondition. onTop reports whether the
+// batch's entry was changed. The caller holds append.lock and mu, so no other entry of the key can come in
+// between.
 //
 // If the newest entry is below the position Flushed, onTop returns false, because the document file may have been
 // edited by hand since.
-func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
+func (l *FileLog) onTop(g *group, r *request, i int, pos LSN) bool {
 	b := r.batch
-	if b.OnTop == nil || len(b.Entries) != 1 || at < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
+	if b.OnTop == nil || len(b.Entries) != 1 || pos < l.shared.Flushed() || b.Preconditions[i].Key != b.Entries[0].Key {
 		return false
 	}
-	newest, err := l.entryAt(g, at)
+	newest, err := l.entryAt(g, pos)
 	if err != nil || newest.Key != b.Entries[0].Key || newest.Delete {
 		return false
 	}
@@ -32,25 +33,25 @@ func (l *FileLog) onTop(g *group, r *request, i int, at LSN) bool {
 		uint64(e.Inflated) > l.Limit() {
 		return false
 	}
-	b.Preconditions[i] = Precondition{Key: e.Key, LSN: at}
+	b.Preconditions[i] = Precondition{Key: e.Key, LSN: pos}
 	return true
 }
 
-// entryAt returns the entry at a position. The entry may be in the group, in the list of entries that are not applied
+// entryAt returns the entry at pos. The entry may be in the group, in the list of entries that are not applied
 // yet, or in the log.
-func (l *FileLog) entryAt(g *group, at LSN) (Entry, error) {
+func (l *FileLog) entryAt(g *group, pos LSN) (Entry, error) {
 	for _, list := range [][]Entry{g.entries, l.state.ahead} {
-		if n, ok := find(list, at); ok {
+		if n, ok := find(list, pos); ok {
 			return list[n], nil
 		}
 	}
-	return l.readAt(at)
+	return l.readAt(pos)
 }
 
-// find returns the index of the entry at a position in a list that is sorted by position, and reports whether the list
+// find returns the index of the entry at pos in a list that is sorted by position, and reports whether the list
 // has such an entry.
-func find(list []Entry, at LSN) (int, bool) {
-	return slices.BinarySearchFunc(list, at, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
+func find(list []Entry, pos LSN) (int, bool) {
+	return slices.BinarySearchFunc(list, pos, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
 }
 
 // preparing is locked while a goroutine calls OnTop or Written of a batch, because these functions use the caller's

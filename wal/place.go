@@ -193,13 +193,13 @@ func (d Folder) Unrecorded(err error) bool {
 	return false
 }
 
-// keeps is like InPlace, for a caller that has seen that the log is durable up to the position at. It also returns an
-// error if the durable position in the shared page is lower: then the page was replaced by an older copy.
-func (l *FileLog) keeps(at LSN) error {
+// keeps is like InPlace, for a caller that has seen that the log is durable up to pos. It also returns an error if
+// the durable position in the shared page is lower than pos: then the page was replaced by an older copy.
+func (l *FileLog) keeps(pos LSN) error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
 	}
-	if l.shared.Durable() < at {
+	if l.shared.Durable() < pos {
 		return l.older()
 	}
 	return nil
@@ -227,12 +227,13 @@ func (l *FileLog) atTail(tail LSN) error {
 	return nil
 }
 
-// lose records that the log was replaced, and the reason, and begins to release the folder of this log.
-func (l *FileLog) lose(why string) {
+// lose records that the log was replaced, with the reason, and begins to release the folder of this log. Only the
+// first call has an effect.
+func (l *FileLog) lose(reason string) {
 	p := &l.place
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.gone.CompareAndSwap(nil, &replacedError{l.o.Dir, why}) {
+	if !p.gone.CompareAndSwap(nil, &replacedError{l.o.Dir, reason}) {
 		return
 	}
 	p.still, p.settled = make(chan struct{}), make(chan struct{})
@@ -479,16 +480,16 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile opens the file with a segment's name again, and reports whether its inode is the one in at. If it is not,
-// inodes are not reliable on this file system.
-func (l *FileLog) isFile(at vfs.Info, number uint64) bool {
+// isFile opens the file with a segment's name again, and reports whether its inode is the one in want. If it is
+// not, inodes are not reliable on this file system.
+func (l *FileLog) isFile(want vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	return err == nil && info.Ino == at.Ino && info.Dev == at.Dev
+	return err == nil && info.Ino == want.Ino && info.Dev == want.Dev
 }
 
 // otherPage reports whether the page at the path is not the page that this process has mapped. It raises a word in the

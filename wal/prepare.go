@@ -37,13 +37,13 @@ type preparer struct {
 // the log's own frames may use.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step returns the number of bytes of zeros that are written at once after the log. This is the number of bytes that
-// the segment already contains, but at least 512 KiB and at most 8 MiB, and never more than an eighth of a segment.
-// Measured with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165 us with 8 MiB, and 125 us in
-// a file that was written completely beforehand. A commit takes two to ten times as long while another goroutine writes
-// and syncs zeros.
-func (l *FileLog) step(at LSN) uint64 {
-	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
+// step returns the number of bytes of zeros that are written at once after the log, which ends at pos. This is the
+// number of bytes that the segment already contains, but at least 512 KiB and at most 8 MiB, and never more than
+// an eighth of a segment. Measured with commits of 40 KB: 270 us per commit on average with steps of 512 KiB, 165
+// us with 8 MiB, and 125 us in a file that was written completely beforehand. A commit takes two to ten times as
+// long while another goroutine writes and syncs zeros.
+func (l *FileLog) step(pos LSN) uint64 {
+	return min(l.geo.Size/8, max(512<<10, min(8<<20, pos%l.geo.Size)))
 }
 
 // room makes sure that the segment is written with zeros up to end, and that the reserve follows. A deletion may use
@@ -76,18 +76,18 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	return nil
 }
 
-// unprepare cuts off the zeros that room wrote, after the write for which they were written was not made. Otherwise
-// there would be a hole between these zeros and the zeros before. The caller holds append.lock.
-func (l *FileLog) unprepare(number uint64, before LSN) {
+// unprepare cuts off the zeros that room wrote for a write that was then not made. Otherwise there would be a hole
+// between these zeros and the earlier ones, which end at the position end. The caller holds append.lock.
+func (l *FileLog) unprepare(number uint64, end LSN) {
 	tail := l.shared.Tail()
-	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
-		before = l.geo.Start(number) + l.step(l.geo.Start(number)) // the write would have been the first in the segment
+	if l.geo.Number(end-1) != number && l.geo.Number(tail-1) != number {
+		end = l.geo.Start(number) + l.step(l.geo.Start(number)) // the write would have been the first in the segment
 	}
-	if l.geo.Number(before-1) != number || before < tail {
+	if l.geo.Number(end-1) != number || end < tail {
 		return // the prepared part is unknown: a hole costs deletes their space, a cut would cost data
 	}
-	l.cut(number, int64(before-l.geo.Start(number)))
-	l.shared.SetPrepared(before)
+	l.cut(number, int64(end-l.geo.Start(number)))
+	l.shared.SetPrepared(end)
 }
 
 // cut shortens a segment's file to size bytes. If the segment was recycled, the part that is cut off has older frames.

@@ -98,13 +98,13 @@ type Purged struct {
 	Unwiped []error // files that were not overwritten, whether they were removed or not: each a *vfs.UnwipedError
 }
 
-// Erase erases the frames for which wanted returns true, in the segments and the archive, below the position Spilled.
-// The caller must before have called Roll, have brought files and index up to the end of the log, and have written the
-// checkpoint that records this into both slots. Parts of a segment or a copy that cannot be read are overwritten too,
-// and are listed in Lost. Only a copy of a newer format is kept; it is listed in Damaged. While a backup copies the
-// log, the error matches errs.ErrLocked.
+// Erase erases the frames for which match returns true, in the segments and the archive, below the position
+// Spilled. Before the call, the caller must call Roll, bring files and index up to the end of the log, and write
+// the checkpoint that records this into both slots. Parts of a segment or a copy that cannot be read are
+// overwritten too, and are listed in Lost. Only a copy of a newer format is kept; it is listed in Damaged. While a
+// backup copies the log, the error matches errs.ErrLocked.
 func (g Purges) Erase(ctx context.Context, held *Held,
-	wanted func(at LSN, key string, value []byte) bool) (p Purged, err error) {
+	match func(at LSN, key string, value []byte) bool) (p Purged, err error) {
 	if err := held.proves(g.l); err != nil {
 		return p, err
 	}
@@ -126,7 +126,7 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 	if err := g.l.wipeAhead(ctx); err != nil {
 		return p, err
 	}
-	err = g.l.purgeArchive(ctx, wanted, &p)
+	err = g.l.purgeArchive(ctx, match, &p)
 	return p, err
 }
 

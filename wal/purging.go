@@ -116,10 +116,10 @@ func (g Purges) Displaced() bool {
 	return g.l.shared.Mapped() && g.l.shared.DisplacedBelow() != 0
 }
 
-// WipedDisplaced records that all entries below a position are in document files, and that the document files that
-// these entries replaced were overwritten.
-func (g Purges) WipedDisplaced(below LSN) {
-	if v := g.l.shared.DisplacedBelow(); v <= below {
+// WipedDisplaced records that all entries below pos are in document files, and that the document files that these
+// entries replaced were overwritten.
+func (g Purges) WipedDisplaced(pos LSN) {
+	if v := g.l.shared.DisplacedBelow(); v <= pos {
 		g.l.shared.SwapDisplacedBelow(v)
 	}
 }

@@ -212,9 +212,10 @@ func (l *FileLog) flushToRaise(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// lacking returns the attached processes that have not recorded that they know the features. If there may be further
-// processes that are not on the shared list, more is a text that says so. The caller holds open.lock.
-func (l *FileLog) lacking(f Features) (list []Attached, more string) {
+// lacking returns the attached processes that have not recorded that they know the features f. If there may be
+// further processes that are not on the shared list, unlisted is a text about them; otherwise it is empty. The
+// caller holds open.lock.
+func (l *FileLog) lacking(f Features) (list []Attached, unlisted string) {
 	all := l.listed()
 	for _, a := range all {
 		if a.slot == l.slot || a.Life == vfs.Dead {
@@ -229,9 +230,9 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		others--
 	}
 	if others > 0 || len(all) == page.Places {
-		more = fmt.Sprintf("perhaps further processes: the list has room for only %d", page.Places)
+		unlisted = fmt.Sprintf("perhaps further processes: the list has room for only %d", page.Places)
 	}
-	return list, more
+	return list, unlisted
 }
 
 func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error) error {

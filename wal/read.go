@@ -14,49 +14,49 @@ import (
 // readGuess is the number of bytes that is read first for a frame. Most frames are smaller.
 const readGuess = 4096
 
-// ReadAt returns the entry at a position, which must be the LSN of an entry. If the log no longer has this position,
-// the error matches errs.ErrTruncated.
-func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
-	e, err := l.readAt(at)
+// ReadAt returns the entry at pos, which must be the LSN of an entry. If the log no longer has this position, the
+// error matches errs.ErrTruncated.
+func (l *FileLog) ReadAt(ctx context.Context, pos LSN) (Entry, error) {
+	e, err := l.readAt(pos)
 	if err == nil {
 		return e, nil
 	}
 	// The file was recycled or renamed, or it is damaged: the spilled mark decides.
 	if past.IsNoFrame(err) {
-		if l.left(at) {
-			l.forgetFiles(l.geo.Number(at) + 1)
+		if l.left(pos) {
+			l.forgetFiles(l.geo.Number(pos) + 1)
 			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Spilled()}
 		}
 		// A segment that was archived and not recycled yet has a second copy.
-		if l.archived(l.geo.Number(at)) {
-			if e, err := l.Past().At(ctx, at, l.Durable()); err == nil {
+		if l.archived(l.geo.Number(pos)) {
+			if e, err := l.Past().At(ctx, pos, l.Durable()); err == nil {
 				return e, nil
 			}
 		}
-		return Entry{}, l.corruption(&past.NoFrameError{At: at, Here: err})
+		return Entry{}, l.corruption(&past.NoFrameError{At: pos, Here: err})
 	}
 	return Entry{}, err
 }
 
-func (l *FileLog) readAt(at LSN) (Entry, error) {
-	number := l.geo.Number(at)
+func (l *FileLog) readAt(pos LSN) (Entry, error) {
+	number := l.geo.Number(pos)
 	f, err := l.segment(number)
 	if err != nil {
 		return Entry{}, err
 	}
-	b := make([]byte, min(readGuess, l.geo.End(number)-at))
-	n, err := past.ReadFull(f, b, l.geo.Offset(at))
+	b := make([]byte, min(readGuess, l.geo.End(number)-pos))
+	n, err := past.ReadFull(f, b, l.geo.Offset(pos))
 	if err != nil {
 		return Entry{}, err
 	}
-	h, err := l.geo.ParseHeader(b[:n], at)
+	h, err := l.geo.ParseHeader(b[:n], pos)
 	if err != nil {
 		return Entry{}, err
 	}
 	if size := segment.HeaderSize + int(h.Length); size > n {
 		whole := make([]byte, size)
 		copy(whole, b[:n])
-		if m, err := past.ReadFull(f, whole[n:], l.geo.Offset(at)+int64(n)); err != nil || n+m < size {
+		if m, err := past.ReadFull(f, whole[n:], l.geo.Offset(pos)+int64(n)); err != nil || n+m < size {
 			return Entry{}, errors.Join(segment.ErrPayload, err)
 		}
 		b = whole

@@ -24,27 +24,27 @@ const readAhead = 256 << 10
 // Reader returns a new Reader.
 func (l *FileLog) Reader() *Reader { return &Reader{l: l} }
 
-// At returns the entry at a position, which must be the LSN of an entry.
-func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
-	if e, ok := r.buffered(at); ok {
+// At returns the entry at pos, which must be the LSN of an entry.
+func (r *Reader) At(ctx context.Context, pos LSN) (Entry, error) {
+	if e, ok := r.buffered(pos); ok {
 		return e, nil
 	}
-	if r.fill(at) {
-		if e, ok := r.buffered(at); ok {
+	if r.fill(pos) {
+		if e, ok := r.buffered(pos); ok {
 			return e, nil
 		}
 	}
 	// Larger than the buffer, or missing: ReadAt tells which.
-	return r.l.ReadAt(ctx, at)
+	return r.l.ReadAt(ctx, pos)
 }
 
-// buffered returns the entry at a position if all of it is in the read-ahead buffer.
-func (r *Reader) buffered(at LSN) (Entry, bool) {
-	if at < r.base || at-r.base >= uint64(len(r.buf)) {
+// buffered returns the entry at pos if all of it is in the read-ahead buffer.
+func (r *Reader) buffered(pos LSN) (Entry, bool) {
+	if pos < r.base || pos-r.base >= uint64(len(r.buf)) {
 		return Entry{}, false
 	}
-	b := r.buf[at-r.base:]
-	h, err := r.l.geo.ParseHeader(b, at)
+	b := r.buf[pos-r.base:]
+	h, err := r.l.geo.ParseHeader(b, pos)
 	if err != nil || segment.HeaderSize+int(h.Length) > len(b) {
 		return Entry{}, false
 	}
@@ -57,30 +57,30 @@ func (r *Reader) buffered(at LSN) (Entry, bool) {
 	return e, true
 }
 
-// fill reads the part of a segment that begins at a position into the buffer. It reads twice as much as before if the
-// position is close to the end of the last read. It reads nothing at or after the durable position, because a frame
-// there may still be replaced by another one. It returns false if there is nothing to read or the read fails.
-func (r *Reader) fill(at LSN) bool {
+// fill reads the part of a segment that begins at pos into the buffer. It reads twice as much as before if pos is
+// close to the end of the last read. It reads nothing at or after the durable position, because a frame there may
+// still be replaced by another one. It returns false if there is nothing to read or the read fails.
+func (r *Reader) fill(pos LSN) bool {
 	switch end := r.base + uint64(len(r.buf)); {
-	case r.step > 0 && at >= r.base && at < end+uint64(r.step):
+	case r.step > 0 && pos >= r.base && pos < end+uint64(r.step):
 		r.step = min(2*r.step, readAhead)
 	default:
 		r.step = readGuess
 	}
-	number := r.l.geo.Number(at)
-	to := min(r.l.geo.End(number), r.l.Durable(), at+uint64(r.step))
-	r.base, r.buf = at, r.buf[:0]
-	if to <= at {
+	number := r.l.geo.Number(pos)
+	to := min(r.l.geo.End(number), r.l.Durable(), pos+uint64(r.step))
+	r.base, r.buf = pos, r.buf[:0]
+	if to <= pos {
 		return false
 	}
 	f, err := r.l.segment(number)
 	if err != nil {
 		return false
 	}
-	if cap(r.buf) < int(to-at) {
+	if cap(r.buf) < int(to-pos) {
 		r.buf = make([]byte, r.step)
 	}
-	n, err := past.ReadFull(f, r.buf[:to-at], r.l.geo.Offset(at))
+	n, err := past.ReadFull(f, r.buf[:to-pos], r.l.geo.Offset(pos))
 	r.buf = r.buf[:n]
 	return err == nil
 }

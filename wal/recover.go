@@ -158,9 +158,9 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features in wal/features to those of the store. known reports whether the checkpoint could be read. If
-// it could, noted ignores a damaged wal/features; otherwise it returns an error.
-func (l *FileLog) noted(known bool) error {
+// noted adds the features in wal/features to those of the store. hasCheckpoint reports whether the checkpoint
+// could be read. If it is true, noted ignores a damaged wal/features; otherwise noted returns an error.
+func (l *FileLog) noted(hasCheckpoint bool) error {
 	if !l.hasFeatures {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (l *FileLog) noted(known bool) error {
 		l.required |= f
 	case !errors.Is(err, errs.ErrCorrupt):
 		return l.ioError("reading", l.o.wal(FeaturesName), err)
-	case !known:
+	case !hasCheckpoint:
 		return unknownFeatures(err)
 	default:
 		l.o.Logger.Warn("a damaged file is ignored, because the checkpoint has the same features", "path",
@@ -204,27 +204,27 @@ func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 		Attested: oldest}, false, err
 }
 
-// unreadable looks at the files after the last segment with a valid start. It returns the position up to which they may
-// have frames, or 0 if there are no such files. If a crash interrupts the beginning of a segment, its file has zeros or
-// a complete start. Any other content is later damage, and without a checkpoint the log must not be assumed to end
-// before it.
-func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
+// unreadable looks at the files after the last segment with a valid start. It returns the position up to which
+// they may have frames, or 0 if there are no such files. If a crash interrupts the beginning of a segment, its
+// file has zeros or a complete start. Any other content is later damage, and without a checkpoint the log must not
+// be assumed to end before it.
+func (l *FileLog) unreadable(last uint64) (limit LSN, err error) {
 	for n := last + 1; ; n++ {
 		f, err := l.segment(n)
 		if errors.Is(err, past.ErrNoSegment) {
-			return most, nil
+			return limit, nil
 		}
 		if err != nil {
-			return most, err
+			return limit, err
 		}
 		_, _, err = past.ReadStart(f)
 		if err == nil || errors.Is(err, segment.ErrEnd) {
-			return most, nil
+			return limit, nil
 		}
 		if !past.IsNoFrame(err) {
-			return most, err
+			return limit, err
 		}
-		most = l.geo.Start(n) + segment.StartSize
+		limit = l.geo.Start(n) + segment.StartSize
 		var b [segment.HeaderSize]byte
 		for at, end := l.geo.Start(n), l.geo.End(n); ; at += 8 {
 			if at, err = past.NextHeader(l.geo, f, n, at, end); err != nil || at >= end {
@@ -232,14 +232,14 @@ func (l *FileLog) unreadable(last uint64) (most LSN, err error) {
 			}
 			k, rerr := past.ReadFull(f, b[:], l.geo.Offset(at))
 			if rerr != nil {
-				return most, rerr
+				return limit, rerr
 			}
 			if h, perr := l.geo.ParseHeader(b[:k], at); perr == nil {
-				most = max(most, h.End())
+				limit = max(limit, h.End())
 			}
 		}
 		if err != nil {
-			return most, err
+			return limit, err
 		}
 	}
 }
@@ -515,9 +515,9 @@ func (l *FileLog) startIn(number uint64, start []byte) error {
 }
 
 // create begins a new log. The log begins above all positions in the store's files, so that no position has two
-// meanings. gone reports whether the checkpoint names an earlier log that no longer exists. restored reports whether
-// the checkpoint only has the position above which the log must begin (see BeginAbove).
-func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
+// meanings. missing reports whether the checkpoint names an earlier log that no longer exists. restored reports
+// whether the checkpoint only has the position above which the log must begin (see BeginAbove).
+func (l *FileLog) create(ctx context.Context, missing, restored bool) error {
 	if !l.o.Create {
 		return fmt.Errorf("%s has no segments of a log: %w", l.o.walDir(), errs.ErrNoStore)
 	}
@@ -535,7 +535,7 @@ func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 			l.geo.Start(number-1))
 		number = 1
 	}
-	if err := l.brokenByCreate(number, restored, gone); err != nil {
+	if err := l.brokenByCreate(number, restored, missing); err != nil {
 		return err
 	}
 	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
@@ -548,7 +548,7 @@ func (l *FileLog) create(ctx context.Context, gone, restored bool) error {
 	if err := l.putCheckpoint(c); err != nil {
 		return err
 	}
-	if gone {
+	if missing {
 		l.report.Gone = l.geo.Start(number)
 	}
 	if err := l.begin(ctx, end, Start{Alone: true, Gone: l.report.Gone}); err != nil {

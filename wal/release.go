@@ -29,10 +29,10 @@ func (f *freer) start(spilled LSN) {
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Release permits the removal of everything below an LSN from the log, on behalf of a named holder. The lowest LSN of
-// all holders decides. The flusher calls Release. For holders in other processes, the position Spilled and hold.lock
-// are used instead. When ctx ends, Release returns its error, and a later Release continues.
-func (a Archive) Release(ctx context.Context, held *Held, holder string, below LSN) error {
+// Release permits the removal of everything below pos from the log, on behalf of a named holder. The lowest
+// position of all holders decides. The flusher calls Release. For holders in other processes, the position Spilled
+// and hold.lock are used instead.
+func (a Archive) Release(ctx context.Context, held *Held, holder string, pos LSN) error {
 	if err := held.proves(a.l); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (a Archive) Release(ctx context.Context, held *Held, holder string, below L
 	if a.l.free.holders == nil {
 		a.l.free.holders = map[string]LSN{}
 	}
-	a.l.free.holders[holder] = below
+	a.l.free.holders[holder] = pos
 	lowest := LSN(math.MaxUint64)
 	for _, at := range a.l.free.holders {
 		lowest = min(lowest, at)
@@ -54,13 +54,13 @@ func (a Archive) Release(ctx context.Context, held *Held, holder string, below L
 	return a.l.release(ctx, held, ripe)
 }
 
-// release archives and recycles the segments that are completely below a position. It then removes the copies that
-// exceed the archive's limits.
-func (l *FileLog) release(ctx context.Context, held *Held, below LSN) error {
+// release archives and recycles the segments that are completely below pos. It then removes the copies that exceed
+// the archive's limits.
+func (l *FileLog) release(ctx context.Context, held *Held, pos LSN) error {
 	numbers, err := l.numbers()
 	// The segment with the last released frame stays: a mark at the very end of that segment is found in no
 	// other.
-	end := l.geo.Number(below - 1)
+	end := l.geo.Number(pos - 1)
 	if err != nil || len(numbers) == 0 {
 		return err
 	}

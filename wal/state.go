@@ -184,9 +184,9 @@ func (s *state) drop(n int) {
 	s.owned = max(0, s.owned-n)
 }
 
-// own copies the entries in ahead out of the walker's buffer, which will be used again, and records them for
-// preconditions. of returns the effects of an entry.
-func (s *state) own(of func(*Entry) effects) {
+// own copies the entries in ahead that are still in the walker's buffer, which will be used again, and records
+// their effects for preconditions. effectsOf returns the effects of an entry.
+func (s *state) own(effectsOf func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
 		size += len(e.Key) + len(e.Value)
@@ -198,7 +198,7 @@ func (s *state) own(of func(*Entry) effects) {
 		all = append(append(all, e.Key...), e.Value...)
 		own := all[at:len(all):len(all)]
 		e.Key, e.Value = unsafeString(own[:key]), own[key:]
-		s.await(e, of(e))
+		s.await(e, effectsOf(e))
 	}
 	s.owned = len(s.ahead)
 }
@@ -218,10 +218,10 @@ func (s *state) await(e *Entry, b effects) {
 	s.awaitBeside(e.LSN, b)
 }
 
-// current returns the position of the newest entry of a precondition's key, or the running total that the key names,
-// according to all entries that were read. If that is 0 and the precondition is Chained, gone is the LSN of the
-// deletion of the key. waits reports whether the result depends on an entry that is not durable yet.
-func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
+// current returns, according to all entries that were read, the position of the newest entry of a precondition's
+// key, or the running total that the key names. If value is 0 and the precondition is Chained, deletion is the LSN
+// of the deletion of the key. waits reports whether the result depends on an entry that is not durable yet.
+func (l *FileLog) current(p Precondition) (value, deletion LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
 			return 0, at, true, nil
@@ -229,15 +229,15 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 		return at, 0, true, nil
 	}
 	if p.Hint != 0 && l.o.Machine.Unchanged(p) {
-		at = p.LSN
-	} else if at, err = l.o.Machine.Current(p.Key); err != nil {
+		value = p.LSN
+	} else if value, err = l.o.Machine.Current(p.Key); err != nil {
 		return 0, 0, false, err
 	}
-	if at == 0 && p.Chained {
-		gone = l.o.Machine.Deletion(p.Key)
+	if value == 0 && p.Chained {
+		deletion = l.o.Machine.Deletion(p.Key)
 	}
 	more, waits := l.state.totals[p.Key]
-	return at + more, gone, waits, nil
+	return value + more, deletion, waits, nil
 }
 
 // missing returns the error for a position at which the log has no valid frame. Either this part of the log was
@@ -249,14 +249,14 @@ func (l *FileLog) missing(none *past.NoFrameError) error {
 	return l.corruption(none)
 }
 
-// left reports whether a position may have been released from the log. This is so if it is below Spilled, or if
+// left reports whether pos may have been released from the log. This is so if pos is below Spilled, or if
 // stillOurs returns an error, for example because another process has recovered the log. left returns false in a
 // private handle (see openPrivate).
-func (l *FileLog) left(at LSN) bool {
+func (l *FileLog) left(pos LSN) bool {
 	if l.private.Load() {
 		return false
 	}
-	return at < l.shared.Spilled() || l.stillOurs() != nil
+	return pos < l.shared.Spilled() || l.stillOurs() != nil
 }
 
 func (l *FileLog) corruption(none *past.NoFrameError) *errs.CorruptionError {
@@ -280,13 +280,13 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
-// firstMark reports whether at is the position directly after the first start frame of a log, which is a start frame
-// that refers to no earlier segment.
-func (l *FileLog) firstMark(at LSN) bool {
-	if l.geo.Offset(at) != segment.StartSize {
+// firstMark reports whether pos is the position directly after the first start frame of a log, which is a start
+// frame that refers to no earlier segment.
+func (l *FileLog) firstMark(pos LSN) bool {
+	if l.geo.Offset(pos) != segment.StartSize {
 		return false
 	}
-	f, err := l.segment(l.geo.Number(at))
+	f, err := l.segment(l.geo.Number(pos))
 	if err != nil {
 		return false
 	}

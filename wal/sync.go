@@ -186,9 +186,9 @@ func (l *FileLog) rewrite(from, to LSN) error {
 	return write()
 }
 
-// startBytes reads the payload of a segment's first frame.
-func (l *FileLog) startBytes(at LSN) ([]byte, error) {
-	f, err := l.segment(l.geo.Number(at))
+// startBytes returns the payload of the first frame of the segment that contains pos.
+func (l *FileLog) startBytes(pos LSN) ([]byte, error) {
+	f, err := l.segment(l.geo.Number(pos))
 	if err != nil {
 		return nil, err
 	}

@@ -182,13 +182,13 @@ func (n Notes) IndexRebuilt(held *Held) error {
 	return nil
 }
 
-// SetRest records the time until which background flushers need not write document files, in milliseconds of the
-// machine's uptime.
-func (pc Pace) SetRest(held *Held, until int64) error {
+// SetRest records the time until which background flushers need not write document files: the machine's uptime in
+// milliseconds.
+func (pc Pace) SetRest(held *Held, uptimeMillis int64) error {
 	if err := held.proves(pc.l); err != nil {
 		return err
 	}
-	pc.l.shared.SetRest(uint64(until))
+	pc.l.shared.SetRest(uint64(uptimeMillis))
 	return nil
 }
 
@@ -209,21 +209,21 @@ func (n Notes) Trust(held *Held) error {
 	return nil
 }
 
-// MarkBefore returns the position of an entry's frame together with the chain hash at this position: the checksum of
-// the frame before it.
-func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
-	f, err := l.segment(l.geo.Number(at))
+// MarkBefore returns the position pos of an entry's frame together with the chain hash at this position: the
+// checksum of the frame before it.
+func (l *FileLog) MarkBefore(_ context.Context, pos LSN) (Mark, error) {
+	f, err := l.segment(l.geo.Number(pos))
 	if err != nil {
 		return Mark{}, err
 	}
 	var b [segment.HeaderSize]byte
-	n, err := past.ReadFull(f, b[:], l.geo.Offset(at))
+	n, err := past.ReadFull(f, b[:], l.geo.Offset(pos))
 	if err != nil {
 		return Mark{}, err
 	}
-	h, err := l.geo.ParseHeader(b[:n], at)
+	h, err := l.geo.ParseHeader(b[:n], pos)
 	if err != nil {
-		return Mark{}, l.corruption(&past.NoFrameError{At: at, Here: err})
+		return Mark{}, l.corruption(&past.NoFrameError{At: pos, Here: err})
 	}
-	return Mark{LSN: at, Sum: h.Previous}, nil
+	return Mark{LSN: pos, Sum: h.Previous}, nil
 }

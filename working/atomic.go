@@ -130,10 +130,10 @@ func (m *Memory) changeItem(ctx context.Context, name string, life lifetime,
 	}
 }
 
-// Increment adds the parameter by to a 64-bit integer and returns the sum. A missing value counts as 0. The value keeps
-// its remaining lifetime, unless an option sets another one. If the error matches ErrNotInteger or ErrOverflow, the
+// Increment adds delta to a 64-bit integer and returns the sum. A missing value counts as 0. The value keeps its
+// remaining lifetime, unless an option sets another one. If the error matches ErrNotInteger or ErrOverflow, the
 // value was not changed.
-func (m *Memory) Increment(ctx context.Context, key string, by int64, opts ...SetOption) (int64, error) {
+func (m *Memory) Increment(ctx context.Context, key string, delta int64, opts ...SetOption) (int64, error) {
 	if err := checkKey(key); err != nil {
 		return 0, err
 	}
@@ -141,6 +141,6 @@ func (m *Memory) Increment(ctx context.Context, key string, by int64, opts ...Se
 	if err != nil {
 		return 0, err
 	}
-	res, err := m.do(ctx, OpIncrement{Name: ValueName(key), By: by, TTL: life.ttl, IfNew: life.ifNew})
+	res, err := m.do(ctx, OpIncrement{Name: ValueName(key), By: delta, TTL: life.ttl, IfNew: life.ifNew})
 	return res.N, err
 }

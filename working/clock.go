@@ -28,9 +28,9 @@ func moment(c Clock) Moment {
 	return Moment{Time: c.Wall().UnixMicro(), Tick: c.Mono().Milliseconds()}
 }
 
-func fromMicro(us int64) time.Time {
-	if us == 0 {
+func fromMicro(micros int64) time.Time {
+	if micros == 0 {
 		return time.Time{}
 	}
-	return time.UnixMicro(us).UTC()
+	return time.UnixMicro(micros).UTC()
 }

@@ -91,9 +91,9 @@ func one(p, s string) (string, bool) {
 	return p[n:], c == r
 }
 
-// set parses the set [...] at the beginning of p. in reports whether r is in the set. rest is the pattern after the
-// set. ok is false if the set is malformed.
-func set(p string, r rune) (in bool, rest string, ok bool) {
+// set parses the set [...] at the beginning of p. matched reports whether r is in the set. rest is the pattern
+// after the set. ok is false if the set is malformed.
+func set(p string, r rune) (matched bool, rest string, ok bool) {
 	p = p[1:]
 	not := p != "" && (p[0] == '^' || p[0] == '!')
 	if not {
@@ -104,7 +104,7 @@ func set(p string, r rune) (in bool, rest string, ok bool) {
 			return false, "", false
 		}
 		if p[0] == ']' {
-			return in != not, p[1:], n > 0
+			return matched != not, p[1:], n > 0
 		}
 		lo, rest, ok := setRune(p)
 		if !ok {
@@ -116,7 +116,7 @@ func set(p string, r rune) (in bool, rest string, ok bool) {
 				return false, "", false
 			}
 		}
-		in = in || lo <= r && r <= hi
+		matched = matched || lo <= r && r <= hi
 	}
 }
 

@@ -210,11 +210,12 @@ func (s *Sessions) take(e *list.Element) *opened {
 	return o
 }
 
-// shut closes a session that take has returned. If that fails, the session is open again, and counts as the most
-// recently used one, so that evict tries the others first. If drop is true, shut also removes the scope. It does so
-// before any caller can open the scope again, because data written in between would be lost.
-func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) error {
-	err := s.opts.OnClose(ctx, o.m, why)
+// shut closes a session that take has returned. reason is passed to OnClose. If closing fails, the session is open
+// again, and counts as the most recently used one, so that evict tries the others first. If drop is true, shut
+// also removes the scope. It does so before any caller can open the scope again, because data written in between
+// would be lost.
+func (s *Sessions) shut(ctx context.Context, o *opened, reason Reason, drop bool) error {
+	err := s.opts.OnClose(ctx, o.m, reason)
 	if err == nil && drop {
 		_, err = s.home.Do(ctx, &Request{Scope: o.scope, Op: OpDrop{}})
 	}
@@ -288,7 +289,7 @@ func (s *Sessions) Close(ctx context.Context) error {
 	return err
 }
 
-func (s *Sessions) shutAll(ctx context.Context, why Reason, which func(*opened) bool) (n int, err error) {
+func (s *Sessions) shutAll(ctx context.Context, reason Reason, which func(*opened) bool) (n int, err error) {
 	s.mu.Lock()
 	var all []*opened
 	for e := s.idle.Front(); e != nil; {
@@ -300,7 +301,7 @@ func (s *Sessions) shutAll(ctx context.Context, why Reason, which func(*opened) 
 	}
 	s.mu.Unlock()
 	for _, o := range all {
-		if e := s.shut(ctx, o, why, false); e != nil {
+		if e := s.shut(ctx, o, reason, false); e != nil {
 			err = errors.Join(err, fmt.Errorf("closing %s: %w", o.scope.Key(), e))
 			continue
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Judge returns the changes and the result of an operation at a moment. It changes only the order of last use. After
-// Play, Complete adds to the Result what is not known before: versions, sequence numbers and the description of a new
-// checkpoint.
-func (s *State) Judge(at Moment, r *Request) (Delta, Result, error) {
+// Judge returns the changes and the result of the operation in r at the moment now. Of the state, it changes only
+// the order of last use. The versions, the sequence numbers and the description of a new checkpoint are known only
+// after Play; Complete then adds them to the Result.
+func (s *State) Judge(now Moment, r *Request) (Delta, Result, error) {
 	var d Delta
-	res, err := s.judge(at, r, &d)
+	res, err := s.judge(now, r, &d)
 	if err != nil {
 		return Delta{}, Result{}, err
 	}
@@ -27,7 +27,7 @@ func (s *State) Judge(at Moment, r *Request) (Delta, Result, error) {
 	return d, res, nil
 }
 
-func (s *State) judge(at Moment, r *Request, d *Delta) (Result, error) {
+func (s *State) judge(now Moment, r *Request, d *Delta) (Result, error) {
 	switch op := r.Op.(type) {
 	case OpAttach:
 		if s.Empty() {
@@ -35,19 +35,19 @@ func (s *State) judge(at Moment, r *Request, d *Delta) (Result, error) {
 		}
 		return Result{Created: fromMicro(s.created)}, nil
 	case OpGet:
-		return s.get(at, op), nil
+		return s.get(now, op), nil
 	case OpPut:
-		return s.judgePut(at, r, op, d)
+		return s.judgePut(now, r, op, d)
 	case OpDelete:
-		return s.judgeDelete(at, op, d), nil
+		return s.judgeDelete(now, op, d), nil
 	case OpIncrement:
-		return s.judgeIncrement(at, r, op, d)
+		return s.judgeIncrement(now, r, op, d)
 	case OpExpire:
-		return s.judgeExpire(at, op, d), nil
+		return s.judgeExpire(now, op, d), nil
 	case OpList:
-		return s.list(at, op), nil
+		return s.list(now, op), nil
 	case OpClear:
-		return s.judgeClear(at, d), nil
+		return s.judgeClear(now, d), nil
 	case OpAppend:
 		d.Blind = true
 		d.add(Change{Kind: ChangeAppend, Text: op.Text, Keep: op.Keep})
@@ -64,9 +64,9 @@ func (s *State) judge(at Moment, r *Request, d *Delta) (Result, error) {
 	case OpCheckpoints:
 		return s.listMarks(), nil
 	case OpLoad:
-		return s.load(at, op)
+		return s.load(now, op)
 	case OpCount:
-		return Result{Counts: s.count(at.Tick)}, nil
+		return Result{Counts: s.count(now.Tick)}, nil
 	case OpDrop:
 		if s.Empty() {
 			return Result{}, nil
@@ -84,12 +84,12 @@ func (s *State) overflow(n, keep int) int {
 	return max(0, n-keep)
 }
 
-func (s *State) get(at Moment, op OpGet) Result {
+func (s *State) get(now Moment, op OpGet) Result {
 	res := Result{Items: make([]Item, len(op.Names))}
 	for i, name := range op.Names {
 		res.Items[i].Name = name
-		if it := s.live(name, at.Tick); it != nil {
-			res.Items[i] = it.public(at.Tick, true)
+		if it := s.live(name, now.Tick); it != nil {
+			res.Items[i] = it.public(now.Tick, true)
 			if !op.Peek && isUser(name) {
 				s.use.touch(it)
 			}
@@ -98,8 +98,8 @@ func (s *State) get(at Moment, op OpGet) Result {
 	return res
 }
 
-func (it *item) public(tick int64, value bool) Item {
-	return it.cell.public(it.name, tick, value)
+func (i *item) public(tick int64, value bool) Item {
+	return i.cell.public(i.name, tick, value)
 }
 
 func (c *cell) public(name string, tick int64, value bool) Item {
@@ -110,10 +110,10 @@ func (c *cell) public(name string, tick int64, value bool) Item {
 	return p
 }
 
-func (s *State) list(at Moment, op OpList) (res Result) {
+func (s *State) list(now Moment, op OpList) (res Result) {
 	for name, it := range s.items {
-		if isUser(name) && !it.over(at.Tick) {
-			res.Items = append(res.Items, it.public(at.Tick, op.Values))
+		if isUser(name) && !it.over(now.Tick) {
+			res.Items = append(res.Items, it.public(now.Tick, op.Values))
 		}
 	}
 	sortItems(res.Items)
@@ -124,11 +124,11 @@ func sortItems(list []Item) {
 	slices.SortFunc(list, func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (s *State) judgePut(at Moment, r *Request, op OpPut, d *Delta) (Result, error) {
+func (s *State) judgePut(now Moment, r *Request, op OpPut, d *Delta) (Result, error) {
 	d.Blind = r.Limits.Keys == 0 && r.Limits.Bytes == 0 && !s.Empty()
 	res := Result{Items: make([]Item, len(op.Items))}
 	for i, p := range op.Items {
-		was := s.live(p.Name, at.Tick)
+		was := s.live(p.Name, now.Tick)
 		switch {
 		case p.Cond == IfAbsent && was != nil,
 			p.Cond == IfVersion && (was == nil || was.version != p.Version):
@@ -144,7 +144,7 @@ func (s *State) judgePut(at Moment, r *Request, op OpPut, d *Delta) (Result, err
 		ttl := p.TTL
 		if ttl == KeepTTL {
 			if ttl = p.IfNew; was != nil {
-				ttl = was.left(at.Tick)
+				ttl = was.left(now.Tick)
 			}
 		}
 		d.Blind = d.Blind && p.Cond == Always && p.TTL != KeepTTL
@@ -155,9 +155,9 @@ func (s *State) judgePut(at Moment, r *Request, op OpPut, d *Delta) (Result, err
 			}
 			continue
 		}
-		d.add(Change{Kind: ChangePut, Name: p.Name, Value: p.Value, Deadline: deadline(at.Tick, ttl)})
+		d.add(Change{Kind: ChangePut, Name: p.Name, Value: p.Value, Deadline: deadline(now.Tick, ttl)})
 	}
-	return res, s.makeRoom(at.Tick, r, d)
+	return res, s.makeRoom(now.Tick, r, d)
 }
 
 func deadline(tick, ttl int64) int64 {
@@ -170,10 +170,10 @@ func deadline(tick, ttl int64) int64 {
 	return tick + ttl
 }
 
-func (s *State) judgeDelete(at Moment, op OpDelete, d *Delta) Result {
+func (s *State) judgeDelete(now Moment, op OpDelete, d *Delta) Result {
 	res := Result{Items: make([]Item, len(op.Names))}
 	for i, name := range op.Names {
-		res.Items[i] = Item{Name: name, Found: s.live(name, at.Tick) != nil && !slices.Contains(op.Names[:i], name)}
+		res.Items[i] = Item{Name: name, Found: s.live(name, now.Tick) != nil && !slices.Contains(op.Names[:i], name)}
 		if s.items[name] != nil {
 			d.add(Change{Kind: ChangeDelete, Name: name})
 		}
@@ -181,10 +181,10 @@ func (s *State) judgeDelete(at Moment, op OpDelete, d *Delta) Result {
 	return res
 }
 
-func (s *State) judgeIncrement(at Moment, r *Request, op OpIncrement, d *Delta) (Result, error) {
+func (s *State) judgeIncrement(now Moment, r *Request, op OpIncrement, d *Delta) (Result, error) {
 	var n int64
 	put := OpPut{Items: []PutItem{{Name: op.Name, TTL: op.TTL, IfNew: op.IfNew}}}
-	if was := s.live(op.Name, at.Tick); was != nil {
+	if was := s.live(op.Name, now.Tick); was != nil {
 		var err error
 		if n, err = parseInteger(was.value); err != nil {
 			return Result{}, &errs.FieldError{Field: display(op.Name), Value: human.Quote(string(was.value)), Err: err}
@@ -196,7 +196,7 @@ func (s *State) judgeIncrement(at Moment, r *Request, op OpIncrement, d *Delta) 
 			Limit: fmt.Sprintf("%d to %d", int64(math.MinInt64), int64(math.MaxInt64)), Err: ErrOverflow}
 	}
 	put.Items[0].Value = strconv.AppendInt(nil, sum, 10)
-	_, err := s.judgePut(at, r, put, d)
+	_, err := s.judgePut(now, r, put, d)
 	d.Blind = false
 	return Result{N: sum}, err
 }
@@ -211,22 +211,22 @@ func parseInteger(text []byte) (int64, error) {
 	return n, nil
 }
 
-func (s *State) judgeExpire(at Moment, op OpExpire, d *Delta) Result {
-	it := s.live(op.Name, at.Tick)
+func (s *State) judgeExpire(now Moment, op OpExpire, d *Delta) Result {
+	it := s.live(op.Name, now.Tick)
 	switch {
 	case it == nil:
 		return Result{}
 	case op.TTL == 0:
 		d.add(Change{Kind: ChangeDelete, Name: op.Name})
 	default:
-		d.add(Change{Kind: ChangePut, Name: op.Name, Value: it.value, Deadline: deadline(at.Tick, op.TTL)})
+		d.add(Change{Kind: ChangePut, Name: op.Name, Value: it.value, Deadline: deadline(now.Tick, op.TTL)})
 	}
 	return Result{N: 1}
 }
 
-func (s *State) judgeClear(at Moment, d *Delta) (res Result) {
+func (s *State) judgeClear(now Moment, d *Delta) (res Result) {
 	for it := range s.use.all {
-		if !it.over(at.Tick) {
+		if !it.over(now.Tick) {
 			res.N++
 		}
 		d.add(Change{Kind: ChangeDelete, Name: it.name})

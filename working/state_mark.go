@@ -61,17 +61,18 @@ func (s *State) judgeMark(op Op, d *Delta) (res Result, err error) {
 	return res, nil
 }
 
-// mark makes a checkpoint. It has the items that changed since the newest mark, or all items if there was no mark.
-func (s *State) mark(at Moment, id, description string) {
-	c := s.count(at.Tick)
-	m := &mark{id: id, description: description, time: at.Time, tick: at.Tick, keys: c.Keys, notes: c.Notes,
+// mark makes a checkpoint at the moment t. The checkpoint has the items that changed since the newest checkpoint,
+// or all items if it is the first one.
+func (s *State) mark(t Moment, id, description string) {
+	c := s.count(t.Tick)
+	m := &mark{id: id, description: description, time: t.Time, tick: t.Tick, keys: c.Keys, notes: c.Notes,
 		cells: map[string]*cell{}}
 	if len(s.marks) > 0 {
 		for name := range s.dirty {
-			m.cells[name] = s.present(name, at.Tick)
+			m.cells[name] = s.present(name, t.Tick)
 		}
 	} else {
-		m.cells = s.all(at.Tick)
+		m.cells = s.all(t.Tick)
 	}
 	s.marks = append(s.marks, m)
 	s.dirty = map[string]struct{}{}
@@ -145,9 +146,9 @@ func (s *State) discard(id string) {
 	s.marks = slices.Delete(s.marks, i, i+1)
 }
 
-// restore makes the content of a mark the current state. Items that are equal stay unchanged. A value that expires gets
-// the lifetime that it had left when the mark was made.
-func (s *State) restore(at Moment, id string) {
+// restore makes the content of the checkpoint id the current state, at the moment t. Items that are equal stay
+// unchanged. A value that expires gets the lifetime that it had left when the checkpoint was made.
+func (s *State) restore(t Moment, id string) {
 	i := s.indexMark(id)
 	if i < 0 {
 		return
@@ -172,7 +173,7 @@ func (s *State) restore(at Moment, id string) {
 			continue
 		}
 		if c.version = s.version; c.deadline != 0 {
-			c.deadline = deadline(at.Tick, c.left(then))
+			c.deadline = deadline(t.Tick, c.left(then))
 		}
 		s.put(name, c)
 	}
@@ -192,8 +193,8 @@ func (s *State) listMarks() Result {
 	return res
 }
 
-func (s *State) load(at Moment, op OpLoad) (res Result, err error) {
-	all, tick := map[string]*cell(nil), at.Tick
+func (s *State) load(now Moment, op OpLoad) (res Result, err error) {
+	all, tick := map[string]*cell(nil), now.Tick
 	if op.ID == "" {
 		all = s.all(tick)
 	} else {

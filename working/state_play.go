@@ -6,39 +6,39 @@ import (
 )
 
 // Play makes the changes that Judge returned in this or another process. version must be higher than all earlier
-// versions. at is the moment at which the changes were judged.
-func (s *State) Play(at Moment, version uint64, d *Delta) {
+// versions. t is the moment at which the changes were judged.
+func (s *State) Play(t Moment, version uint64, d *Delta) {
 	if d.Empty() {
 		return
 	}
-	s.version, s.tick = version, max(s.tick, at.Tick)
+	s.version, s.tick = version, max(s.tick, t.Tick)
 	for _, c := range d.Changes {
-		s.play(at, c)
+		s.play(t, c)
 	}
 }
 
-func (s *State) play(at Moment, c Change) {
+func (s *State) play(t Moment, c Change) {
 	switch c.Kind {
 	case ChangeAttach:
 		if s.created == 0 {
-			s.created = at.Time
+			s.created = t.Time
 		}
 	case ChangePut:
-		s.put(c.Name, cell{value: c.Value, version: s.version, updated: at.Time, deadline: c.Deadline})
+		s.put(c.Name, cell{value: c.Value, version: s.version, updated: t.Time, deadline: c.Deadline})
 	case ChangeDelete:
 		s.drop(c.Name)
 	case ChangeAppend:
-		s.notes = append(s.notes, note{seq: s.version, text: c.Text, time: at.Time})
+		s.notes = append(s.notes, note{seq: s.version, text: c.Text, time: t.Time})
 		s.soil(noteName(s.version))
 		s.trim(s.overflow(len(s.notes), c.Keep))
 	case ChangeEmpty:
 		s.trim(len(s.notes))
 	case ChangeMark:
-		s.mark(at, c.ID, c.Text)
+		s.mark(t, c.ID, c.Text)
 	case ChangeDiscard:
 		s.discard(c.ID)
 	case ChangeRestore:
-		s.restore(at, c.ID)
+		s.restore(t, c.ID)
 	case ChangeDrop:
 		version, tick := s.version, s.tick
 		*s = *NewState()

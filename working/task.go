@@ -162,12 +162,12 @@ func (t *Task) members() (map[string]any, error) {
 	return all, nil
 }
 
-func (d decoder) task(it Item) (Task, error) {
-	o, err := jsondoc.Parse(it.Value, 0)
+func (d decoder) task(item Item) (Task, error) {
+	o, err := jsondoc.Parse(item.Value, 0)
 	if err != nil {
 		return Task{}, notJSON(TaskName, err)
 	}
-	t := Task{UpdatedAt: it.Updated}
+	t := Task{UpdatedAt: item.Updated}
 	fields := map[string]any{"description": &t.Description, "status": &t.Status, "current_step": &t.CurrentStep,
 		"total_steps": &t.TotalSteps, "progress_percent": &t.Progress}
 	for _, member := range o.Members() {

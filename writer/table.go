@@ -72,16 +72,16 @@ func (t *Table) Add(w Writer) {
 	t.of[w.Number] = slices.Insert(same, i, w)
 }
 
-func place(list []Writer, at uint64) (int, bool) {
-	if n := len(list); n == 0 || list[n-1].Since < at {
+func place(list []Writer, pos uint64) (int, bool) {
+	if n := len(list); n == 0 || list[n-1].Since < pos {
 		return n, false
 	}
-	return slices.BinarySearchFunc(list, at, func(w Writer, at uint64) int { return cmp.Compare(w.Since, at) })
+	return slices.BinarySearchFunc(list, pos, func(w Writer, at uint64) int { return cmp.Compare(w.Since, at) })
 }
 
-// Drop removes the descriptions whose position Since is lower than below.
-func (t *Table) Drop(below uint64) {
-	n, _ := place(t.list, below)
+// Drop removes the descriptions whose position Since is lower than pos.
+func (t *Table) Drop(pos uint64) {
+	n, _ := place(t.list, pos)
 	if n == 0 {
 		return
 	}
@@ -107,8 +107,8 @@ type span struct {
 	in           bool
 }
 
-// Where returns the set of the writers for which is returns true.
-func (t *Table) Where(is func(w *Writer) bool) *Set {
+// Where returns the set of the writers for which match returns true.
+func (t *Table) Where(match func(w *Writer) bool) *Set {
 	s := &Set{of: map[uint32][]span{}}
 	for i := range t.list {
 		w := &t.list[i]
@@ -116,7 +116,7 @@ func (t *Table) Where(is func(w *Writer) bool) *Set {
 		if n := len(spans); n > 0 {
 			spans[n-1].until = w.Since
 		}
-		in := is(w)
+		in := match(w)
 		s.of[w.Number] = append(spans, span{w.Since, 1<<64 - 1, in})
 		if in && s.first == 0 {
 			s.first = w.Since

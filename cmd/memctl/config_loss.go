@@ -16,18 +16,18 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// mayLose asks the user to confirm the deletions that a change of the settings would cause. It returns an error if the
-// user does not confirm them.
-func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Config) error {
-	if what := historyLoss(st, was, is, a.Clock()); what != "" {
+// mayLose asks the user to confirm the deletions that a change of the settings would cause. before and after are
+// the settings before and after the change. mayLose returns an error if the user does not confirm the deletions.
+func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, before, after *varve.Config) error {
+	if what := historyLoss(st, before, after, a.Clock()); what != "" {
 		if err := agree(cmd, a, what); err != nil {
 			return err
 		}
 	}
-	if !stricter(was, is) {
+	if !stricter(before, after) {
 		return nil
 	}
-	gone, all, err := losses(cmd.Context(), st, is, a.Clock())
+	gone, all, err := losses(cmd.Context(), st, after, a.Clock())
 	if err != nil || len(gone) == 0 {
 		return err
 	}
@@ -43,12 +43,12 @@ func mayLose(cmd *cobra.Command, a *cli.App, st *varve.Store, was, is *varve.Con
 	return agree(cmd, a, what)
 }
 
-// historyLoss returns a description of the history that a change of the settings would remove. It returns "" if the
-// change removes no history.
-func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
+// historyLoss returns a description of the history that a change of the settings would remove, or "" if the change
+// removes no history. before and after are the settings before and after the change.
+func historyLoss(st *varve.Store, before, after *varve.Config, now time.Time) string {
 	bytes := func(c *varve.Config) int64 { return *c.Resolved().HistoryBytes }
-	fewer := bytes(is) < bytes(was)
-	shorter := is.HistoryDays > 0 && (was.HistoryDays == 0 || is.HistoryDays < was.HistoryDays)
+	fewer := bytes(after) < bytes(before)
+	shorter := after.HistoryDays > 0 && (before.HistoryDays == 0 || after.HistoryDays < before.HistoryDays)
 	if !fewer && !shorter {
 		return ""
 	}
@@ -61,13 +61,13 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	if !s.HistorySince.IsZero() {
 		since = ", which begins at " + day(s.HistorySince) + ","
 	}
-	if fewer && s.HistoryBytes > bytes(is) {
+	if fewer && s.HistoryBytes > bytes(after) {
 		return fmt.Sprintf("With this setting, the next flush of the index would remove the oldest %s of the %s of "+
 			"history%s: deleted memories and older versions in this part cannot be restored",
-			cli.Size(s.HistoryBytes-bytes(is)),
+			cli.Size(s.HistoryBytes-bytes(after)),
 			cli.Size(s.HistoryBytes), since)
 	}
-	until := now.AddDate(0, 0, -is.HistoryDays)
+	until := now.AddDate(0, 0, -after.HistoryDays)
 	if shorter && (s.HistorySince.IsZero() || s.HistorySince.Before(until)) {
 		return fmt.Sprintf("With this setting, the next flush of the index would remove, from the %s of history%s, "+
 			"the part older than %s: deleted memories and older versions in this part cannot be restored",
@@ -77,13 +77,13 @@ func historyLoss(st *varve.Store, was, is *varve.Config, now time.Time) string {
 	return ""
 }
 
-// agree asks the user to confirm a loss. The parameter what describes the loss.
-func agree(cmd *cobra.Command, a *cli.App, what string) error {
+// agree asks the user to confirm a loss. loss is the description of the loss: a sentence without its full stop.
+func agree(cmd *cobra.Command, a *cli.App, loss string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
-		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid, strings.ToLower(what[:1])+what[1:]),
-			"confirm the change with --yes")
+		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid,
+			strings.ToLower(loss[:1])+loss[1:]), "confirm the change with --yes")
 	}
-	return upkeep.Confirm(cmd.Context(), a, what+".",
+	return upkeep.Confirm(cmd.Context(), a, loss+".",
 		fmt.Errorf("%w: nothing was changed: the loss was not confirmed", varve.ErrInvalid))
 }
 
@@ -91,20 +91,21 @@ func evicts(c *varve.Config) bool {
 	return c.AtLimit == varve.AtLimitEvictOldest || c.AtLimit == varve.AtLimitEvictLowest
 }
 
-// stricter reports whether a change of the settings can delete memories. The parameters was and is are the settings
-// before and after the change.
-func stricter(was, is *varve.Config) bool {
+// stricter reports whether a change of the settings can delete memories. before and after are the settings before
+// and after the change.
+func stricter(before, after *varve.Config) bool {
 	lower := func(was, is int64) bool { return is > 0 && (was == 0 || is < was) }
 	switch {
-	case lower(was.MaxAge, is.MaxAge):
+	case lower(before.MaxAge, after.MaxAge):
 		return true
-	case !evicts(is):
+	case !evicts(after):
 		return false
-	case !evicts(was):
+	case !evicts(before):
 		return true
 	}
-	return lower(was.MaxMemories, is.MaxMemories) || lower(was.MaxBytes, is.MaxBytes) ||
-		lower(was.MaxSessionMemories, is.MaxSessionMemories) || lower(was.MaxSessionBytes, is.MaxSessionBytes)
+	return lower(before.MaxMemories, after.MaxMemories) || lower(before.MaxBytes, after.MaxBytes) ||
+		lower(before.MaxSessionMemories, after.MaxSessionMemories) || lower(before.MaxSessionBytes,
+		after.MaxSessionBytes)
 }
 
 // room has the limits on the number and the size of memories, in the store or in one session; 0 means unlimited.

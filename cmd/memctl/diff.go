@@ -51,37 +51,38 @@ func isVersion(arg string) bool {
 	return err == nil
 }
 
-// compared returns the two versions that the arguments of diff name. The command shows the changes from was to is.
+// compared returns the two versions that the arguments of diff name. The command shows what has changed between
+// from and to.
 func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
-	args []string) (was, is varve.Version, err error) {
-	is, err = namedOrEnding(ctx, a, st, assemblies, args[0])
+	args []string) (from, to varve.Version, err error) {
+	to, err = namedOrEnding(ctx, a, st, assemblies, args[0])
 	if err != nil {
-		return was, is, err
+		return from, to, err
 	}
 	if len(args) == 1 {
-		if _, lsn, ok := splitVersion(args[0]); !ok || lsn != is.LSN || is.ID == args[0] {
-			was, err = before(ctx, st, assemblies, &is)
-			return was, is, err
+		if _, lsn, ok := splitVersion(args[0]); !ok || lsn != to.LSN || to.ID == args[0] {
+			from, err = before(ctx, st, assemblies, &to)
+			return from, to, err
 		}
-		args = append(args, is.ID) // compare with the current version
+		args = append(args, to.ID) // compare with the current version
 	}
-	list := []*varve.Version{&was, &is}
+	list := []*varve.Version{&from, &to}
 	if !isVersion(args[1]) || len(args) == 2 && exists(ctx, st, assemblies, args[1]) {
-		was = is
-		is, err = namedOrEnding(ctx, a, st, assemblies, args[1])
-		return was, is, err
+		from = to
+		to, err = namedOrEnding(ctx, a, st, assemblies, args[1])
+		return from, to, err
 	}
-	id := is.ID
+	id := to.ID
 	for i, version := range append(args[1:len(args):len(args)], "")[:2] {
 		arg := id
 		if version != "" {
 			arg += "@" + version
 		}
 		if *list[i], err = named(ctx, st, assemblies, arg); err != nil {
-			return was, is, err
+			return from, to, err
 		}
 	}
-	return was, is, nil
+	return from, to, nil
 }
 
 // exists reports whether there is a memory or an assembly with exactly this id.
@@ -90,21 +91,22 @@ func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bo
 	return err == nil
 }
 
-// before returns the newest version of a document that is older than the version is and not a deletion.
-func before(ctx context.Context, st *varve.Store, assemblies bool, is *varve.Version) (was varve.Version, err error) {
-	for v, err := range versionsOf(st, assemblies).History(ctx, is.ID) {
+// before returns the newest version of a document that is older than the version cur and is not a deletion. If the
+// history has no such version, the error matches varve.ErrNotFound.
+func before(ctx context.Context, st *varve.Store, assemblies bool, cur *varve.Version) (prev varve.Version, err error) {
+	for v, err := range versionsOf(st, assemblies).History(ctx, cur.ID) {
 		if err != nil {
-			return was, err
+			return prev, err
 		}
-		if !v.Deleted && v.LSN < is.LSN {
-			was = v
+		if !v.Deleted && v.LSN < cur.LSN {
+			prev = v
 		}
 	}
-	if was.LSN == 0 {
-		return was, fmt.Errorf("%s %s: %w: no version before %d is kept", is.Kind, cli.PrintableID(is.ID), varve.ErrNotFound,
-			is.LSN)
+	if prev.LSN == 0 {
+		return prev, fmt.Errorf("%s %s: %w: no version before %d is kept", cur.Kind, cli.PrintableID(cur.ID),
+			varve.ErrNotFound, cur.LSN)
 	}
-	return was, nil
+	return prev, nil
 }
 
 func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) error {

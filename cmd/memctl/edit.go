@@ -140,12 +140,13 @@ func edited(ctx context.Context, a *cli.App, id, file string, before []byte,
 	}
 }
 
-// editAgain asks the user whether to start the editor again; it asks only on a terminal.
-func editAgain(ctx context.Context, a *cli.App, why error) bool {
+// editAgain prints the error cause and asks the user whether to start the editor again. If the input is not a
+// terminal, it does not ask and returns false.
+func editAgain(ctx context.Context, a *cli.App, cause error) bool {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return false
 	}
-	fmt.Fprintf(a.ErrOut, "%s\nEdit again? [Y/n] ", why)
+	fmt.Fprintf(a.ErrOut, "%s\nEdit again? [Y/n] ", cause)
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
 		var answer string
 		_, err := fmt.Fscanln(a.In, &answer)

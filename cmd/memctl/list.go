@@ -99,13 +99,13 @@ type listed struct {
 	Writer    *varve.Writer  `json:"writer,omitempty"`
 }
 
-// listedOf returns a memory in the form for the JSON output of list. The parameter by is the writer of the memory's
-// version, nil if unknown.
-func listedOf(m *varve.Memory, by *varve.Writer) listed {
+// listedOf returns a memory in the form for the JSON output of list. author is the writer of the memory's version,
+// nil if unknown.
+func listedOf(m *varve.Memory, author *varve.Writer) listed {
 	return listed{
 		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt),
 		cli.OrNil(m.ExpiresAt),
-		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata, by,
+		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata, author,
 	}
 }
 

@@ -220,9 +220,10 @@ func putTold(ctx context.Context, a *cli.App, st *varve.Store, m varve.Memory, o
 // isNew is the word with which tellPut describes a memory that did not exist before.
 const isNew = "stored"
 
-// tellPut confirms that a memory was stored. In the JSON output it adds the id and the version. On a terminal it prints
-// the word what, such as "stored", and a command that shows the memory or its history. Otherwise it prints only the id.
-func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, what string) {
+// tellPut confirms that a memory was stored. In the JSON output it adds the id and the version. On a terminal it
+// prints verb, such as "stored", and a command that shows the memory or its history. Otherwise it prints only the
+// id.
+func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, verb string) {
 	switch {
 	case a.Document != nil:
 		a.Document.Begin("memories")
@@ -237,10 +238,10 @@ func tellPut(ctx context.Context, a *cli.App, st *varve.Store, m *varve.Memory, 
 			arg = "-- " + arg
 		}
 		next := "show it: memctl get"
-		if what != isNew {
+		if verb != isNew {
 			next = "earlier versions: memctl history"
 		}
-		fmt.Fprintf(a.Out, "%s %s; %s %s\n", what, name, next, arg)
+		fmt.Fprintf(a.Out, "%s %s; %s %s\n", verb, name, next, arg)
 	default:
 		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 	}

@@ -328,7 +328,7 @@ func (p *searched) memories(ctx context.Context, q varve.Query, filters []varve.
 }
 
 func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varve.Query, filters []varve.Filter,
-	by string) error {
+	mode string) error {
 	if err != nil && hits == nil {
 		return remedied(err)
 	}
@@ -337,7 +337,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	if p.f.order != nil {
 		slices.SortFunc(hits, func(a, b varve.Hit) int { return p.f.order.Compare(sortedAs(&a), sortedAs(&b)) })
 	}
-	a.Document.Member("by", by)
+	a.Document.Member("by", mode)
 	l := newMemoryList(a, p.st, "hits", "SCORE")
 	for i := range hits {
 		if err := p.whole(ctx, &hits[i]); errors.Is(err, varve.ErrNotFound) {

@@ -86,10 +86,10 @@ func begin(a *cli.App, assemblies bool) {
 	}
 }
 
-func broughtBack(a *cli.App, id string, version uint64, did string, err error) error {
+func broughtBack(a *cli.App, id string, version uint64, verb string, err error) error {
 	if err == nil {
 		a.Document.Item(stored{id, version})
-		a.Say("%s %s as version %d", did, cli.PrintableID(id), version)
+		a.Say("%s %s as version %d", verb, cli.PrintableID(id), version)
 	}
 	return err
 }

@@ -190,12 +190,13 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 		})
 }
 
-// ended adds a remedy to the error err with which watching has ended: the command that continues at the position at.
-func ended(ctx context.Context, a *cli.App, at uint64, spelled string, err error) error {
+// ended adds a remedy to the error err with which watching has ended. If ctx is done, the remedy is the command
+// that continues at the log position pos. Otherwise ended returns the result of kept.
+func ended(ctx context.Context, a *cli.App, pos uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return kept(err, spelled)
 	}
-	end := cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", at))
+	end := cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", pos))
 	if a.Quiet && a.Document == nil { // the exit code reports it
 		a.Tell(cli.Classify(end))
 		return nil

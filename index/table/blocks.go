@@ -39,14 +39,14 @@ func (t *Table) verifyBlock(b int) error {
 	return nil
 }
 
-// line returns the bounds of the line that contains byte at: start ≤ at < end. lo and hi must be bounds of whole lines
-// around at. All blocks of the line have been verified.
-func (t *Table) line(at, lo, hi int) (start, end int, err error) {
-	b := at / blockSize
+// line returns the bounds of the line that contains the byte at offset off: start ≤ off < end. lo and hi must be
+// bounds of whole lines, with lo ≤ off < hi. If line returns no error, all blocks of the line are verified.
+func (t *Table) line(off, lo, hi int) (start, end int, err error) {
+	b := off / blockSize
 	if err = t.touch(b); err != nil {
 		return 0, 0, err
 	}
-	for start = at; ; b-- {
+	for start = off; ; b-- {
 		from := max(lo, b*blockSize)
 		if i := lastNewline(t.data[from:start]); i >= 0 {
 			start = from + i + 1
@@ -59,7 +59,7 @@ func (t *Table) line(at, lo, hi int) (start, end int, err error) {
 			return 0, 0, err
 		}
 	}
-	end, err = t.lineEnd(start, at, hi)
+	end, err = t.lineEnd(start, off, hi)
 	return start, end, err
 }
 

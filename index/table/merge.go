@@ -175,12 +175,13 @@ func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error)
 	return lines, err
 }
 
-// copyTo copies lines of the base, from the cursor's next line up to offset to.
-func (m *merge) copyTo(base *cursor, to int) error {
+// copyTo copies lines of the base file, from the next line of the cursor up to offset end. If there is no base
+// file, copyTo does nothing.
+func (m *merge) copyTo(base *cursor, end int) error {
 	if base.t == nil {
 		return nil
 	}
-	return m.copyRun(base.t, base.next, to)
+	return m.copyRun(base.t, base.next, end)
 }
 
 // copyRun copies whole lines. It verifies their blocks again, even if they were verified before: bytes damaged since

@@ -146,9 +146,9 @@ type metaParser struct {
 	err  error
 }
 
-func (p *metaParser) fail(what string) {
+func (p *metaParser) fail(msg string) {
 	if p.err == nil {
-		p.err = errors.New(what)
+		p.err = errors.New(msg)
 	}
 }
 

@@ -173,8 +173,8 @@ func (o *offsets) readHead(b []byte, t *Table) (ours bool, err error) {
 	return true, nil
 }
 
-func (o *offsets) fault(at int64, err error) error {
-	return &errs.CorruptionError{Path: o.name, Offset: at, Err: err}
+func (o *offsets) fault(off int64, err error) error {
+	return &errs.CorruptionError{Path: o.name, Offset: off, Err: err}
 }
 
 // block returns a block after it was verified, once for each mapping.
@@ -232,8 +232,8 @@ func (o *offsets) at(t *Table, sec int, k []byte) (f found, ofTable bool, err er
 	return f, false, nil
 }
 
-// findByOffset searches a section by means of the offsets. known is false if the table has no usable offsets; then
-// the caller searches the table.
+// findByOffset looks up the encoded key k of section sec by means of the offsets file. known is false if the table
+// has no usable offsets; the caller must then search the table itself.
 func (t *Table) findByOffset(sec int, k []byte) (f found, known bool, err error) {
 	o := t.offsets.Load()
 	if o == nil || !t.sch.Sections[sec].Offsets || o.bad.Load() {
@@ -425,18 +425,18 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// offsetsOfNew writes the offsets of the table in to.Temp, which will become the table file name. The table does not
-// need them: on any error it is searched.
-func offsetsOfNew(to Target, sch *Schema, name string, size int64) error {
-	if !to.Offsets || sch.Offsets == "" || size < sch.OffsetsFrom || size >= mostPosition {
+// offsetsOfNew writes the offsets file of a new table. The new table is the file target.Temp, which will be
+// renamed to name. The offsets are optional: after any error, look-ups search the table instead.
+func offsetsOfNew(target Target, sch *Schema, name string, size int64) error {
+	if !target.Offsets || sch.Offsets == "" || size < sch.OffsetsFrom || size >= mostPosition {
 		return nil
 	}
-	t, err := Open(to.FS, filepath.Dir(to.Temp), filepath.Base(to.Temp), sch)
+	t, err := Open(target.FS, filepath.Dir(target.Temp), filepath.Base(target.Temp), sch)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = t.Release() }()
-	return writeOffsets(to, t, name)
+	return writeOffsets(target, t, name)
 }
 
 // WriteOffsets writes the offsets of those tables of a set that have none that can be used, and uses them. It must be

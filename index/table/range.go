@@ -103,7 +103,8 @@ func (w *walk) place(c *cursor, from string, after bool) (ok bool, err error) {
 	return ok, err
 }
 
-// fill copies up to n items from the mapped files into buf. more is false at the end.
+// fill copies the next items from the mapped files into buf, at most n items. more is false if the walk has
+// reached the end of the section or of the span.
 func (w *walk) fill(n int) (more bool, err error) {
 	w.buf, w.ends = w.buf[:0], w.ends[:0]
 	t := w.base.t // only used to name the file in errors

@@ -100,12 +100,13 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 	return s, nil
 }
 
-// openShared opens a table. If the file still has the contents of the table had, it takes another reference to had
-// instead. For a missing file it returns nil without an error.
-func openShared(fsys vfs.FS, dir, name string, sch *Schema, want *Want, had *Table) (*Table, error) {
-	if had != nil && had.is(fsys, dir) && had.Retain() {
-		had.openOffsets(fsys, dir, want.Damaged)
-		return had, nil
+// openShared opens a table. prev is the table that is open already, or nil. If the file still has the contents of
+// prev, openShared takes another reference to prev and returns prev. If the file does not exist, openShared
+// returns nil without an error.
+func openShared(fsys vfs.FS, dir, name string, sch *Schema, want *Want, prev *Table) (*Table, error) {
+	if prev != nil && prev.is(fsys, dir) && prev.Retain() {
+		prev.openOffsets(fsys, dir, want.Damaged)
+		return prev, nil
 	}
 	t, err := Open(fsys, dir, name, sch)
 	if missing(err) {

@@ -116,14 +116,14 @@ func (to *Target) perm() fs.FileMode {
 	return to.Perm
 }
 
-// fill writes and syncs the temporary file of a new base or delta. It removes the file if it fails, to free
-// the space on a full disk.
-func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
+// fill writes and syncs the temporary file target.Temp of a new base or delta. If fill fails, it removes the file,
+// to free the space on a full disk.
+func fill(s *Set, target Target, p Plan, asDelta bool, r *Result) error {
 	// Removed instead of truncated: what a crash left here may be open or linked elsewhere.
-	if err := to.FS.Remove(to.Temp); err != nil && !missing(err) {
+	if err := target.FS.Remove(target.Temp); err != nil && !missing(err) {
 		return err
 	}
-	f, err := to.FS.OpenFile(to.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, to.perm())
+	f, err := target.FS.OpenFile(target.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, target.perm())
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
 		}
 		r.Live = live
 		if p.Extra != nil {
-			to.Meta.Extra = p.Extra()
+			target.Meta.Extra = p.Extra()
 		}
-		r.Size, err = w.Finish(to.Meta, live)
+		r.Size, err = w.Finish(target.Meta, live)
 		return err
 	}
 	if s.base != nil {
@@ -156,7 +156,7 @@ func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
 		err = cerr
 	}
 	if err != nil {
-		return errors.Join(err, to.FS.Remove(to.Temp))
+		return errors.Join(err, target.FS.Remove(target.Temp))
 	}
 	return nil
 }

@@ -53,9 +53,9 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}, nil
 }
 
-// Polls tells all processes why this process, which watches the files, scans them at intervals: the reason why the
-// system does not notify it of changes.
-func (f *Files) Polls(why wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(why) }
+// Polls tells all processes why this process, which watches the files, scans the files at intervals: cause is the
+// reason why the system does not notify this process of changes.
+func (f *Files) Polls(cause wal.PollCause) { f.ed.engine.Log().Processes().SetPolling(cause) }
 
 // Report reports to the host how the files are watched, with an error if that is limited.
 func (f *Files) Report(note string, err error) {

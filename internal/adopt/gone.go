@@ -80,10 +80,10 @@ const (
 	leastEmptied = 2
 )
 
-// accident reports whether the loss of files counts as an accident, and not as their deletion. all is the number of
-// files that the folder had, and gone is the number of those that are missing at once.
-func accident(gone, all int64) bool {
-	return gone >= massDeletion && 2*gone > all || gone >= leastEmptied && gone >= all
+// accident reports whether the loss of files counts as an accident and not as a deletion. all is the number of
+// files that the folder had, and missing is the number of files that are missing at the same time.
+func accident(missing, all int64) bool {
+	return missing >= massDeletion && 2*missing > all || missing >= leastEmptied && missing >= all
 }
 
 // errUndecided is the error for missing files while the setting that decides about them cannot be read.
@@ -230,22 +230,24 @@ func (ed *Adopter) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind,
 	return v, true, nil
 }
 
-// DeletionPart returns the Part that deletes a version of a document.
-func (ed *Adopter) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
-	value, _ := ed.engine.Codec().Encode(nil, &record.Record{Previous: was})
+// DeletionPart returns the Part that deletes a document, on the condition that its newest version is the one at
+// position pos.
+func (ed *Adopter) DeletionPart(k *engine.Kind, id string, pos wal.LSN) *commit.Part {
+	value, _ := ed.engine.Codec().Encode(nil, &record.Record{Previous: pos})
 	return &commit.Part{
 		ID:           id,
 		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value, Cause: wal.CauseEdited},
-		Precondition: wal.Precondition{Key: k.Key(id), LSN: was},
+		Precondition: wal.Precondition{Key: k.Key(id), LSN: pos},
 		Change:       commit.MemoryChange{Deleted: true},
 	}
 }
 
-// kept returns a version that log or archive still have.
-func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
-	v, ok := ed.engine.FromLog(ctx, k, id, at)
+// kept returns the version of a document at position pos from the log or the archive. If neither has the version
+// any more, the error is a *errs.CorruptionError.
+func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, pos wal.LSN) (engine.Version, error) {
+	v, ok := ed.engine.FromLog(ctx, k, id, pos)
 	if !ok {
-		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at,
+		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: pos,
 			Err: errBeyond}
 	}
 	return v, nil

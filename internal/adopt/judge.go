@@ -110,18 +110,18 @@ func (ed *Adopter) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 	return is
 }
 
-func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) error {
-	id := is.ID
+func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, verdict *Verdict) error {
+	id := verdict.ID
 	place, err := ed.engine.State().Find(k.Letter, id)
 	if err != nil {
 		return err
 	}
 	v, err := ed.engine.Read(ctx, k, id, place, true)
 	if !errors.Is(err, engine.ErrMismatch) {
-		is.Version = v
+		verdict.Version = v
 		return err
 	}
-	data, info, rerr := ed.read(ctx, k, is.name)
+	data, info, rerr := ed.read(ctx, k, verdict.name)
 	old := engine.Version{LSN: place.Version, Line: place.Entry}
 	if place.InLog {
 		if old, _, err = ed.engine.Frame(ctx, k, id, place.Version); err != nil {
@@ -131,40 +131,40 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand(k):
 		if v, ok := ed.engine.FromLog(ctx, k, id, old.LSN); ok {
-			is.Version = v // the watching process, or a later read, decides whether it was deleted
+			verdict.Version = v // the watching process, or a later read, decides whether it was deleted
 			return nil
 		}
-		return ed.restore(ctx, k, is, old, rerr)
-	case errors.Is(rerr, fs.ErrNotExist) && ed.rootReplaced(k, is.name): // the user's thing at its path stays
-		is.Version, err = ed.kept(ctx, k, id, old.LSN)
+		return ed.restore(ctx, k, verdict, old, rerr)
+	case errors.Is(rerr, fs.ErrNotExist) && ed.rootReplaced(k, verdict.name): // the user's thing at its path stays
+		verdict.Version, err = ed.kept(ctx, k, id, old.LSN)
 		return err
 	case k.FileWins && engine.NotOurs(rerr): // a link, or a large file: it is the user's, and stays
-		return ed.keepServing(ctx, k, is, old, rerr, "the file stays as it is",
+		return ed.keepServing(ctx, k, verdict, old, rerr, "the file stays as it is",
 			&errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
 				Err: fmt.Errorf("the log no longer has the previous version: run memctl verify: %w", rerr)})
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), engine.NotOurs(rerr):
-		return ed.restore(ctx, k, is, old, rerr)
+		return ed.restore(ctx, k, verdict, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
-		return ed.keepServing(ctx, k, is, old, err, "no permission to read the file", err)
+		err := ed.engine.Env().IOError("reading", k.Path(verdict.name), rerr)
+		return ed.keepServing(ctx, k, verdict, old, err, "no permission to read the file", err)
 	case rerr != nil:
-		return ed.engine.Env().IOError("reading", k.Path(is.name), rerr)
+		return ed.engine.Env().IOError("reading", k.Path(verdict.name), rerr)
 	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
 		// An edit always changes the time: this is damage, also if the file is shorter now.
-		return ed.restore(ctx, k, is, old, errors.New("the content has changed, but the time of the file has not"))
+		return ed.restore(ctx, k, verdict, old, errors.New("the content has changed, but the time of the file has not"))
 	case sha256.Sum256(data) == old.Line.ContentHash:
 		// Only the time has changed, by a copy or a checkout.
-		is.Version, is.Version.Doc = old, data
+		verdict.Version, verdict.Version.Doc = old, data
 		return nil
 	}
 	p, err := k.ParseEdit(data, id)
 	if err != nil {
-		if other, perr := k.Parse(data, k.IDAt(is.name)); perr != nil {
+		if other, perr := k.Parse(data, k.IDAt(verdict.name)); perr != nil {
 			err = ed.engine.Kinds().Elsewhere(k, data, perr)
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
 		}
-		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid",
+		return ed.keepServing(ctx, k, verdict, old, err, "edited by hand, and not valid",
 			&errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
 				Err: fmt.Errorf("the file was edited by hand and is not valid, and the log no longer has the previous version: "+
 					"correct it, or run memctl verify: %w", err)})
@@ -174,27 +174,28 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, is *Verdict) erro
 		// an hour overwrote later changes. A file with a later time continues the newest version: another copy of the
 		// store wrote it, and a pull has brought it.
 		if v, ok := ed.conflict(ctx, k, old, &p); ok {
-			is.Version, is.back = v, true
+			verdict.Version, verdict.back = v, true
 			return nil
 		}
 	}
-	is.Adopt, err = ed.adoption(ctx, k, &p, data, info.Mtime, old)
+	verdict.Adopt, err = ed.adoption(ctx, k, &p, data, info.Mtime, old)
 	return err
 }
 
-// keepServing leaves a file that cannot be adopted in place, reports it once, and serves the previous version.
-// lost is the error to return if neither log nor archive has that version any more.
-func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error,
-	what string, lost error) error {
-	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
+// keepServing leaves a file that cannot be adopted in place, reports the file and cause once, and serves the
+// previous version, old. note is the first part of the note in the report. If neither the log nor the archive has
+// the previous version any more, keepServing returns the error lost.
+func (ed *Adopter) keepServing(ctx context.Context, k *engine.Kind, verdict *Verdict, old engine.Version, cause error,
+	note string, lost error) error {
+	v, ok := ed.engine.FromLog(ctx, k, verdict.ID, old.LSN)
 	if !ok {
 		return lost
 	}
-	if info, err := k.Stat(is.name); err != nil || ed.engine.Health().TellOnce(k.File(is.ID), info, why) {
-		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why,
-			Note: what + "; the previous version is served"})
+	if info, err := k.Stat(verdict.name); err != nil || ed.engine.Health().TellOnce(k.File(verdict.ID), info, cause) {
+		ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: verdict.ID, Path: k.File(verdict.ID), Err: cause,
+			Note: note + "; the previous version is served"})
 	}
-	is.Version = v
+	verdict.Version = v
 	return nil
 }
 
@@ -220,29 +221,31 @@ func (ed *Adopter) conflict(ctx context.Context, k *engine.Kind, old engine.Vers
 
 const deletedByHand = "the file was deleted by hand; the log has its content"
 
-// restore restores a missing or damaged file from the version in the log. The store did not write the existing file, so
-// the round of the flusher that writes the restored one moves the existing file to quarantine.
-func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
-	v, ok := ed.engine.FromLog(ctx, k, is.ID, old.LSN)
+// restore restores a missing or damaged file from the version old, which it reads from the log or the archive.
+// cause is the reason why the file cannot be used; it matches fs.ErrNotExist if the file is missing. The store did
+// not write an existing file, so the flusher moves that file to quarantine when it writes the restored one.
+func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, verdict *Verdict, old engine.Version,
+	cause error) error {
+	v, ok := ed.engine.FromLog(ctx, k, verdict.ID, old.LSN)
 	if !ok {
-		return &errs.CorruptionError{Path: k.File(is.ID), Offset: -1, LSN: old.LSN,
-			Err: fmt.Errorf("%w, and the log no longer has the version: run memctl verify", why)}
+		return &errs.CorruptionError{Path: k.File(verdict.ID), Offset: -1, LSN: old.LSN,
+			Err: fmt.Errorf("%w, and the log no longer has the version: run memctl verify", cause)}
 	}
-	is.Version = v
-	is.restored = ed.engine.Settings().Now().MayRepair() && !ed.engine.Settings().Gone()
-	is.back = is.restored
-	if errors.Is(why, fs.ErrNotExist) { // not damage: it was deleted by hand
-		if is.note = deletedByHand; !is.back {
-			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Note: is.note,
-				Err: fs.ErrNotExist})
+	verdict.Version = v
+	verdict.restored = ed.engine.Settings().Now().MayRepair() && !ed.engine.Settings().Gone()
+	verdict.back = verdict.restored
+	if errors.Is(cause, fs.ErrNotExist) { // not damage: it was deleted by hand
+		if verdict.note = deletedByHand; !verdict.back {
+			ed.engine.Env().Event(env.Event{Kind: env.EventDrift, ID: verdict.ID, Path: k.File(verdict.ID),
+				Note: verdict.note, Err: fs.ErrNotExist})
 		}
 		return nil
 	}
 	what := "the log has the content"
-	if is.restored && !ed.engine.Env().ReadOnly {
+	if verdict.restored && !ed.engine.Env().ReadOnly {
 		what = "restored from the log"
 	}
-	ed.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID),
-		Err: fmt.Errorf("%w; %s", why, what)})
+	ed.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: verdict.ID, Path: k.File(verdict.ID),
+		Err: fmt.Errorf("%w; %s", cause, what)})
 	return nil
 }

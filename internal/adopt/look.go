@@ -146,9 +146,11 @@ type Suspect struct {
 	Adopted func(*Adoption) // if not nil, called after the file was adopted
 }
 
-// suspect reports whether a file differs from the index in size or time, or is not in the index. For a missing
-// file the error is fs.ErrNotExist.
-func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, is bool, err error) {
+// suspect compares a file with the index. differs reports whether the size or the time of the file differs from
+// the index, or the document is not in the index. differs is false if the file cannot be a document. It is also
+// false as long as a flush of the document is due, because that flush decides about the file. If the file is
+// missing, the error is fs.ErrNotExist.
+func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s Suspect, differs bool, err error) {
 	s.Name = name
 	info, err := k.Stat(name)
 	if err != nil {
@@ -173,22 +175,22 @@ func (ed *Adopter) suspect(ctx context.Context, k *engine.Kind, name string) (s 
 		if ed.isLeft(k, name) {
 			return s, false, nil
 		}
-		is = !ed.deletedSince(k, s.ID)
-		s.early = !is && k.FileWins // the next round could come after the next save
-		return s, is, nil
+		differs = !ed.deletedSince(k, s.ID)
+		s.early = !differs && k.FileWins // the next round could come after the next save
+		return s, differs, nil
 	case err != nil:
 		return s, false, err
 	}
-	if is = !engine.Matches(&v.Line, info); !is {
+	if differs = !engine.Matches(&v.Line, info); !differs {
 		ed.moves.saw(k, s.ID, info)
 	}
-	if is && !flushed {
+	if differs && !flushed {
 		s.early = !ed.flusher.Ours(ctx, k, s.ID, v.LSN, info, func() ([]byte, error) {
 			data, _, err := k.Read(name, places.StoredMost)
 			return data, err
 		})
 	}
-	return s, is && flushed, nil
+	return s, differs && flushed, nil
 }
 
 // judgeTries is the maximum number of attempts to decide about several files together. An attempt is repeated for files

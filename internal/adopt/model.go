@@ -46,33 +46,34 @@ func (ed *Adopter) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.P
 	return doc, stood, err == nil, err
 }
 
-// hadBefore reports whether a version of the document before the position since had the same vector as p. It reads the
-// version at position at and then the versions before it, newest first, at most olderLook versions in all.
-func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
+// hadBefore reports whether a version of the document before the position since had the same vector as p. It reads
+// the version at position pos and then the versions before that one, newest first, at most olderLook versions in
+// all.
+func (ed *Adopter) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, pos, since wal.LSN) bool {
 	for range olderLook {
-		v, ok := ed.engine.FromLog(ctx, k, p.ID, at)
+		v, ok := ed.engine.FromLog(ctx, k, p.ID, pos)
 		if !ok {
 			return false
 		}
-		if at < since {
+		if pos < since {
 			if had, err := k.Parse(v.Doc, p.ID); err == nil && slices.Equal(had.Vector, p.Vector) {
 				return true
 			}
 		}
-		if at = ed.previous(ctx, k, p.ID, at); at == 0 {
+		if pos = ed.previous(ctx, k, p.ID, pos); pos == 0 {
 			return false
 		}
 	}
 	return false
 }
 
-// previous returns the position of the version that was replaced by the version at position at. It returns 0 if there
-// was no such version, or if its position is unknown.
-func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
-	if _, view, err := ed.engine.Frame(ctx, k, id, at); err == nil {
+// previous returns the position of the version that was replaced by the version at position pos. It returns 0 if
+// the version at pos is the first one, or if the position is unknown.
+func (ed *Adopter) previous(ctx context.Context, k *engine.Kind, id string, pos wal.LSN) wal.LSN {
+	if _, view, err := ed.engine.Frame(ctx, k, id, pos); err == nil {
 		return view.Previous
 	}
-	e, err := ed.engine.Log().Past().At(ctx, at, ed.engine.Log().Durable())
+	e, err := ed.engine.Log().Past().At(ctx, pos, ed.engine.Log().Durable())
 	if err != nil || e.Key != k.Key(id) {
 		return 0
 	}

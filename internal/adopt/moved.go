@@ -86,12 +86,14 @@ func (m *moves) came(k *engine.Kind, id, name string, data []byte, lsn wal.LSN, 
 		lsn: lsn, at: now}
 }
 
-// pair finds the recently adopted files that are the renamed files of missing documents, and returns them by the id
-// of the missing document. A file with the inode of the missing file comes first, if like reports that its content
-// may be an edit of the missing document. Then comes a file with the same content, if only one missing document and
-// one new file have that content. Empty files are not paired by content.
+// pair finds the recently adopted files that are missing documents under a new name, and returns these files by
+// the id of the missing document. gone has the missing documents by id.
+//
+// A file with the inode of the missing file comes first, if it has the same content, or if isEdit reports that its
+// content may be an edit of the missing document. Then comes a file with the same content, if only one missing
+// document and one adopted file have that content. Empty files are not paired by content.
 func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
-	like func(id string, a arrival) bool) map[string]arrival {
+	isEdit func(id string, a arrival) bool) map[string]arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	byInode, byHash := map[inode]arrival{}, map[[32]byte][]arrival{}
@@ -121,7 +123,7 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 		is, known := m.inodes[id]
 		delete(m.inodes, id)
 		if a, ok := byInode[is]; known && ok && !taken[a.id] && a.lsn > v.LSN &&
-			(a.hash == v.Line.ContentHash || like(id, a)) {
+			(a.hash == v.Line.ContentHash || isEdit(id, a)) {
 			take(id, a)
 			continue
 		}
@@ -136,11 +138,13 @@ func (m *moves) pair(gone map[string]*engine.Version, now time.Time,
 	return paired
 }
 
-// moved pairs missing documents, of a kind with companions, with files that were adopted under another name. left has
-// the ids of the remaining missing documents, without the companions of documents that were moved. changed reports
-// whether a document was moved. A move is one commit: it deletes the old document and its companion, and gives the new
-// document a companion that records where it was.
-func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left []string, changed bool, err error) {
+// moved pairs the missing documents ids with files that were adopted under another name, and commits each pair as
+// a move. remaining has the ids of the documents that are still missing, without the companions of moved
+// documents. changed reports whether a document was moved. For a kind without companions, remaining is ids.
+//
+// A move is one commit: it deletes the old document and its companion, and gives the new document a companion that
+// records the previous place.
+func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (remaining []string, changed bool, err error) {
 	if k.Companion == nil {
 		return ids, false, nil
 	}
@@ -187,14 +191,16 @@ func (f *Files) moved(ctx context.Context, k *engine.Kind, ids []string) (left [
 	}
 	for _, id := range ids {
 		if !done[id] {
-			left = append(left, id)
+			remaining = append(remaining, id)
 		}
 	}
-	return left, changed, nil
+	return remaining, changed, nil
 }
 
-// move commits the move of one document to another path.
-func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id string, was *engine.Version,
+// move commits the move of the document id to the path of the adopted file a. old is the newest version of the
+// document. The error matches errs.ErrConflict if the file's document was deleted in the meantime or already has a
+// companion.
+func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id string, old *engine.Version,
 	a arrival) error {
 	find := func(id string) (engine.Version, error) {
 		v, err := ed.engine.Find(ctx, k, id, false)
@@ -216,11 +222,11 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 	if now, err := find(a.id); err != nil || now.LSN == 0 || has.LSN != 0 {
 		return errors.Join(err, errs.ErrConflict) // deleted meanwhile, or it has a companion already
 	}
-	doc, err := k.Moved(id, was.LSN, had.Doc)
+	doc, err := k.Moved(id, old.LSN, had.Doc)
 	if err != nil {
 		return err
 	}
-	changes := []commit.DocumentChange{{ID: id, Delete: true, Was: *was, Cause: wal.CauseEdited},
+	changes := []commit.DocumentChange{{ID: id, Delete: true, Was: *old, Cause: wal.CauseEdited},
 		{ID: to, Doc: doc, Cause: wal.CauseEdited}}
 	if had.LSN != 0 {
 		changes = append(changes, commit.DocumentChange{ID: from, Delete: true, Was: had, Cause: wal.CauseEdited})
@@ -235,22 +241,22 @@ func (ed *Adopter) move(ctx context.Context, held *wal.Held, k *engine.Kind, id 
 	return nil
 }
 
-// alike reports whether at least half of the text before, measured in bytes of its lines, is also in the text after. If
-// so, a file was renamed and edited. The inode alone proves nothing, because a file system may give a free inode to
-// another file at once.
-func alike(before, after []byte) bool {
+// alike reports whether a file with the text old was probably renamed and edited to the text edited: at least half
+// of old, measured in bytes, must consist of lines that edited has too. The inode alone proves nothing, because a
+// file system may give a free inode to another file at once.
+func alike(old, edited []byte) bool {
 	has := map[string]int{}
-	for line := range bytes.Lines(after) {
+	for line := range bytes.Lines(edited) {
 		has[string(line)]++
 	}
 	same := 0
-	for line := range bytes.Lines(before) {
+	for line := range bytes.Lines(old) {
 		if has[string(line)] > 0 {
 			has[string(line)]--
 			same += len(line)
 		}
 	}
-	return len(before) > 0 && 2*same >= len(before)
+	return len(old) > 0 && 2*same >= len(old)
 }
 
 // tick is longer than one step of the clock from which a kernel takes the times of files.

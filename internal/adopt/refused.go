@@ -50,8 +50,9 @@ func (ed *Adopter) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	})
 }
 
-// refusal returns the reason why a file cannot be adopted; nil if it can be adopted or need not be.
-func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
+// refusal returns the reason why a file cannot be adopted; reason is nil if the file can be adopted or need not
+// be. err is an error that prevents the decision.
+func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (reason, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,16 +62,16 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	case err != nil:
 		return err, nil
 	}
-	p, why := k.Parse(data, k.IDAt(name))
-	if why != nil {
-		why = ed.engine.Kinds().Elsewhere(k, data, why)
+	p, reason := k.Parse(data, k.IDAt(name))
+	if reason != nil {
+		reason = ed.engine.Kinds().Elsewhere(k, data, reason)
 		p.ID, _ = k.ID(name)
 	}
 	if k.FileName(p.ID) != name {
-		if why == nil {
-			why = k.Misplaced(p.ID)
+		if reason == nil {
+			reason = k.Misplaced(p.ID)
 		}
-		return why, nil
+		return reason, nil
 	}
 	v, err := ed.engine.Find(ctx, k, p.ID, false)
 	if err == nil && ed.flusher.Ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
@@ -79,13 +80,13 @@ func (ed *Adopter) refusal(ctx context.Context, k *engine.Kind, name string) (wh
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return nil, err
 	}
-	if why == nil {
-		_, why = k.ParseEdit(data, p.ID)
+	if reason == nil {
+		_, reason = k.ParseEdit(data, p.ID)
 	}
-	if why == nil && errors.Is(err, errs.ErrNotFound) {
-		why = ed.commits.MayCreate(ctx, k, p.ID)
+	if reason == nil && errors.Is(err, errs.ErrNotFound) {
+		reason = ed.commits.MayCreate(ctx, k, p.ID)
 	}
-	return why, nil
+	return reason, nil
 }
 
 // Problems returns errors for the files that this process has reported as impossible to adopt and that have not

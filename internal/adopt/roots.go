@@ -98,9 +98,9 @@ func (ed *Adopter) rootReplaced(k *engine.Kind, name string) bool {
 	return err != nil || holdsOne(by, roots)
 }
 
-// inLost returns the missing documents, by id, in folders that are being restored, and in folders that are gone if some
-// of ids are in them. inLost reports the loss of such folders to the host.
-func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in map[string]bool, err error) {
+// inLost returns the ids of the missing documents in folders that are being restored, and in lost folders that
+// contain some of ids. It reports the loss of such folders to the host.
+func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (missing map[string]bool, err error) {
 	lost, err := ed.lostFolders(k)
 	if err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 	lost = slices.DeleteFunc(lost, func(f lostFolder) bool {
 		return !f.marked && !slices.ContainsFunc(ids, func(id string) bool { return f.has(k, id) })
 	})
-	in = map[string]bool{}
+	missing = map[string]bool{}
 	if len(lost) == 0 {
-		return in, nil
+		return missing, nil
 	}
 	counts := make([]int, len(lost))
 	for id, err := range ed.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
@@ -119,7 +119,7 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 		}
 		at := slices.IndexFunc(lost, func(f lostFolder) bool { return f.has(k, id) })
 		if at >= 0 && ed.ReallyMissing(ctx, k, id, k.FileName(id)) {
-			in[id] = true
+			missing[id] = true
 			if k.FileName(id) != lost[at].name { // else the loss of the folder was reported before
 				counts[at]++
 			}
@@ -132,7 +132,7 @@ func (ed *Adopter) inLost(ctx context.Context, k *engine.Kind, ids []string) (in
 					"restored; to move an adopted folder out of the store: memctl note release"})
 		}
 	}
-	return in, nil
+	return missing, nil
 }
 
 // fewMissing is the maximum number of missing files of a folder that restored records one by one.
@@ -338,9 +338,9 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 	return problems
 }
 
-func goneProblem(what string, files int) error {
+func goneProblem(folder string, files int) error {
 	return fmt.Errorf("%s is missing, with %s: nothing is deleted, and the next read or repair restores what log and "+
-		"archive have", what, human.Count(files, "file", "files"))
+		"archive have", folder, human.Count(files, "file", "files"))
 }
 
 // errBeyond is the cause in an error about a file that nothing can restore.

@@ -237,10 +237,10 @@ func isOfOne(err error) bool {
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-func (s *settling) restored(is *Verdict) {
-	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN,
-		Writer: s.ed.engine.Writer(is.Version.Line.By, is.Version.LSN)}
-	if strays := s.strays[is.ID]; len(strays) > 0 {
+func (s *settling) restored(verdict *Verdict) {
+	e := env.Event{Kind: env.EventRestored, ID: verdict.ID, Path: s.k.File(verdict.ID), LSN: verdict.Version.LSN,
+		Writer: s.ed.engine.Writer(verdict.Version.Line.By, verdict.Version.LSN)}
+	if strays := s.strays[verdict.ID]; len(strays) > 0 {
 		e.Note = strays[0].path() + " contains the id of the document, so the document was not deleted; to delete " +
 			"the document: memctl rm"
 	} else if s.unseen {

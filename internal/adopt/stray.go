@@ -72,15 +72,18 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	return data, p, err
 }
 
-// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a deletion. If
-// neither log nor archive has the version, a file with another name may have the version, or an edit of the version:
-// renamed restores the version from that file, or adopts the edit. It never adopts an older copy. These files stay in
-// place, and the store reports them like every misplaced file.
-func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version,
+// renamed restores a document whose file a user has renamed, or copied and then deleted: that is not a deletion.
+// old is the newest version of the document. strays are the files with other names that contain the id of the
+// document.
+//
+// If neither the log nor the archive has the version, renamed restores the version from a stray with the same
+// content. Otherwise, it adopts the stray with the latest edit of the version. It never adopts an older copy. The
+// strays stay in place, and the store reports them like every misplaced file.
+func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, old engine.Version,
 	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}
 	var err error
-	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {
+	if is.Version, err = ed.kept(ctx, k, id, old.LSN); err == nil {
 		is.back = true
 		return is, nil
 	}
@@ -92,15 +95,15 @@ func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 		if rerr != nil || p.ID != id {
 			continue
 		}
-		if sha256.Sum256(data) == was.Line.ContentHash {
-			is.Version, is.back = was, true
+		if sha256.Sum256(data) == old.Line.ContentHash {
+			is.Version, is.back = old, true
 			is.Version.Doc = data
 			return is, nil
 		}
 		if _, perr := k.ParseEdit(data, id); perr != nil {
 			continue
 		}
-		if p.Updated.Before(was.Line.UpdatedAt.Truncate(time.Microsecond)) {
+		if p.Updated.Before(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
 			lost = fmt.Errorf("%w; %s is an older version, or an edit of one; memctl repair adopts that file",
 				err, s.path())
 			continue
@@ -112,6 +115,6 @@ func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 	if edit == nil {
 		return nil, lost
 	}
-	is.Adopt, err = ed.adoption(ctx, k, edit, edited, time.Time{}, was)
+	is.Adopt, err = ed.adoption(ctx, k, edit, edited, time.Time{}, old)
 	return is, err
 }

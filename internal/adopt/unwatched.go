@@ -61,8 +61,8 @@ func (ed *Adopter) quiet(k *engine.Kind) bool {
 	return age < 0 || age >= quietFor
 }
 
-// changed returns the time at which a name in the folder of a kind, or in one of its subfolders, was last changed.
-func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
+// changed returns the time of the last change of a name in the folder of a kind or in one of its subfolders.
+func (ed *Adopter) changed(k *engine.Kind) (last time.Time, err error) {
 	dirs, err := k.Dirs()
 	for _, dir := range dirs {
 		info, serr := ed.engine.Env().FS.Stat(dir)
@@ -70,11 +70,11 @@ func (ed *Adopter) changed(k *engine.Kind) (at time.Time, err error) {
 			continue // removed meanwhile
 		}
 		if serr != nil {
-			return at, serr
+			return last, serr
 		}
-		if info.Mtime.After(at) {
-			at = info.Mtime
+		if info.Mtime.After(last) {
+			last = info.Mtime
 		}
 	}
-	return at, err
+	return last, err
 }

@@ -340,16 +340,16 @@ func (j *Joint) deletedAfter(i int) []string {
 }
 
 // check adds preconditions for the new members of an assembly a: that they still exist as they were read, or, if
-// missing members are allowed, that they still do not exist. Members of was, the previous version of the assembly, need
-// no precondition: a commit that deletes such a member also writes this assembly. If members are missing and missing
-// members are not allowed, the error is a *errs.MissingMembersError.
-func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
+// missing members are allowed, that they still do not exist. prev is the previous version of the assembly, or nil.
+// The members of prev need no precondition: a commit that deletes such a member also writes this assembly. If
+// members are missing and missing members are not allowed, the error is a *errs.MissingMembersError.
+func (j *Joint) check(a, prev *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings().Now().AssemblyLimits()); err != nil {
 		return err
 	}
 	had := map[string]bool{}
-	if was != nil {
-		for _, id := range was.MemoryIDs {
+	if prev != nil {
+		for _, id := range prev.MemoryIDs {
 			had[id] = true
 		}
 	}

@@ -67,11 +67,13 @@ func (o *Op) cause() uint8 {
 // Reads are the versions that a transaction has read, by log key.
 type Reads map[string]wal.LSN
 
-// Commit prepares each operation from the newest version of its document, and appends all of them as one batch on the
-// condition that these versions are still the newest. If one is not, Commit prepares the batch again. It evaluates the
-// caller's conditions each time, and ends if one fails. It sets the results in ops. seen are the versions that a
-// transaction has read. listed is the log position as of which a transaction has listed memories; 0: it has not listed
-// any.
+// Commit prepares each operation from the newest version of its document, and appends all operations as one batch
+// on the condition that these versions are still the newest. If one of them is not, Commit prepares the batch
+// again. It evaluates the caller's conditions each time, and returns an error if one fails. It sets the results in
+// ops.
+//
+// seen has the versions that a transaction has read. listed is the log position as of which the transaction has
+// listed memories, or 0 if it has not listed any.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	return cm.commit(ctx, ops, seen, listed, cm.engine.Commits())
 }
@@ -364,13 +366,13 @@ func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	wg.Wait()
 }
 
-// prepareSome prepares the operations ops and stores the results in out. at returns the time of the i-th
-// operation.
+// prepareSome prepares those operations in ops that out marks as wanted and that change memories. It stores the
+// result of operation i in out[i]. timeOf returns the time of operation i.
 func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena,
-	at func(i int) time.Time) {
+	timeOf func(i int) time.Time) {
 	for i := range out {
 		if out[i].wanted && ops[i].kind == cm.engine.Kinds().Memories {
-			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values, at(i))
+			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values, timeOf(i))
 		}
 	}
 }

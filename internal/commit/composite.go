@@ -15,17 +15,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Compose sets the composite embedding of an assembly a from the embeddings of its members. The argument was is the
-// previous version of a, or nil. If the list of members and all members are unchanged, the composite stays. As long as
-// no member has ever had a vector, Compose keeps the composite that the caller has set, because an import may have no
+// Compose sets the composite embedding of an assembly a from the embeddings of its members. prev is the previous
+// version of a, or nil. If the list of members and all members are unchanged, the composite stays. As long as no
+// member has ever had a vector, Compose keeps the composite that the caller has set, because an import may have no
 // other source.
-func (j *Joint) Compose(a, was *assembly.Assembly) error {
-	if was != nil && len(a.HyperbolicEmbedding) == 0 {
-		a.HyperbolicEmbedding = was.HyperbolicEmbedding
+func (j *Joint) Compose(a, prev *assembly.Assembly) error {
+	if prev != nil && len(a.HyperbolicEmbedding) == 0 {
+		a.HyperbolicEmbedding = prev.HyperbolicEmbedding
 	}
-	if was != nil && j.same(a, was) && !j.model.Older(was.Version, 0) {
-		if len(was.CompositeEmbedding) > 0 && !slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
-			a.CompositeEmbedding = was.CompositeEmbedding
+	if prev != nil && j.same(a, prev) && !j.model.Older(prev.Version, 0) {
+		if len(prev.CompositeEmbedding) > 0 && !slices.Equal(a.CompositeEmbedding, prev.CompositeEmbedding) {
+			a.CompositeEmbedding = prev.CompositeEmbedding
 			j.curve(a)
 		}
 		return nil
@@ -48,8 +48,8 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 			}
 		}
 	})
-	if failed == nil && !counted && was != nil {
-		counted, failed = j.counted(was)
+	if failed == nil && !counted && prev != nil {
+		counted, failed = j.counted(prev)
 	}
 	if failed != nil || !counted {
 		return failed
@@ -77,13 +77,14 @@ func (j *Joint) Dimension() (int, error) {
 	return int(j.st.vectors.Known.Load()), nil
 }
 
-// fits returns an error if a composite embedding that a caller has set has another dimension than the store's vectors:
-// the store would count it as indexed, but no search would find it. A composite that is computed from members is not
-// checked. If no vector has decided the dimension yet, this composite does; see fitVectors.
-func (j *Joint) fits(a, given, was *assembly.Assembly) error {
+// fits returns an error if the composite embedding that a caller has set has another dimension than the store's
+// vectors: the store would count the composite as indexed, but no search would find it. A composite that is
+// computed from members, or that is the same as in the previous version prev, is not checked. If no vector has
+// decided the dimension yet, this composite decides it; see fitVectors.
+func (j *Joint) fits(a, given, prev *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
 	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) ||
-		was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
+		prev != nil && slices.Equal(a.CompositeEmbedding, prev.CompositeEmbedding) {
 		return nil
 	}
 	dim, decided, err := j.st.vectors.Dimension(j.ctx)
@@ -127,21 +128,21 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	return dim != 0 && dim != n, err
 }
 
-// same reports whether the assembly a has the same members as its previous version, and this commit changes none of
-// these members.
-func (j *Joint) same(a, was *assembly.Assembly) bool {
-	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
+// same reports whether the assembly a has the same members as its previous version prev, and this commit changes
+// none of these members.
+func (j *Joint) same(a, prev *assembly.Assembly) bool {
+	return slices.Equal(a.MemoryIDs, prev.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
 		_, ok := j.memories[id]
 		return ok
 	})
 }
 
-// counted reports whether any member of an assembly's previous version had a vector.
-func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
-	if len(was.CompositeEmbedding) == 0 {
+// counted reports whether any member of prev, the previous version of an assembly, had a vector.
+func (j *Joint) counted(prev *assembly.Assembly) (bool, error) {
+	if len(prev.CompositeEmbedding) == 0 {
 		return false, nil
 	}
-	for _, id := range was.MemoryIDs {
+	for _, id := range prev.MemoryIDs {
 		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
 			return true, err
 		}

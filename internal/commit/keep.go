@@ -155,22 +155,23 @@ func unread(err error) bool {
 	return vfs.IsStarved(err) || vfs.IsUnopened(err) || vfs.IsPermission(err) || errors.Is(err, syscall.EIO)
 }
 
-func unreadable(k *engine.Kind, id string, at wal.LSN, err error) error {
+func unreadable(k *engine.Kind, id string, pos wal.LSN, err error) error {
 	remedy := "retry when the file can be read; if the disk cannot read the file any more, move the file out of the " +
 		"store"
 	if vfs.IsPermission(err) {
 		remedy = "retry when the file can be read, or remove the document without a copy: memctl purge ID"
 	}
 	return fmt.Errorf("%s %s: the only copy of version %d is its file, which cannot be read now, so the version is "+
-		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), at, err, remedy)
+		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), pos, err, remedy)
 }
 
-// oversized returns the error for a version whose file is too large to be copied in a commit of this log. Such
-// a file was not put into this log: it was restored, or adopted.
-func oversized(k *engine.Kind, id string, at wal.LSN, limit uint64) error {
+// oversized returns the error for the version at position pos, whose file is too large to be copied in a commit of
+// this log: a commit may have at most limit bytes. Such a file was not committed to this log, but restored or
+// adopted.
+func oversized(k *engine.Kind, id string, pos wal.LSN, limit uint64) error {
 	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and a copy would exceed the %d bytes that "+
 		"a commit may have in this log (half a segment); remove the document without a copy: memctl purge %s",
-		k.Noun, human.Quote(id), errs.ErrTooLarge, at, limit, human.Quote(id))
+		k.Noun, human.Quote(id), errs.ErrTooLarge, pos, limit, human.Quote(id))
 }
 
 // mayKeep ensures that every program that has the store open for writing knows entries with copies of

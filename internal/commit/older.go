@@ -37,10 +37,11 @@ func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *
 	return nil, nil
 }
 
-// countingVector returns the current vector of the newest version of a memory. had reports whether its document has a
-// vector, by any model.
+// countingVector returns the current vector of the newest version of a memory: the vector that replaces its
+// embedding if the embedding is by the previous model, and otherwise the embedding itself. hasVector reports
+// whether the document has an embedding, by any model.
 func (cm *Committer) countingVector(ctx context.Context, model *index.Model,
-	id string) (v []float32, had bool, err error) {
+	id string) (v []float32, hasVector bool, err error) {
 	j := cm.Joint(ctx)
 	j.Load = cm.engine.Settled
 	own, known, err := j.stored(id)

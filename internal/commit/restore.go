@@ -68,14 +68,14 @@ type Restoration struct {
 // "" is for memories without a session.
 type Effects map[string]counts.Sum
 
-// Change adds the sum by, in which numbers may be negative, to the effects on a session.
-func (e Effects) Change(session string, by counts.Sum) { e[session] = e[session].Plus(by) }
+// Change adds delta, in which numbers may be negative, to the effects on a session.
+func (e Effects) Change(session string, delta counts.Sum) { e[session] = e[session].Plus(delta) }
 
-// demands adds the effects in more to those in e. It returns the sums that grow, as demands to be compared with the
-// limits. The demand of the whole store is last.
-func (e Effects) demands(more Effects, l *counts.Limits) (list []*counts.Demand) {
+// demands adds the effects in other to the effects in e, and leaves e unchanged. It returns the sums that grow, as
+// demands to be compared with the limits. The demand of the whole store is last.
+func (e Effects) demands(other Effects, l *counts.Limits) (list []*counts.Demand) {
 	all, in := counts.Sum{}, maps.Clone(e)
-	for s, sum := range more {
+	for s, sum := range other {
 		in.Change(s, sum)
 	}
 	for _, s := range slices.Sorted(maps.Keys(in)) {
@@ -392,10 +392,10 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 	return nil
 }
 
-// putBack reports whether the version at position at was written by an undo that restored a version older than
-// since.
-func (r *Restoration) putBack(ctx context.Context, at, since wal.LSN) bool {
-	e, err := r.cm.engine.Log().ReadAt(ctx, at)
+// putBack reports whether the version at position pos was written by an undo that restored a version older than
+// the position since.
+func (r *Restoration) putBack(ctx context.Context, pos, since wal.LSN) bool {
+	e, err := r.cm.engine.Log().ReadAt(ctx, pos)
 	return err == nil && (e.Cause == wal.CauseUndo || e.Cause == wal.CauseUndoing) && e.Restores != 0 && e.Restores < since
 }
 

@@ -219,11 +219,11 @@ func (tx *Tx) PutEmbedded(m *memstore.Memory) {
 	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
 }
 
-// Suits returns an error unless the store's embedding model is the embedder's. If the store's model changes after this
-// call, the commit fails. The argument by is the name that the store would give to the embedder's model.
-func (tx *Tx) Suits(by string) error {
+// Suits returns an error unless the store's embedding model is the embedder's model. name is the name that the
+// store would give to the embedder's model. If the store's model changes after this call, the commit fails.
+func (tx *Tx) Suits(name string) error {
 	model := tx.cm.vectors.Model()
-	if err := tx.cm.suits(&model, by); err != nil {
+	if err := tx.cm.suits(&model, name); err != nil {
 		return err
 	}
 	return tx.See(state.ModelKey, model.LSN)

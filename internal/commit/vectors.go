@@ -64,24 +64,25 @@ func (cm *Committer) RefreshVector(ctx context.Context, o *Op, model *index.Mode
 	return nil
 }
 
-// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by another
-// model or were made with another template. The argument by is the name that the store would give to the embedder's
+// suits returns an error if vectors of the embedder may not be stored now, because the store's vectors are by
+// another model or were made with another template. name is the name that the store would give to the embedder's
 // model.
-func (cm *Committer) suits(model *index.Model, by string) error {
+func (cm *Committer) suits(model *index.Model, name string) error {
 	if err := cm.host.Suits(model); err != nil {
 		return err
 	}
-	if template.Of(by).String() != template.Of(model.Name).String() {
-		return &errs.ModelError{Model: model.Name, Other: by, Next: model.Next}
+	if template.Of(name).String() != template.Of(model.Name).String() {
+		return &errs.ModelError{Model: model.Name, Other: name, Next: model.Next}
 	}
 	return nil
 }
 
-// fitVectors verifies that the embeddings of operations have the store's dimension, and returns a precondition for the
-// commit. If no vector has decided the dimension yet, the first of the embeddings does, on condition that nothing was
-// committed since. If a vector in the log has decided it, the condition is that this vector still exists. So two
-// processes cannot decide on two dimensions. The zero Precondition means no condition.
-func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Model) (on wal.Precondition, err error) {
+// fitVectors verifies that the embeddings of the operations have the store's dimension, and returns the
+// precondition cond for the commit. If no vector has decided the dimension yet, the first of the embeddings
+// decides it, on the condition that nothing was committed since. If a vector in the log has decided the dimension,
+// the condition is that this vector still exists. So two processes cannot decide on two dimensions. The zero
+// Precondition means no condition.
+func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Model) (cond wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
 		m := ops[i].Memory
@@ -90,14 +91,14 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 			ops[i].EmbeddedHere, ops[i].NeedsEmbedding = false, true
 		}
 		if err := cm.RefreshVector(ctx, &ops[i], model); err != nil {
-			return on, err
+			return cond, err
 		}
 		if m == nil || len(m.Embedding) == 0 {
 			continue
 		}
 		if dim < 0 {
-			if dim, on, err = cm.vectors.Dimension(ctx); err != nil {
-				return on, err
+			if dim, cond, err = cm.vectors.Dimension(ctx); err != nil {
+				return cond, err
 			}
 		}
 		if dim == 0 {
@@ -111,10 +112,10 @@ func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Mode
 			err = &errs.BatchError{Index: i, Key: ops[i].ID, Err: err}
 		}
 		if err != nil {
-			return on, err
+			return cond, err
 		}
 	}
-	return on, nil
+	return cond, nil
 }
 
 // fitVector returns an error for an embedding whose dimension is not dim, or, if the settings say so, pads or cuts the

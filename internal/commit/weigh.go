@@ -73,14 +73,14 @@ func (w *weigher) of(v reflect.Value) (n int64) {
 	return 8 // a number
 }
 
-// some returns the sum of the sizes of n values; each returns the size of the i-th. If weighMost values were measured,
-// some extrapolates from the first ones.
-func (w *weigher) some(n int, each func(i int) int64) (sum int64) {
+// some returns the sum of the sizes of n values, at most weighLimit. sizeOf returns the size of value i. If
+// weighMost values have been measured in all, some extrapolates from the values that it has measured.
+func (w *weigher) some(n int, sizeOf func(i int) int64) (sum int64) {
 	for i := range n {
 		if w.left <= 0 {
 			return min(sum/int64(max(i, 1))*int64(n), weighLimit)
 		}
-		sum = min(sum+each(i), weighLimit)
+		sum = min(sum+sizeOf(i), weighLimit)
 	}
 	return sum
 }

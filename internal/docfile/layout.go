@@ -123,8 +123,9 @@ func checkElement(name, refused string) error {
 	return nil
 }
 
-// failure returns err with the action and the file, and with the sentinel error that callers test for.
-func failure(doing, what string, err error) error {
+// failure wraps err with the action doing and the path of the file. If a sentinel error that callers test for
+// describes err, the result matches that error too.
+func failure(doing, path string, err error) error {
 	var also error
 	switch {
 	case vfs.IsDiskFull(err):
@@ -137,16 +138,17 @@ func failure(doing, what string, err error) error {
 		also = errs.ErrTooManyFiles
 	}
 	if also != nil && !errors.Is(err, also) {
-		return fmt.Errorf("%s %s: %w: %w", doing, what, also, err)
+		return fmt.Errorf("%s %s: %w: %w", doing, path, also, err)
 	}
-	return fmt.Errorf("%s %s: %w", doing, what, err)
+	return fmt.Errorf("%s %s: %w", doing, path, err)
 }
 
-// syncFailure does the same as failure, for an error of a sync. If opening the file for the sync failed, nothing was
-// synced, and the system has not marked pages as written; then the error does not match errs.ErrSyncFailed.
-func syncFailure(what string, err error) error {
+// syncFailure does the same as failure, for an error of a sync, and adds errs.ErrSyncFailed. If opening the file
+// for the sync failed, nothing was synced, and the system has not marked pages as written; then the error does not
+// match errs.ErrSyncFailed.
+func syncFailure(path string, err error) error {
 	if vfs.IsUnopened(err) {
-		return failure("open to sync", what, err)
+		return failure("open to sync", path, err)
 	}
-	return fmt.Errorf("%w: %w", errs.ErrSyncFailed, failure("sync", what, err))
+	return fmt.Errorf("%w: %w", errs.ErrSyncFailed, failure("sync", path, err))
 }

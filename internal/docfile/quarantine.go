@@ -42,12 +42,12 @@ type Quarantine struct {
 	listed  map[string][]string
 }
 
-// list makes the Quarantine remember the names in its folder, or, if on is false, stop doing so. It also forgets the
-// names that were remembered.
-func (q *Quarantine) list(on bool) {
+// list makes q remember the names in its folder once they are listed or, if enable is false, stop remembering
+// them. In both cases q forgets the names that it has remembered so far.
+func (q *Quarantine) list(enable bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.listing, q.listed = on, nil
+	q.listing, q.listed = enable, nil
 }
 
 // alone begins a period in which no other process adds files to the quarantine folder. During this period the folder is

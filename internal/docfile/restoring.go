@@ -66,13 +66,13 @@ func (f *Folder) Restore(name string) error {
 	return f.l.writeRestoring(lines, size, list)
 }
 
-// MakeAgain creates f if it is missing. If had is true, the store has documents in f, and MakeAgain first records that
-// their files are to be restored. The caller holds flush.lock.
-func (f *Folder) MakeAgain(had bool) error {
+// MakeAgain creates f if it is missing. hasDocs reports whether the store has documents in f. If it is true,
+// MakeAgain first records that the files of these documents are to be restored. The caller holds flush.lock.
+func (f *Folder) MakeAgain(hasDocs bool) error {
 	if err := f.Check(); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if had {
+	if hasDocs {
 		if err := f.Restore(""); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (f *Folder) MakeAgain(had bool) error {
 	if err := f.Make(); err != nil {
 		return err
 	}
-	f.vanished.Store(had)
+	f.vanished.Store(hasDocs)
 	return nil
 }
 
@@ -191,8 +191,8 @@ func (l Layout) restoring() (folders []string, size int64, err error) {
 	return folders, int64(len(data)), nil
 }
 
-func appendLine(lines []byte, is restoringLine) ([]byte, error) {
-	line, err := json.Marshal(is)
+func appendLine(lines []byte, entry restoringLine) ([]byte, error) {
+	line, err := json.Marshal(entry)
 	return append(append(lines, line...), '\n'), err
 }
 

@@ -121,8 +121,8 @@ func (f *Flusher) doom(t *temp) error {
 	}
 }
 
-// zero overwrites one file. If the file has got another link meanwhile, zero parks it instead. done reports whether the
-// file was overwritten.
+// zero overwrites the temp file t with zeros. If the file has got another link meanwhile, zero parks the file
+// instead. done reports whether the file was overwritten.
 func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()
 	if err != nil {

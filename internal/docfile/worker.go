@@ -155,8 +155,9 @@ func (w *worker) makeFolders(i int, c *Change) (blocked bool, err error) {
 	return false, err
 }
 
-// replace exchanges the temp file t with the file at the path of the change, and examines the file that was there. done
-// is false if the caller must try again: the file at the path is gone, or a file was created where none was.
+// replace exchanges the temp file t with the file at the path of the change c, and examines the file that was
+// there. done is false if the caller must try again: no file is at the path any more, or another program has
+// created one meanwhile. placed reports whether t is now at the path.
 func (w *worker) replace(i int, c *Change, t *temp, data []byte, aside []inode) (done, placed bool, err error) {
 	if w.noExchange {
 		return w.replaceInSteps(i, c, t, data, aside)

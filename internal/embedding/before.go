@@ -22,31 +22,33 @@ type Before func(ctx context.Context, of []words.Place, except map[string]bool) 
 // and not from the memory before it in the session. As long as own is unchanged, the memory's vector stays valid.
 type said struct{ own, text string }
 
-// texts returns the text to embed for each of the memories. Such a text can include the content of the previous memory
-// in the same session. The previous memory may be stored, or may be written by ops.
-func (em *Embedding) texts(ctx context.Context, t *template.Template, of []*memstore.Memory,
+// texts returns, for each of the memories, the text to embed. If the template t asks for the previous memory, the
+// text also has the content of the previous memory in the same session. The previous memory may be stored, or may
+// be written by ops.
+func (em *Embedding) texts(ctx context.Context, t *template.Template, memories []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var before map[*memstore.Memory]string
 	if t.Previous() && em.precedes != nil {
 		var err error
-		if before, err = em.before(ctx, of, ops); err != nil {
+		if before, err = em.before(ctx, memories, ops); err != nil {
 			return nil, err
 		}
 	}
-	texts := make(map[*memstore.Memory]string, len(of))
-	for _, m := range of {
+	texts := make(map[*memstore.Memory]string, len(memories))
+	for _, m := range memories {
 		texts[m] = t.Text(m, before[m])
 	}
 	return texts, nil
 }
 
-// before returns, for each of the given memories, the content of the previous memory in the same session.
-func (em *Embedding) before(ctx context.Context, of []*memstore.Memory,
+// before returns, for each of the memories that has a previous memory in the same session, the content of that
+// previous memory. The previous memory may be stored, or may be written by ops.
+func (em *Embedding) before(ctx context.Context, memories []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
 	var placed []*memstore.Memory
 	now := em.engine.Env().Clock()
-	for _, m := range of {
+	for _, m := range memories {
 		if m.Session() != "" {
 			places = append(places, words.Place{Session: m.Session(), Time: happened(m, now), ID: m.ID})
 			placed = append(placed, m)

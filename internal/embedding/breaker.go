@@ -85,13 +85,14 @@ const (
 	cameUp
 )
 
-// enter begins a call of the embedder. It returns an *errs.EmbedderError if the embedder must not be called now.
-func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
+// enter begins a call of the embedder. caller is the kind of caller that waits for the call, and limit is the
+// maximum duration of the call. If the embedder must not be called now, enter returns an *errs.EmbedderError.
+func (b *Breaker) enter(caller waiter, limit time.Duration) (call, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.look()
-	if !b.s.down() || by == forUser {
-		return call{by: by}, nil
+	if !b.s.down() || caller == forUser {
+		return call{by: caller}, nil
 	}
 	now := b.Clock()
 	if b.probing || !b.s.due(now) {
@@ -103,7 +104,7 @@ func (b *Breaker) enter(by waiter, limit time.Duration) (call, error) {
 		s.Claim = now.Add(limit)
 		b.Kept.save(&s)
 	}
-	return call{by: by, probe: true}, nil
+	return call{by: caller, probe: true}, nil
 }
 
 // look reads what other processes have recorded about the embedder. It does nothing while this process probes the

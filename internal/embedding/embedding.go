@@ -63,11 +63,11 @@ type Config struct {
 	Service string        // name of the service; "": failures are not shared with other processes of the user
 }
 
-// New returns the embedder of a store. The parameter before finds, for a memory, the previous memory in the same
-// session. sections gives access to the texts of notes; it is nil if the texts of notes are not embedded.
-func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, before Before, sections Sections,
+// New returns the embedder of a store. previous finds, for a memory, the previous memory in the same session.
+// sections gives access to the texts of notes; it is nil if the texts of notes are not embedded.
+func New(eng *engine.Engine, vs *vectors.Vectors, cm *commit.Committer, previous Before, sections Sections,
 	c Config) *Embedding {
-	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: before, sections: sections, config: c}
+	e := &Embedding{engine: eng, vectors: vs, commits: cm, precedes: previous, sections: sections, config: c}
 	host, service := eng.Env(), c.Service
 	e.breaker.Clock = host.Clock
 	if service != "" && host.StateDir != "" && !places.Within(host.StateDir, host.Dir) {
@@ -94,15 +94,16 @@ func (e *Embedding) Tune() *Config { return &e.config }
 
 var errEmbedClosing = errors.New("the store is closing")
 
-// embed requests the vectors of texts from the embedder. The caller holds no lock. If ctx ends, embed returns the error
-// of ctx. Any other error means that the embedder returned no usable vectors.
+// embed requests the vectors of texts from the embedder. The caller holds no lock. wait is the kind of caller. If
+// ctx ends, embed returns the error of ctx. Any other error means that the embedder returned no usable vectors.
 //
-// If by is nil, the vectors are for a future model, or the caller does not store them. Otherwise the store's vectors
-// must be of the embedder's model, made with the same template, and have the same dimension as the new vectors.
-func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait waiter) ([][]float32, error) {
+// mk is the maker of the vectors. If mk is nil, the vectors are for a future model, or the caller does not store
+// them. If mk is not nil, the store's vectors must be of the embedder's model and made with the same template,
+// and, unless Config.Fit is set, the new vectors must have the dimension of the store's vectors.
+func (em *Embedding) embed(ctx context.Context, texts []string, mk *maker, wait waiter) ([][]float32, error) {
 	var list [][]float32
 	var err error
-	if model := em.vectors.Model(); by != nil {
+	if model := em.vectors.Model(); mk != nil {
 		err = em.Suits(&model)
 	}
 	if err == nil {
@@ -112,10 +113,10 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 		return nil, cerr
 	}
 	if err == nil {
-		err = em.checkVectors(ctx, list, len(texts), by == nil)
+		err = em.checkVectors(ctx, list, len(texts), mk == nil)
 	}
-	if err == nil && by != nil {
-		err = em.nameModel(ctx, by)
+	if err == nil && mk != nil {
+		err = em.nameModel(ctx, mk)
 	}
 	for i := range list {
 		list[i] = slices.Clone(list[i]) // the embedder may reuse its memory
@@ -143,14 +144,15 @@ func (em *Embedding) embed(ctx context.Context, texts []string, by *maker, wait 
 // laterLimit is the timeout of a call that no write and no query waits for.
 const laterLimit = 10 * time.Minute
 
-// ask calls the embedder to get the vectors of texts, if the breaker allows the call.
-func (em *Embedding) ask(ctx context.Context, texts []string, by waiter) ([][]float32, error) {
+// ask calls the embedder to get the vectors of texts, if the breaker allows the call. caller is the kind of
+// caller: if no write and no query waits for the call, the call may take longer than Config.Timeout.
+func (em *Embedding) ask(ctx context.Context, texts []string, caller waiter) ([][]float32, error) {
 	limit := em.config.Timeout
-	c, err := em.breaker.enter(by, limit)
+	c, err := em.breaker.enter(caller, limit)
 	if err != nil {
 		return nil, err
 	}
-	if by != forWrite && !c.probe {
+	if caller != forWrite && !c.probe {
 		limit = max(limit, laterLimit)
 	}
 	list, err := em.callEmbedder(ctx, texts, limit)

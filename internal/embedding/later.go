@@ -268,9 +268,10 @@ func (em *Embedding) Pending(ctx context.Context) (int64, error) {
 	return done, write()
 }
 
-// embedStored embeds stored memories, in one commit if possible, and returns the number of memories that got a vector.
-// It skips memories that have got a vector or another content by then.
-func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (int64, error) {
+// embedStored embeds the stored memories ids, in one commit if possible, and returns the number of memories that
+// got a vector. If a memory gets a vector or another content meanwhile, embedStored skips the memory. caller is
+// the kind of caller of the embedder.
+func (em *Embedding) embedStored(ctx context.Context, ids []string, caller waiter) (int64, error) {
 	if err := em.engine.CatchUp(ctx); err != nil {
 		return 0, err
 	}
@@ -298,7 +299,7 @@ func (em *Embedding) embedStored(ctx context.Context, ids []string, by waiter) (
 	for _, m := range list {
 		contents[m.ID] = said{own: how.template.Own(m), text: says[m]}
 	}
-	known, err := em.embedContents(ctx, contents, how, by)
+	known, err := em.embedContents(ctx, contents, how, caller)
 	if err != nil {
 		return 0, err
 	}
@@ -333,13 +334,14 @@ func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, erro
 	return n + m, err
 }
 
-// setEmbeddings stores the vectors of the memories whose text is still the one in contents, and returns the number of
-// vectors that it stored.
+// setEmbeddings stores the vectors in known for the memories ids, and returns the number of vectors that it
+// stored. It skips a memory that already has a vector, and a memory whose text is no longer the text in contents.
+// mk is the maker of the vectors.
 func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]said, known embedded,
-	by *maker) (n int64, err error) {
+	mk *maker) (n int64, err error) {
 	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
-		if err := tx.Suits(by.name); err != nil {
+		if err := tx.Suits(mk.name); err != nil {
 			return err
 		}
 		for _, id := range ids {
@@ -354,7 +356,7 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 			if err != nil {
 				return err
 			}
-			if em.vectors.Meaningful(m.Embedding) || by.template.Own(&m) != c.own {
+			if em.vectors.Meaningful(m.Embedding) || mk.template.Own(&m) != c.own {
 				continue // another write was faster; one that changed the content has requested its own vector
 			}
 			commit.SetEmbedding(&m, known[c.text])
@@ -387,8 +389,9 @@ func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *mems
 	return nil
 }
 
-// embedContents returns the vectors of the texts in contents. Each text is requested once, in the order of the ids.
-func (em *Embedding) embedContents(ctx context.Context, contents map[string]said, by *maker,
+// embedContents returns the vectors of the texts in contents, by text. The keys of contents are ids of memories. A
+// text that several memories have is requested only once. mk and wait have the same meaning as for embed.
+func (em *Embedding) embedContents(ctx context.Context, contents map[string]said, mk *maker,
 	wait waiter) (embedded, error) {
 	known := embedded{}
 	var texts []string
@@ -402,7 +405,7 @@ func (em *Embedding) embedContents(ctx context.Context, contents map[string]said
 	if len(texts) == 0 {
 		return known, nil
 	}
-	list, err := em.embed(ctx, texts, by, wait)
+	list, err := em.embed(ctx, texts, mk, wait)
 	if err != nil {
 		return nil, err
 	}

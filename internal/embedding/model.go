@@ -32,16 +32,16 @@ func (em *Embedding) Suits(m *index.Model) error {
 	return nil
 }
 
-// nameModel records by.name in the log as the model of the store's vectors, if the log has no name yet. From then on
-// the store refuses vectors of processes with another model.
-func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
+// nameModel records mk.name in the log as the model of the store's vectors, if the log has no name yet. From then
+// on the store refuses vectors of processes with another model.
+func (em *Embedding) nameModel(ctx context.Context, mk *maker) error {
 	model := em.vectors.Model()
-	if em.config.Model == "" || model.Name == by.name || model.Next != "" || by.unsure {
+	if em.config.Model == "" || model.Name == mk.name || model.Next != "" || mk.unsure {
 		return nil
 	}
 	if model.Name == "" {
 		c := vectors.ChangeOfModel(&model)
-		c.Name = by.name
+		c.Name = mk.name
 		if err := em.vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -53,8 +53,8 @@ func (em *Embedding) nameModel(ctx context.Context, by *maker) error {
 	if err := em.Suits(&model); err != nil {
 		return err
 	}
-	if model.Name != by.name { // another process was faster, or the template was changed meanwhile
-		return &errs.ModelError{Model: model.Name, Other: by.name, Next: model.Next}
+	if model.Name != mk.name { // another process was faster, or the template was changed meanwhile
+		return &errs.ModelError{Model: model.Name, Other: mk.name, Next: model.Next}
 	}
 	return nil
 }

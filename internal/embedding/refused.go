@@ -71,8 +71,8 @@ func passes(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
-// ask requests the vectors of the texts of the memories ids from the embedder, and adds them to known. If next is true,
-// the vectors are those of the next model.
+// ask requests the vectors of the texts of the memories ids from the embedder, and adds the vectors to known. If
+// next is true, the vectors are vectors of the next model, and are not stored yet.
 func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded) error {
 	some := map[string]said{}
 	for _, id := range ids {
@@ -97,12 +97,12 @@ func (r *reembed) probe(ctx context.Context, next bool) error {
 	return err
 }
 
-// divide requests the texts of a failed batch again in smaller batches, to find the texts that the embedder refuses.
-// why is the error of the failed batch.
+// divide requests the texts of a failed batch again in smaller batches, to find the texts that the embedder
+// refuses. cause is the error of the failed batch.
 func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]said, next bool, known embedded,
-	why error) error {
+	cause error) error {
 	if len(ids) == 1 {
-		return r.alone(ctx, ids[0], texts, next, known, why)
+		return r.alone(ctx, ids[0], texts, next, known, cause)
 	}
 	for _, half := range [][]string{ids[:len(ids)/2], ids[len(ids)/2:]} {
 		err := r.ask(ctx, half, texts, next, known)
@@ -116,10 +116,11 @@ func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]sai
 	return nil
 }
 
-// alone requests the vector of a single text and decides whether the embedder refuses the text or is
-// unavailable.
+// alone requests the vector of the text of a single memory several times, to decide whether the embedder refuses
+// the text or is unavailable. cause is the error of the request that failed before. If the embedder refuses the
+// text, alone records this and returns nil. If the embedder is unavailable, alone returns an error.
 func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, next bool, known embedded,
-	why error) error {
+	cause error) error {
 	for try := 1; ; try++ {
 		if err := r.probe(ctx, next); err != nil {
 			return err
@@ -131,14 +132,14 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]said, n
 		if err == nil || !passes(ctx, err) {
 			return err
 		}
-		why = err
+		cause = err
 	}
 	if r.refused == nil {
 		r.refused = map[string]refused{}
 	}
-	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), why}
+	r.refused[id] = refused{sha256.Sum256([]byte(texts[id].own)), cause}
 	r.em.engine.Env().Logger.Warn("the embedder refuses the content of a memory; the memory has no embedding", "id",
-		id, "err", why)
+		id, "err", cause)
 	return nil
 }
 

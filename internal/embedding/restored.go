@@ -46,10 +46,10 @@ func (em *Embedding) dropOthers(model *index.Model) error {
 	return em.vectors.DropComputed()
 }
 
-// Restore records the embedding model of the restored position in the log and in config.json of a store that is being
-// restored. The index already has this model.
-func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
-	if err := em.settleRestored(ctx, as); err != nil {
+// Restore records the embedding model of the restored position in the log and in config.json of a store that is
+// being restored. restored describes the vectors of that store. The index already has this model.
+func (em *Embedding) Restore(ctx context.Context, restored *backup.Restored) error {
+	if err := em.settleRestored(ctx, restored); err != nil {
 		return err
 	}
 	model := em.vectors.Model()
@@ -82,19 +82,20 @@ func (em *Embedding) Restore(ctx context.Context, as *backup.Restored) error {
 	return errors.Join(err, unlock())
 }
 
-// settleRestored sets the vector settings in config.json to their values at the restored position, if a later change of
-// the model had changed them.
-func (em *Embedding) settleRestored(ctx context.Context, as *backup.Restored) error {
-	if as.Settled {
+// settleRestored sets the vector settings in config.json to their values at the restored position, if the model
+// was changed after that position and the change also changed the settings.
+func (em *Embedding) settleRestored(ctx context.Context, restored *backup.Restored) error {
+	if restored.Settled {
 		return nil
 	}
 	c := em.engine.Settings().Now().Clone()
 	v := c.VectorSettings()
 	switch {
-	case as.Model.Since != 0:
-		v.Dimension, v.Model = as.Model.Dimension, as.Model.Name
-	case v.Dimension == as.Later.Dimension && v.Model == as.Later.Name, v.Model != "" && v.Model != as.Model.Name:
-		v.Dimension, v.Model = 0, as.Model.Name // the oldest vector determines the dimension again
+	case restored.Model.Since != 0:
+		v.Dimension, v.Model = restored.Model.Dimension, restored.Model.Name
+	case v.Dimension == restored.Later.Dimension && v.Model == restored.Later.Name, v.Model != "" &&
+		v.Model != restored.Model.Name:
+		v.Dimension, v.Model = 0, restored.Model.Name // the oldest vector determines the dimension again
 	default:
 		return nil
 	}

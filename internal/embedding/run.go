@@ -210,10 +210,11 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 	return all, err
 }
 
-// computeSome computes the vectors of memories, and appends them to the file of computed vectors. known has the hashes
-// of texts by memory id. computeSome skips a memory if known has the hash of its present text.
+// computeSome computes the vectors of memories, appends them to the file of computed vectors, and returns them.
+// hashes has, by memory id, the hash of a text whose vector the file already has. computeSome skips a memory if
+// hashes has the hash of the memory's present text, or if the embedder has refused this text.
 func (r *reembed) computeSome(ctx context.Context, ids []string,
-	known map[string][32]byte) ([]vectors.ComputedVector, error) {
+	hashes map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em
 	all, err := r.contented(ctx, ids)
 	if err != nil {
@@ -222,7 +223,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string,
 	texts := map[string]said{}
 	for id, c := range all {
 		is := sha256.Sum256([]byte(c.own))
-		if sum, ok := known[id]; (!ok || sum != is) && !r.refuses(id, is) {
+		if sum, ok := hashes[id]; (!ok || sum != is) && !r.refuses(id, is) {
 			texts[id] = c.said
 		}
 	}

@@ -96,8 +96,8 @@ type sectioner struct {
 	why     error                       // error of the embedder for the first refused text
 }
 
-func newSectioner(em *Embedding, by waiter) *sectioner {
-	return &sectioner{em: em, by: by, most: em.config.Batch, passed: map[meanings.Hash]time.Time{}}
+func newSectioner(em *Embedding, caller waiter) *sectioner {
+	return &sectioner{em: em, by: caller, most: em.config.Batch, passed: map[meanings.Hash]time.Time{}}
 }
 
 // skips reports whether the text with hash h is to be skipped now.
@@ -114,9 +114,9 @@ func (s *sectioner) pass(h meanings.Hash) {
 	}
 }
 
-// some computes the vectors of some sections, and returns the number of sections that got one. more reports whether
-// other sections may remain, so that the caller should call some again at once. more may also be true together with an
-// error, if only some of the texts caused the error.
+// some computes the vectors of some sections, and returns the number of sections that got a vector. more reports
+// whether other sections may still have no vector, so that the caller should call some again at once. more may
+// also be true together with an error, if only some of the texts caused the error.
 func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	em := s.em
 	if em.sections == nil || em.config.Model == "" || !em.engine.HasHad(em.engine.Kinds().Notes) {
@@ -170,33 +170,34 @@ func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	return n, true, nil
 }
 
-// failed decides how to continue after the embedder has failed for some texts. A refused text must not delay the
-// others: the next call has fewer texts, and a text that is refused alone is skipped. A text counts as refused only if
-// the embedder accepts another text. Otherwise the embedder's key is wrong, or the embedder is down. more reports
-// whether the caller should continue at once. err is nil if the text was skipped.
-func (s *sectioner) failed(ctx context.Context, list []meanings.Text, how *maker,
-	why error) (n int, more bool, err error) {
+// failed decides how to continue after the embedder has failed for the texts in list. mk is the maker of the
+// vectors, and cause is the error of the embedder. A refused text must not delay the others: the next call has
+// fewer texts, and a text that is refused alone is skipped. A text counts as refused only if the embedder accepts
+// another text; otherwise the embedder's key is wrong, or the embedder is down. more reports whether the caller
+// should continue at once. err is nil if the text was skipped.
+func (s *sectioner) failed(ctx context.Context, list []meanings.Text, mk *maker,
+	cause error) (n int, more bool, err error) {
 	if cerr := ctx.Err(); cerr != nil {
 		return 0, false, cerr
 	}
 	s.most = max(len(list)/2, 1)
 	if len(list) > 1 && s.by != forUser {
-		return 0, false, why // the background waits
+		return 0, false, cause // the background waits
 	}
-	if !passes(ctx, why) {
-		return 0, false, why
+	if !passes(ctx, cause) {
+		return 0, false, cause
 	}
-	if _, err := s.em.embed(ctx, []string{ProbeText}, how, s.by); err != nil {
-		return 0, false, why
+	if _, err := s.em.embed(ctx, []string{ProbeText}, mk, s.by); err != nil {
+		return 0, false, cause
 	}
 	if len(list) > 1 {
-		return 0, true, why
+		return 0, true, cause
 	}
-	if s.pass(list[0].Hash); answered(why) {
+	if s.pass(list[0].Hash); answered(cause) {
 		s.passed[list[0].Hash] = time.Time{}
 	}
 	if s.refused++; s.why == nil {
-		s.why = why
+		s.why = cause
 	}
 	return 0, true, nil
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// StateAt returns in list the newest change of each document that changed in the range [from, to) of the log. from is
-// the position up to which an index covers the log. overtaken has the changes of those documents of list that changed
-// again at or after to. If a newer index was mapped since, StateAt returns ErrMoved, because the state of this process
-// no longer lists the entries that the newer index covers.
+// StateAt returns in list, for each document that changed in the range [from, to) of the log, the newest change in
+// this range. from is the position up to which an index covers the log. overtaken has the newest change of each of
+// these documents that changed again at or after to. If a newer index was mapped since, StateAt returns ErrMoved,
+// because the state of this process no longer lists the entries that the newer index covers.
 func (eng *Engine) StateAt(ctx context.Context, from,
 	to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	_, changes, covered := eng.state.Moment(from, false)

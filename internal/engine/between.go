@@ -11,13 +11,14 @@ import (
 // errAhead reports that a view includes entries of the log that the mapped index does not cover yet.
 var errAhead = errors.New("the view includes more of the log than the index does")
 
-// Between calls apply for the entries of the log between two positions. It reads log and archive, because the
-// overlay has dropped the entries that the index covers.
-func (eng *Engine) Between(ctx context.Context, at, to wal.Mark, apply func(*wal.Entry) error) error {
-	if at.LSN >= to.LSN {
+// Between calls apply for the entries of the log in [from, to). It omits entries whose content is invalid. It
+// reads log and archive, because the overlay has dropped the entries that the index covers. If from is not before
+// to, the error is errAhead.
+func (eng *Engine) Between(ctx context.Context, from, to wal.Mark, apply func(*wal.Entry) error) error {
+	if from.LSN >= to.LSN {
 		return errAhead
 	}
-	for e, err := range eng.log.Past().Entries(ctx, at, to.LSN) { // the first entry must continue the chain
+	for e, err := range eng.log.Past().Entries(ctx, from, to.LSN) { // the first entry must continue the chain
 		if err != nil {
 			return err
 		}

@@ -35,8 +35,9 @@ type Host interface {
 	FlushDue()
 	// NoteRefused records that a log entry could not be applied because of err.
 	NoteRefused(e *wal.Entry, err error)
-	// NoteWorked records that a log entry of working memory was applied.
-	NoteWorked(scope string, at uint64)
+	// NoteWorked records that the log entry of working memory at position pos was applied. scope is the key of the
+	// entry's scope.
+	NoteWorked(scope string, pos uint64)
 }
 
 // Config has the parameters of New besides the environment.

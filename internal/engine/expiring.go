@@ -76,14 +76,15 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 	return nil
 }
 
-// AnyExpiry reports whether any memory may have a time to live. If it returns false, no memory has one.
-func (eng *Engine) AnyExpiry(ctx context.Context) (any bool) {
+// AnyExpiry reports whether any memory may have a time to live. It also returns true if the index cannot be read.
+// If it returns false, no memory has a time to live.
+func (eng *Engine) AnyExpiry(ctx context.Context) (found bool) {
 	x := &eng.expiring
 	err := x.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
-		any = set.Count(index.ByExpiry) > int64(len(x.over)) || len(x.list) > 0
+		found = set.Count(index.ByExpiry) > int64(len(x.over)) || len(x.list) > 0
 		return nil
 	})
-	return any || err != nil
+	return found || err != nil
 }
 
 // Count returns the number of memories, and the number of those that have expired at the time now.
@@ -100,15 +101,15 @@ func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int6
 	return live, expired, err
 }
 
-// Due returns the ids of memories that have expired at the time at, but no more than limit ids.
-func (x *Expiring) Due(ctx context.Context, at time.Time, limit int) (ids []string, err error) {
+// Due returns the ids of memories that have expired at the time now, but no more than limit ids.
+func (x *Expiring) Due(ctx context.Context, now time.Time, limit int) (ids []string, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, _ int64) error {
-		err := x.below(set, at, func(id string) bool {
+		err := x.below(set, now, func(id string) bool {
 			ids = append(ids, id)
 			return len(ids) < limit
 		})
 		for _, id := range slices.Sorted(maps.Keys(x.list)) {
-			if !x.list[id].After(at) && len(ids) < limit {
+			if !x.list[id].After(now) && len(ids) < limit {
 				ids = append(ids, id)
 			}
 		}
@@ -117,9 +118,9 @@ func (x *Expiring) Due(ctx context.Context, at time.Time, limit int) (ids []stri
 	return ids, err
 }
 
-// below calls yield with the ids of the memories that have expired at the time at and did not change since the
-// index was written.
-func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) bool) error {
+// below calls yield with the ids of the memories that have expired at the time now and did not change since the
+// index was written. It stops if yield returns false.
+func (x *Expiring) below(set *index.Set, now time.Time, yield func(id string) bool) error {
 	if set.Count(index.ByExpiry) == 0 {
 		return nil
 	}
@@ -131,7 +132,7 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 		if !ok {
 			return fmt.Errorf("%w: the section by_expiry has the malformed key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
 		}
-		if t.After(at) {
+		if t.After(now) {
 			break
 		}
 		if !x.over[id] && !yield(id) {

@@ -145,12 +145,12 @@ func (eng *Engine) beyondDamage(err error) error {
 	return err
 }
 
-func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
+func (eng *Engine) changed(k *Kind, id string, prev state.Place) bool {
 	if err := eng.log.CatchUp(context.Background()); err != nil {
 		return false
 	}
 	now, err := eng.state.Find(k.Letter, id)
-	return err != nil || now.Version != was.Version
+	return err != nil || now.Version != prev.Version
 }
 
 // Errors of a read that finds something other than the expected version of a document.
@@ -202,15 +202,15 @@ func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// readLog reads a version of a document from its frame in the log; the content only if doc is true. If it reads the
-// content of a version below the position Flushed, the document's file must have the size and time of that version.
-// Otherwise the file was edited by hand, and the error is ErrMismatch.
-func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
-	v, view, err := eng.Frame(ctx, k, id, at)
+// readLog reads a version of a document from its frame in the log at position pos. It reads the content only if
+// doc is true. If it reads the content of a version below the position Flushed, the document's file must have the
+// size and time of that version. Otherwise the file was edited by hand, and the error is ErrMismatch.
+func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, pos wal.LSN, doc bool) (Version, error) {
+	v, view, err := eng.Frame(ctx, k, id, pos)
 	if err != nil || !doc {
 		return v, err
 	}
-	if at < eng.log.Flushed() {
+	if pos < eng.log.Flushed() {
 		info, err := k.Stat(k.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return v, eng.env.IOError("checking", k.Path(k.FileName(id)), err)
@@ -220,15 +220,15 @@ func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, 
 		}
 	}
 	if v.Doc, err = eng.codec.Doc(&view, places.StoredMost); err != nil {
-		err = state.Invalid(&wal.Entry{LSN: at}, err)
+		err = state.Invalid(&wal.Entry{LSN: pos}, err)
 	}
 	return v, err
 }
 
-// Frame reads the record and the index line of a version from the log. If the position has an entry of another key, the
-// error is ErrMoved.
-func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, record.View, error) {
-	e, err := eng.log.ReadAt(ctx, at)
+// Frame reads the record and the index line of a version from the log. pos is the position of the version. If the
+// log has an entry of another key at pos, the error is ErrMoved.
+func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, pos wal.LSN) (Version, record.View, error) {
+	e, err := eng.log.ReadAt(ctx, pos)
 	if err != nil {
 		return Version{}, record.View{}, err
 	}
@@ -239,7 +239,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	if err != nil {
 		return Version{}, view, err
 	}
-	return Version{LSN: at, Line: line}, view, nil
+	return Version{LSN: pos, Line: line}, view, nil
 }
 
 // DurableNow returns the position up to which the log is durable now, including entries of other processes. When it

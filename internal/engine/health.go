@@ -39,9 +39,10 @@ func (h *health) Adoptions() int {
 	return h.Edits
 }
 
-// TellOnce reports whether the caller should report the problem why of the file at path. It returns false if a problem
-// was already reported for this state of the file. Otherwise it returns true, and records the problem as reported.
-func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
+// TellOnce reports whether the caller should report a problem of the file at path. It returns false if a problem
+// was already reported for this state of the file, which info describes. Otherwise it returns true, and records
+// the problem as reported.
+func (h *health) TellOnce(path string, info vfs.Info, problem error) bool {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	was, ok := h.Told[path]
@@ -51,7 +52,7 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	if h.Told == nil || len(h.Told) >= MaxProblems {
 		h.Told = map[string]telling{}
 	}
-	h.Told[path] = telling{info, why}
+	h.Told[path] = telling{info, problem}
 	return true
 }
 
@@ -63,11 +64,11 @@ func (h *health) VectorsFailed(err error) {
 	h.Vectors = err
 }
 
-// Flushed records the time at which the flusher's last round ended, and the error of that round.
-func (h *health) Flushed(at time.Time, err error) {
+// Flushed records end, the time at which the flusher's last round ended, and the error of that round.
+func (h *health) Flushed(end time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	h.At, h.Err = at, err
+	h.At, h.Err = end, err
 }
 
 // Edit counts an edit by hand that was adopted or moved to quarantine.

@@ -48,14 +48,14 @@ type kinds struct {
 	All []*Kind
 }
 
-// newKinds returns the kinds of documents for the store in a folder. Times without a zone are in zone; limits
-// returns the current limits.
-func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits),
+// newKinds returns the kinds of documents of a store whose folders are in layout. Times without a zone are in
+// zone; limits returns the current limits.
+func newKinds(layout docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits),
 	purged func(k *Kind, p *Parsed, data []byte) error) *kinds {
-	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: in.Folder(kind.Scopes.Folder)}}
+	ks := &kinds{Scopes: &Kind{Kind: kind.Scopes, Folder: layout.Folder(kind.Scopes.Folder)}}
 	for _, k := range kind.Kinds {
 		ks.All = append(ks.All, &Kind{
-			Kind: k, Folder: k.In(in),
+			Kind: k, Folder: k.In(layout),
 			Parse: func(data []byte, id string) (Parsed, error) {
 				return k.Decode(data, kind.DecodeOptions{Limits: kind.StoredLimits, Location: zone, ID: id})
 			},
@@ -108,12 +108,13 @@ func (k *Kind) Misplaced(id string) error {
 		human.Quote(id), k.File(id))
 }
 
-// Elsewhere returns the error for a file that is not a document of its folder's kind k. If the file is a document of
-// another kind, the error names the correct folder. Otherwise it is the error why.
-func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
+// Elsewhere returns the error for a file that is not a document of its folder's kind k. data is the content of the
+// file, and cause is the error of parsing it. If the file is a document of another kind, the returned error names
+// the correct folder. Otherwise Elsewhere returns cause.
+func (ks *kinds) Elsewhere(k *Kind, data []byte, cause error) error {
 	var field *errs.FieldError
-	if k.Opaque || !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
-		return why
+	if k.Opaque || !errors.As(cause, &field) || field.Field != k.IDName || field.Value != "" {
+		return cause
 	}
 	for _, other := range ks.All {
 		if p, err := other.Parse(data, ""); other != k && err == nil {
@@ -121,7 +122,7 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 				human.Quote(p.ID), other.File(p.ID))
 		}
 	}
-	return why
+	return cause
 }
 
 // ParseEdit parses the content of a document file that was edited by hand. The limits of documents apply as

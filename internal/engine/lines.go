@@ -15,9 +15,10 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Reading yields the values of each. Closing the store waits for the end of the iteration. The values show the store at
-// the beginning of the iteration or later. If ctx ends meanwhile, the last value is an error: see Whole.
-func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
+// Reading returns an iterator over the values of seq. Closing the store waits for the end of the iteration. The
+// values show the store at the beginning of the iteration or later. If ctx ends meanwhile, the last value is an
+// error: see Whole.
+func Reading[T any](ctx context.Context, eng *Engine, seq func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return Whole(ctx, func(yield func(T, error) bool) {
 		var none T
 		if err := eng.BeginUse(); err != nil {
@@ -29,17 +30,17 @@ func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, er
 			yield(none, err)
 			return
 		}
-		each(yield)
+		seq(yield)
 	})
 }
 
-// Whole yields the values of each. If ctx ends meanwhile, the last value is the error of ctx, even if the iterator each
-// ignores ctx. So a loop that ends without an error has seen all values.
-func Whole[T any](ctx context.Context, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
+// Whole returns an iterator over the values of seq. If ctx ends meanwhile, the last value is the error of ctx,
+// even if seq ignores ctx. So a loop that ends without an error has seen all values.
+func Whole[T any](ctx context.Context, seq func(yield func(T, error) bool)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		more := true
-		each(func(v T, err error) bool {
+		seq(func(v T, err error) bool {
 			ended := ctx.Err()
 			switch {
 			case ended == nil:

@@ -56,14 +56,15 @@ func (v *Version) times(created, updated *time.Time) {
 	*created, *updated = v.Line.CreatedAt, v.Line.UpdatedAt
 }
 
-// undecoded returns the error to report for err, an error of decoding a version. The stored bytes of the version are
-// the bytes that were written. So undecoded reports damage, not invalid input, unless err is errs.ErrNewerFormat.
-func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
+// undecoded returns the error to report for err, an error of decoding the version at position pos. The stored
+// bytes of the version are the bytes that were written. So undecoded reports damage, not invalid input, unless err
+// is errs.ErrNewerFormat.
+func (eng *Engine) undecoded(k *Kind, id string, pos wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
-		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)
+		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), pos, err)
 	}
-	return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at,
-		&errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
+	return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), pos,
+		&errs.CorruptionError{Path: k.File(id), LSN: pos, Offset: -1, Err: err})
 }
 
 // DecodeAssembly decodes a version into an assembly.

@@ -98,15 +98,16 @@ func (eng *Engine) remap(held bool) error {
 	return nil
 }
 
-// chain returns the log's chain hash at a position. It returns 0 and true if no entry begins at the position and none
-// follows in the next segment. It returns false if the log does not have the position.
-func (eng *Engine) chain(at wal.LSN) (uint64, bool) {
-	if m := eng.log.AppliedMark(); at >= m.LSN {
-		return m.Sum, at == m.LSN
+// chain returns the log's chain hash at position pos. If no valid frame begins at pos, chain returns the hash at
+// the beginning of the next segment and true; this hash is 0 if no valid frame begins there either. chain returns
+// false if the log does not have the position.
+func (eng *Engine) chain(pos wal.LSN) (uint64, bool) {
+	if m := eng.log.AppliedMark(); pos >= m.LSN {
+		return m.Sum, pos == m.LSN
 	}
-	m, err := eng.log.MarkBefore(context.Background(), at)
+	m, err := eng.log.MarkBefore(context.Background(), pos)
 	if size := eng.log.SegmentSize(); errors.Is(err, errs.ErrCorrupt) {
-		m, _ = eng.log.MarkBefore(context.Background(), (at/size+1)*size)
+		m, _ = eng.log.MarkBefore(context.Background(), (pos/size+1)*size)
 		return m.Sum, true
 	}
 	return m.Sum, err == nil
@@ -154,12 +155,14 @@ func (eng *Engine) inPlace() error {
 	return eng.log.Folder().InPlace()
 }
 
-// Target returns the parameters for writing an index that covers the log up to at. The written file is renamed into
-// place only if the store's folder is still the one that was opened.
-func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
+// Target returns the parameters for writing an index that covers the log up to mark. The written file is renamed
+// into place only if the store's folder is still the one that was opened.
+func (eng *Engine) Target(store uuid.UUID, mark wal.Mark) index.Target {
 	return index.Target{
-		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
-		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
+		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
+		Perm:  eng.env.FileMode,
+		Store: store.String(), LSN: mark.LSN, Chain: mark.Sum, Now: eng.env.Clock(),
+		Model: eng.state.ModelBefore(mark.LSN),
 		Ready: eng.inPlace, Offsets: true,
 	}
 }

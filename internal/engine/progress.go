@@ -32,16 +32,16 @@ func (l *lasting) Init() {
 	l.left = map[string]int{}
 }
 
-// Ended records that an operation has ended. It counts the operations that have succeeded, and, by name, the operations
-// that were abandoned.
-func (l *lasting) Ended(what string, err error) {
+// Ended records that an operation has ended with the error err. It counts the operations that have succeeded. It
+// also counts, by name, the operations that were abandoned; operation is the name.
+func (l *lasting) Ended(operation string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
 		l.written++
 	}
 	if l.Context.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrOutcomeUnknown)) {
-		l.left[what]++
+		l.left[operation]++
 	}
 }
 

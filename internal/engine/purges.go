@@ -93,29 +93,30 @@ func (eng *Engine) CommitPurge(ctx context.Context, rows []purgefile.Row) error 
 	return nil
 }
 
-// SavePurges writes to wal/purges, durably, the rows of purges below a log position, the parameter to. The caller calls
-// SavePurges before it writes an index up to that position: once an index covers the entries of the rows, the log may
+// SavePurges writes to wal/purges, durably, the rows of the purges below the log position end. The caller calls
+// SavePurges before it writes an index up to end: once an index covers the entries of the rows, the log may
 // release the entries. The caller holds flush.lock, or no other process has the store open.
-func (eng *Engine) SavePurges(to wal.LSN) error {
+func (eng *Engine) SavePurges(end wal.LSN) error {
 	if eng.log.Features()&wal.FeaturePurges == 0 {
 		return nil
 	}
 	recent, _ := eng.state.Purges()
-	if recent = slices.DeleteFunc(recent, func(r purgefile.Row) bool { return r.Since >= to }); len(recent) == 0 {
+	if recent = slices.DeleteFunc(recent, func(r purgefile.Row) bool { return r.Since >= end }); len(recent) == 0 {
 		return nil
 	}
 	t, damaged, err := eng.readPurges(recent)
 	if err != nil {
 		return err
 	}
-	return eng.writePurges(t, damaged, to, "purges."+eng.token)
+	return eng.writePurges(t, damaged, end, "purges."+eng.token)
 }
 
-// writePurges rewrites wal/purges. It omits the rows of this store at or above the log position to: either the log
-// still has the entries of these rows, or the rows are from a log that was later replaced by an older copy.
-func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, to wal.LSN, temp string) error {
+// writePurges rewrites wal/purges with the rows of t and the rows in damaged. It omits the rows of this store at
+// or above the log position end: either the log still has the entries of these rows, or the rows are from a log
+// that was later replaced by an older copy. temp is the name of the temporary file.
+func (eng *Engine) writePurges(t *purgefile.Table, damaged [][]byte, end wal.LSN, temp string) error {
 	own := eng.log.UUID()
-	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= to })
+	list := slices.DeleteFunc(t.Sorted(), func(r purgefile.Row) bool { return r.Store == own && r.Since >= end })
 	f := eng.purgesFile()
 	err := f.Write(list, damaged, filepath.Join(eng.env.Dir, "tmp", temp), eng.env.FileMode)
 	return eng.env.IOError("writing", f.Path(), err)
@@ -132,17 +133,17 @@ func (eng *Engine) RestorePurges(list []purgefile.Row) error {
 	return eng.env.IOError("writing", f.Path(), f.Write(list, nil, temp, eng.env.FileMode))
 }
 
-// FinishRedactions records in wal/purges that a purge has overwritten all copies of the redacted versions in done. The
+// FinishRedactions records in wal/purges that a purge has overwritten all copies of the redacted versions. The
 // purge ended at the log position ended. The caller holds flush.lock, and wal/purges already has rows for these
 // versions.
-func (eng *Engine) FinishRedactions(done map[uint64]bool, ended wal.LSN) error {
+func (eng *Engine) FinishRedactions(versions map[uint64]bool, ended wal.LSN) error {
 	f := eng.purgesFile()
 	c, err := f.Read()
 	if err != nil {
 		return eng.env.IOError("reading", f.Path(), err)
 	}
 	temp := filepath.Join(eng.env.Dir, "tmp", "purges."+eng.token)
-	err = f.Write(c.Rows.Finish(eng.log.UUID(), done, ended), c.Damaged, temp, eng.env.FileMode)
+	err = f.Write(c.Rows.Finish(eng.log.UUID(), versions, ended), c.Damaged, temp, eng.env.FileMode)
 	return eng.env.IOError("writing", f.Path(), err)
 }
 

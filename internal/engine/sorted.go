@@ -18,9 +18,9 @@ import (
 // Orders answers filters for all memories from views, without reading the index. If a method returns false for ok, no
 // view has the answer, and the caller reads the index.
 type Orders interface {
-	// Page returns at most limit memories whose index lines pass f, in the order s, after the place s.At. at is the
+	// Page returns at most limit memories whose index lines pass f, in the order s, after the place s.At. stop is the
 	// place at which Page stopped, or nil if there are no more memories.
-	Page(ctx context.Context, f *Filters, s *memstore.Order, limit int) (ids []memstore.Place, at *memstore.Place,
+	Page(ctx context.Context, f *Filters, s *memstore.Order, limit int) (ids []memstore.Place, stop *memstore.Place,
 		ok bool, err error)
 	// Count returns the number of memories that pass the filters.
 	Count(ctx context.Context, f *Filters) (n int64, ok bool, err error)
@@ -34,10 +34,10 @@ type Orders interface {
 // of them.
 const fewMemories = 1024
 
-// SortKey returns the value by which an index line is sorted in the order by. It returns 0 for an order for which an
+// SortKey returns the value of an index line by which the order key sorts. It returns 0 for an order for which an
 // index line has no value.
-func SortKey(by memstore.OrderKey, e *index.Entry) int64 {
-	switch by {
+func SortKey(key memstore.OrderKey, e *index.Entry) int64 {
+	switch key {
 	case memstore.OrderCreated:
 		return e.CreatedAt.UnixMicro()
 	case memstore.OrderUpdated:

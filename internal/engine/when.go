@@ -82,7 +82,8 @@ func Timed(ctx context.Context, eng *Engine, f *Filters, share int) (ids []strin
 // placed is a document id with the key by which listings sort it.
 type placed struct{ key, id string }
 
-// listed returns, in the order of listings, the ids that follow the id after. If after is "", it returns all ids.
+// listed sorts ids in the order of listings, and returns those that come after the id after. If after is "", it
+// returns all of them.
 func listed(ids []string, after string) (list []placed, err error) {
 	behind, err := table.EncodeKey(after)
 	if err != nil {
@@ -105,13 +106,13 @@ func listed(ids []string, after string) (list []placed, err error) {
 // without a zone.
 const Zones = 26 * time.Hour
 
-// Micros returns bounds, in microseconds since 1970, for the stored times of memories whose time may be in a span: such
-// a time is at or after from, and earlier than before. The bounds allow for two differences: a view stores whole
-// microseconds, and a time without a zone was interpreted in the zone of the process that wrote the view.
-func Micros(s Span) (from, before int64) {
+// Micros returns bounds for the stored times of memories whose time may be in the span s: from ≤ stored time <
+// end, in microseconds since 1970. The bounds allow for two differences: a view stores whole microseconds, and a
+// time without a zone was interpreted in the zone of the process that wrote the view.
+func Micros(s Span) (from, end int64) {
 	// Beyond these years UnixMicro is not defined.
 	first, last := time.Date(-290_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(290_000, 1, 1, 0, 0, 0, 0, time.UTC)
-	from, before = math.MinInt64, math.MaxInt64
+	from, end = math.MinInt64, math.MaxInt64
 	if !s.Since.IsZero() && s.Since.After(first) {
 		from = last.UnixMicro()
 		if s.Since.Before(last) {
@@ -119,10 +120,10 @@ func Micros(s Span) (from, before int64) {
 		}
 	}
 	if !s.Until.IsZero() && s.Until.Before(last) {
-		before = first.UnixMicro()
+		end = first.UnixMicro()
 		if s.Until.After(first) {
-			before = s.Until.Add(Zones).UnixMicro() + 1
+			end = s.Until.Add(Zones).UnixMicro() + 1
 		}
 	}
-	return from, before
+	return from, end
 }

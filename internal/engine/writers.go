@@ -247,11 +247,11 @@ func (eng *Engine) writersFile() *writerfile.File {
 	return writerfile.New(eng.env.FS, eng.env.Dir, eng.log.UUID())
 }
 
-// explainedBelow returns the writer with the highest log position below the given one that wal/writers has; see
+// explainedBelow returns the writer with the highest log position below pos that wal/writers has; see
 // state.State.Explained.
-func (eng *Engine) explainedBelow(below uint64) (writer.Writer, error) {
+func (eng *Engine) explainedBelow(pos uint64) (writer.Writer, error) {
 	f := eng.writersFile()
-	w, err := f.Below(below)
+	w, err := f.Below(pos)
 	return w, eng.env.IOError("reading", f.Path(), err)
 }
 
@@ -266,34 +266,33 @@ func (eng *Engine) readWriters() (t *writer.Table, size int64, whole bool, err e
 	return t, size, whole, eng.env.IOError("reading", f.Path(), err)
 }
 
-// lostNumber returns the highest number of a writer that wal/writers, the log or its archive has. It is for a store
-// whose wal/writers is missing or damaged.
-func (eng *Engine) lostNumber(ctx context.Context) (most uint32, err error) {
+// lostNumber returns the highest number of a writer that wal/writers, the log or the log's archive has. It is for
+// a store whose wal/writers is missing or damaged.
+func (eng *Engine) lostNumber(ctx context.Context) (highest uint32, err error) {
 	t, _, whole, err := eng.readWriters()
 	if err == nil && !whole {
 		err = state.PastWriters(ctx, eng.log.Past(), eng.log.Durable(), t.Add)
 	}
 	for _, w := range t.All() {
-		most = max(most, w.Number)
+		highest = max(highest, w.Number)
 	}
-	return most, err
+	return highest, err
 }
 
-// SaveWriters writes to wal/writers, durably, the writers whose numbers the log explains below a position (the
-// parameter to). The caller calls SaveWriters before it writes an index up to that position: once an index covers the
-// entries with the explanations, the log may release them. The caller holds flush.lock, or no other process has the
-// store open.
-func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
+// SaveWriters writes to wal/writers, durably, the writers whose numbers the log explains below the position end.
+// The caller calls SaveWriters before it writes an index up to end: once an index covers the entries with the
+// explanations, the log may release them. The caller holds flush.lock, or no other process has the store open.
+func (eng *Engine) SaveWriters(ctx context.Context, end wal.LSN) error {
 	if eng.log.Features()&wal.FeatureWriters == 0 {
 		return nil
 	}
-	recent := slices.DeleteFunc(eng.state.Writers(), func(w writer.Writer) bool { return w.Since >= to })
+	recent := slices.DeleteFunc(eng.state.Writers(), func(w writer.Writer) bool { return w.Since >= end })
 	newest, err := eng.explainedBelow(math.MaxUint64)
 	if err != nil {
 		return err
 	}
 	f := eng.writersFile()
-	if torn := eng.writing.torn.Swap(false); newest.Number != 0 && newest.Since < to && !torn {
+	if torn := eng.writing.torn.Swap(false); newest.Number != 0 && newest.Since < end && !torn {
 		recent = slices.DeleteFunc(recent, func(w writer.Writer) bool { return w.Since <= newest.Since })
 		if len(recent) == 0 {
 			return nil
@@ -306,7 +305,7 @@ func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 	t, _, whole, err := eng.readWriters()
 	// The number 1 is issued if file, log and archive explain none.
 	if err == nil && !whole && (len(recent) == 0 || recent[0].Number != 1) {
-		err = state.PastWriters(ctx, eng.log.Past(), to, t.Add)
+		err = state.PastWriters(ctx, eng.log.Past(), end, t.Add)
 	}
 	if err != nil {
 		return err
@@ -315,7 +314,7 @@ func (eng *Engine) SaveWriters(ctx context.Context, to wal.LSN) error {
 		t.Add(w)
 	}
 	// A line at or behind the position is of a log that was replaced by an older copy, or the log still has its entry.
-	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= to })
+	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= end })
 	if len(list) == 0 && whole {
 		return nil // an empty file means that log and archive were read
 	}
@@ -394,11 +393,12 @@ func (eng *Engine) Writer(number uint32, version uint64) writer.Writer {
 // UnknownWriter is the name of the writer of a version whose writer is not known.
 const UnknownWriter = "unknown"
 
-// WrittenBy returns a function that reports whether a version was written by the writer name. name is a number of a
-// writer, one of its names (writer.Writer.Is), or UnknownWriter. If a number was issued to several writers, it selects
-// the last of them. No version below the position first was written by that writer.
+// WrittenBy returns a function match, which reports whether a version was written by the writer name. The
+// arguments of match are the number of the writer that the version has, and the version. name is a number of a
+// writer, one of its names (writer.Writer.Is), or UnknownWriter. If a number was issued to several writers, it
+// selects the last of them. No version below the position first was written by that writer.
 func (eng *Engine) WrittenBy(ctx context.Context,
-	name string) (is func(number uint32, version uint64) bool, first uint64, err error) {
+	name string) (match func(number uint32, version uint64) bool, first uint64, err error) {
 	t, err := eng.Writers(ctx)
 	if err != nil {
 		return nil, 0, err

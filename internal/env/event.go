@@ -122,11 +122,11 @@ const (
 	EventOffsite EventKind = "copy elsewhere"
 )
 
-// Event passes an event to the host, the program that opened the store.
-func (e *Env) Event(what Event) { e.Listener(what) }
+// Event passes ev to the host, the program that opened the store.
+func (e *Env) Event(ev Event) { e.Listener(ev) }
 
-// LogEvent passes an event of the log to the host, the program that opened the store.
-func (e *Env) LogEvent(what wal.Event) {
-	e.Event(Event{Kind: EventKind(what.Kind), Path: what.Path, LSN: what.LSN, Note: what.Note, Bytes: what.Bytes,
-		Took: what.Took, Err: what.Err})
+// LogEvent passes ev, an event of the log, to the host, the program that opened the store.
+func (e *Env) LogEvent(ev wal.Event) {
+	e.Event(Event{Kind: EventKind(ev.Kind), Path: ev.Path, LSN: ev.LSN, Note: ev.Note, Bytes: ev.Bytes,
+		Took: ev.Took, Err: ev.Err})
 }

@@ -141,8 +141,8 @@ func (e *Env) explainRefusal(err error) error {
 	return p
 }
 
-func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
-	info, err := e.FS.Stat(at)
+func (e *Env) describe(p *errs.PermissionError, path string) (vfs.Info, bool) {
+	info, err := e.FS.Stat(path)
 	if err != nil {
 		return info, false
 	}
@@ -150,31 +150,32 @@ func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	return info, true
 }
 
-// refuses returns the reason for which the user you cannot write the file or folder at, and the remedy. It returns ""
-// if this file is not the cause. root describes the store's folder. The command in the remedy changes only this file:
-// because of one file, the remedy must not change the owner or the mode of a whole store.
-func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
+// refuses returns the reason why the user with the id you cannot write the file or folder at path, and the command
+// or advice that fixes this. reason is "" if this file is not the cause. info describes the file, and root
+// describes the store's folder dir. The command in fix changes only this file: because of one file, it must not
+// change the owner or the mode of a whole store.
+func refuses(dir, path string, info, root *vfs.Info, you int, flags vfs.Flags) (reason, fix string) {
 	change := "chattr -i "
 	if runtime.GOOS == "darwin" {
 		change = "chflags nouchg "
 	}
 	switch {
 	case flags.Immutable:
-		return "is immutable", change + quotePath(at)
+		return "is immutable", change + quotePath(path)
 	case flags.AppendOnly:
-		return "may only be appended to", "chattr -a " + quotePath(at)
+		return "may only be appended to", "chattr -a " + quotePath(path)
 	}
 	need, bits := fs.FileMode(0o6), "rw"
 	if info.Mode.IsDir() {
 		need, bits = 0o7, "rwx"
 	}
-	outside := len(at) < len(dir) // the folder that contains the store
+	outside := len(path) < len(dir) // the folder that contains the store
 	asOwner := fmt.Sprintf("run the command as the owner: sudo -u '#%d' …", info.UID)
 	switch perm := info.Mode.Perm(); {
 	case you <= 0: // root, or a system without such users
 		return "", ""
 	case int(info.UID) == you && perm>>6&need != need:
-		return "does not let its owner write", "chmod u+" + bits + " " + quotePath(at)
+		return "does not let its owner write", "chmod u+" + bits + " " + quotePath(path)
 	case int(info.UID) != you && perm&need != need && (perm>>3&need != need):
 		switch {
 		case outside && perm&0o1 != 0 && root.Mode != 0: // the store exists, and its parent may be passed
@@ -184,15 +185,15 @@ func refuses(dir, at string, info, root *vfs.Info, you int, flags vfs.Flags) (wh
 				"700 %s", you, quotePath(dir))
 		case outside:
 			return "does not let you enter", asOwner
-		case at != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
+		case path != dir && vfs.InfoIsShared(root) && info.GID == root.GID:
 			return "denies access to the group to which the store belongs",
-				fmt.Sprintf("ask the owner to run: chmod g+%s %s", bits, quotePath(at))
-		case at != dir && vfs.InfoIsShared(root):
+				fmt.Sprintf("ask the owner to run: chmod g+%s %s", bits, quotePath(path))
+		case path != dir && vfs.InfoIsShared(root):
 			return "denies access to the group to which the store belongs",
-				fmt.Sprintf("ask the owner to run: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(at), bits,
-					quotePath(at))
-		case at != dir && int(root.UID) == you:
-			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(at))
+				fmt.Sprintf("ask the owner to run: chgrp -h %d %s && chmod g+%s %s", root.GID, quotePath(path), bits,
+					quotePath(path))
+		case path != dir && int(root.UID) == you:
+			return "belongs to another user", fmt.Sprintf("sudo chown -h %d %s", you, quotePath(path))
 		}
 		return "belongs to another user", asOwner
 	case int(info.UID) != you && perm&need != need && !inGroup(info.GID):

@@ -58,8 +58,8 @@ func (t *Tally) Add(metadata map[string]any) {
 	}
 }
 
-func count(names map[string]int, of map[string]any) {
-	for name := range of {
+func count(names map[string]int, object map[string]any) {
+	for name := range object {
 		if _, ok := names[name]; ok || len(names) < mostNames {
 			names[name]++
 		}

@@ -20,17 +20,17 @@ const FlushEvery = time.Second
 // their puts reached only 36,000/s instead of 66,000/s.
 const RestFactor = 9
 
-// RestAfter returns the time for which the flushers rest after a round that took the given time. wrote reports whether
-// any process wrote during the round. more reports whether the round left something to do. If more is true and wrote is
-// false, the flushers do not rest: the burst is over, and no writer needs the disk. full is the backlog relative to its
-// limit. If more is true, a larger backlog makes the rest shorter, and from slowFrom on, where writers are slowed, the
-// flushers do not rest.
-func RestAfter(took time.Duration, wrote, more bool, full float64) time.Duration {
-	if more && (!wrote || full >= slowFrom) {
+// RestAfter returns the time for which the flushers rest after a round that took the time took. wrote reports
+// whether any process wrote during the round, and unfinished whether the round left something to do. full is the
+// backlog relative to its limit. If unfinished is true and wrote is false, the flushers do not rest: the burst is
+// over, and no writer needs the disk. If unfinished is true, a larger backlog makes the rest shorter, and from
+// slowFrom on, where writers are slowed, the flushers do not rest.
+func RestAfter(took time.Duration, wrote, unfinished bool, full float64) time.Duration {
+	if unfinished && (!wrote || full >= slowFrom) {
 		return 0
 	}
 	rest := min(RestFactor*took, FlushEvery)
-	if more {
+	if unfinished {
 		rest = time.Duration(float64(rest) * (1 - full/slowFrom))
 	}
 	return rest
@@ -145,16 +145,17 @@ func (fl *Flusher) beat(ctx context.Context) {
 	fl.host.Upkeep(ctx)
 }
 
-// FlushBackground runs a round if there is anything to do, no other process is flushing, and the round need not wait
-// for a purge. It returns the time for which to rest afterwards. If it ran a round, it announces this rest to all
-// processes. did is false, and no rest is needed, if there was nothing to do or the log is damaged.
-func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
+// FlushBackground runs a round if there is anything to do, no other process is flushing, and the round need not
+// wait for a purge. It returns the time for which to rest afterwards. If it ran a round, it announces this rest to
+// all processes. due is false, and no rest is needed, if there was nothing to do or the log is damaged. due is
+// true if there was something to do, even if no round ran.
+func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, due bool) {
 	return fl.flushBackground(ctx, ctx)
 }
 
 // flushBackground does the same as FlushBackground, with two contexts: when ctx ends, no further round begins; when
 // rounds ends, the current round is canceled too.
-func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, did bool) {
+func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Duration, due bool) {
 	durable := fl.engine.Log().Durable()
 	if fl.engine.Log().Damage() != nil ||
 		fl.engine.Log().Flushed() >= durable && !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load() &&

@@ -137,13 +137,13 @@ func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 		len(fl.aside) == 0
 }
 
-// lockClosing waits for flush.lock. If the wait times out although another process wrote files meanwhile, lockClosing
-// waits again. If everything before the position until is in files while another process still has the lock, it returns
-// nil without an error.
-func (fl *Flusher) lockClosing(ctx context.Context, m Merge, until wal.LSN) (*wal.Held, error) {
+// lockClosing waits for flush.lock. If the wait times out although another process wrote files meanwhile,
+// lockClosing waits again. If everything before the position end is in files while another process still has the
+// lock, lockClosing returns nil without an error.
+func (fl *Flusher) lockClosing(ctx context.Context, m Merge, end wal.LSN) (*wal.Held, error) {
 	for {
 		filed, flushed := fl.engine.Log().Pace().FiledTo(), fl.engine.Log().Flushed()
-		held, err := fl.engine.Log().LockFlushUnless(ctx, func() bool { return fl.filedTo(m, until) })
+		held, err := fl.engine.Log().LockFlushUnless(ctx, func() bool { return fl.filedTo(m, end) })
 		if err == nil || !errors.Is(err, errs.ErrLocked) || ctx.Err() != nil ||
 			fl.engine.Log().Pace().FiledTo() == filed && fl.engine.Log().Flushed() == flushed {
 			return held, err

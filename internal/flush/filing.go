@@ -219,16 +219,16 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return is, err
 }
 
-// spares reports whether a rescue omits the document with the version at, which cannot be written to a file because of
-// err. The other documents are then rescued nevertheless.
-func (f *filing) spares(at wal.LSN, err error) bool {
+// spares reports whether a rescue omits the document with the given version, which cannot be written to a file
+// because of err, and still writes the other documents. If so, spares records the document as omitted.
+func (f *filing) spares(version wal.LSN, err error) bool {
 	over := (*errs.InflatedError)(nil)
 	if errors.As(err, &over) {
 		f.inflates.Store(over)
 	} else if !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 		return false
 	}
-	f.rescues.sparesDocument(at, err)
+	f.rescues.sparesDocument(version, err)
 	return true
 }
 
@@ -386,24 +386,25 @@ func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.B
 	return err
 }
 
-// MoveAway moves something that is not a file from the path of a document to quarantine.
-func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
+// MoveAway moves the obstacle at the path of a document to quarantine: something that is not a file. If there is
+// no obstacle, MoveAway does nothing. cause is the error with which writing the document failed.
+func (fl *Flusher) MoveAway(c *docfile.Change, cause error) error {
 	name := c.Folder.InTheWay(c.Name)
 	if name == "" {
 		return nil // gone meanwhile, or removed by a change of the same round
 	}
-	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + name}
+	note := docfile.Note{Why: cause.Error(), From: c.Folder.Name() + "/" + name}
 	if name == c.Name { // else it is in the place of a folder, and not a version of this document
 		note.ID, note.Version = c.ID, c.Version
 	}
 	where, err := fl.files.Aside(c.Folder.Path(name), note)
 	if err != nil {
 		return fmt.Errorf("%s/%s cannot be written: %w; moving the obstacle to quarantine failed: %w", c.Folder.Name(),
-			c.Name, why, err)
+			c.Name, cause, err)
 	}
 	fl.engine.Env().Logger.Warn("moved something that is not a file from the path of a document to quarantine",
-		"what", why, "where", where)
-	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
+		"what", cause, "where", where)
+	fl.engine.Env().Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: cause})
 	return nil
 }
 

@@ -109,9 +109,10 @@ type Host interface {
 	// MayLag reports whether the file of a working-memory scope need not be written for now, and returns the
 	// first entry that the file lacks.
 	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
-	// OursScope reports whether a file has the document of a working-memory scope as this store wrote it. It
-	// returns false for an older one that was restored by hand: one from before the position least.
-	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
+	// OursScope reports whether data returns the document of the working-memory scope key as a store wrote it,
+	// without later edits. If minLSN is not 0, this store must have written the document at log position minLSN
+	// or later; an earlier document was restored by another program.
+	OursScope(key string, minLSN wal.LSN, data func() ([]byte, error)) bool
 }
 
 // flushWorkers is the number of goroutines that put files in place. More than two were not faster on any file system

@@ -119,14 +119,13 @@ func (fl *Flusher) indexStands() {
 // indexWaits reports whether the next attempt to write an index is still delayed after failures.
 func (fl *Flusher) indexWaits() bool { return int64(time.Since(fl.made)) < fl.indexAfter.Load() }
 
-// spilledTo sets the position spilled in the checkpoint to the position to, after an index was written in the
-// background.
-func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, to wal.Mark) error {
+// spilledTo sets the position Spilled in the checkpoint to mark, after an index was written in the background.
+func (fl *Flusher) spilledTo(ctx context.Context, held *wal.Held, mark wal.Mark) error {
 	c, err := fl.engine.Log().Checkpoint()
 	if err != nil {
 		return err
 	}
-	if err := fl.engine.Log().SetCheckpoint(held, c.Flushed, to, c.Mtimes); err != nil {
+	if err := fl.engine.Log().SetCheckpoint(held, c.Flushed, mark, c.Mtimes); err != nil {
 		return err
 	}
 	if err := fl.mapIndex(held); err != nil {

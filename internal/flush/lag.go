@@ -25,9 +25,10 @@ type lag struct {
 	filed  wal.LSN         // log position below which all changes are in files, except those to Scopes
 }
 
-// hold removes from a round the working-memory scopes whose files need not be written yet. It returns the position up
-// to which the files are authoritative after the round. It is called once, before any working memory is written.
-func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merge) (wal.Mark, error) {
+// hold removes from a round, which covers the log up to end, the working-memory scopes whose files need not be
+// written yet. It returns the position up to which the files are authoritative after the round. It is called once,
+// before any working memory is written.
+func (f *filing) hold(ctx context.Context, c wal.Checkpoint, end wal.Mark, m Merge) (wal.Mark, error) {
 	fl := f.fl
 	behind := &fl.Lagging
 	for key := range behind.Scopes {
@@ -36,10 +37,10 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merg
 	behind.Scopes = nil
 	f.held = true
 	if m != MergeWhenDue || f.distrusted || f.repeats ||
-		fl.following == nil && int64(to.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes {
-		return to, nil
+		fl.following == nil && int64(end.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes {
+		return end, nil
 	}
-	first := to.LSN
+	first := end.LSN
 	for _, key := range f.worked.take() {
 		from, ok := fl.host.MayLag(ctx, key, c.Flushed.LSN)
 		if !ok {
@@ -52,8 +53,8 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m Merg
 		behind.Scopes[key] = true
 		first = min(first, from)
 	}
-	if first == to.LSN {
-		return to, nil
+	if first == end.LSN {
+		return end, nil
 	}
 	mark, err := fl.engine.Log().MarkBefore(ctx, first)
 	if err != nil || mark.LSN < c.Flushed.LSN {

@@ -221,9 +221,9 @@ func (s *slowed) note(fl *Flusher, wait time.Duration) {
 	}
 }
 
-// behind returns the number of bytes of log that are not yet in files, or not yet in the index, and the reason for
-// which writers are slowed down.
-func (fl *Flusher) behind() (bytes int64, why string) {
+// behind returns the number of bytes of log that are not yet in files, or of those that are not yet in the index,
+// whichever slows writers down more. reason is a text that explains to the user why writers are slowed down.
+func (fl *Flusher) behind() (bytes int64, reason string) {
 	rate := "not known yet"
 	if r := fl.engine.Log().Pace().Rate(); r > 0 {
 		rate = human.Bytes(int64(r)) + " a second"

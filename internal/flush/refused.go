@@ -77,16 +77,16 @@ func (fl *Flusher) refusedEntries() (problems []error) {
 	return problems
 }
 
-// keepRefused copies the invalid log entries below a position to quarantine, because the log may release them
-// afterwards. If an entry cannot be copied, the round continues: the log still has the entry for now, and verify names
-// it.
-func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
+// keepRefused copies the invalid log entries below the position end to quarantine, because the log may release
+// them afterwards. If an entry cannot be copied, the round continues: the log still has the entry for now, and
+// verify reports it.
+func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, end wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := docfile.NewQuarantine(fl.engine.Layout(), fl.engine.Env().Clock)
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
-		if ctx.Err() != nil || at >= to {
+		if ctx.Err() != nil || at >= end {
 			return
 		}
 		if r.list[at].kept {

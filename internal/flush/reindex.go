@@ -12,22 +12,22 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// ReindexNow rebuilds the index. why is the reason. It is used in messages, and determines from which source the index
-// is rebuilt.
-func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
+// ReindexNow rebuilds the index. cause is the reason for the rebuild. It appears in messages, and determines from
+// which source the index is rebuilt.
+func (fl *Flusher) ReindexNow(ctx context.Context, cause error) error {
 	held, err := fl.engine.Log().LockFlush(ctx)
 	if err != nil {
 		return err
 	}
 	defer held.Unlock()
-	return fl.reindexRound(ctx, held, why)
+	return fl.reindexRound(ctx, held, cause)
 }
 
 // reindexRound runs a round that rebuilds the index after the document files contain everything that the log has. If
 // the round fails, the next round repeats all of it, because it is unknown which files the failed round has written.
-func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
+func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, cause error) error {
 	ctx = held.In(ctx)
-	err := fl.reindexAll(ctx, held, why)
+	err := fl.reindexAll(ctx, held, cause)
 	fl.reached = 0
 	if err != nil {
 		fl.Lagging = lag{}
@@ -39,7 +39,7 @@ func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) 
 	return nil
 }
 
-func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) error {
+func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, cause error) error {
 	if err := fl.engine.CatchUp(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
@@ -79,7 +79,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) er
 	if err := fl.keepIndex(set); err != nil {
 		return err
 	}
-	if err := fl.rebuilder.Again(ctx, held, to, recent, why, errors.Is(why, ErrAsked)); err != nil {
+	if err := fl.rebuilder.Again(ctx, held, to, recent, cause, errors.Is(cause, ErrAsked)); err != nil {
 		return err
 	}
 	if err := fl.engine.Log().SetCheckpoint(held, to, to, fl.FolderTimes()); err != nil {

@@ -19,18 +19,18 @@ import (
 )
 
 // Rescue writes all durable changes that are not in files yet to files. It is called after files of the log were
-// removed, if the folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and nothing
-// that belongs to the log: the next process to open the store begins a new log from the files. The error
-// *errs.UnfiledError names the documents that could not be written. again reports whether a retry may succeed. A retry
-// never succeeds for documents of a forged log that cannot be written to files.
-func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (again bool, err error) {
-	n, again, err := fl.rescue(ctx)
+// removed, if the folder is still the store's (wal.Options.Rescue). It writes documents and working memory, and
+// nothing that belongs to the log: the next process to open the store begins a new log from the files. The error
+// *errs.UnfiledError names the documents that could not be written. retry reports whether another attempt may
+// succeed. Another attempt never succeeds for documents of a forged log that cannot be written to files.
+func (fl *Flusher) Rescue(ctx context.Context, _ *wal.Held) (retry bool, err error) {
+	n, retry, err := fl.rescue(ctx)
 	if err == nil {
 		fl.engine.Env().Logger.Warn(
 			"the log was removed while the store was open: documents that only the log had were written to files",
 			"documents", n)
 	}
-	return again, err
+	return retry, err
 }
 
 // rescueUnrecorded does the same as Rescue for a store that closes while files of the log are being removed, if only
@@ -56,11 +56,12 @@ type rescued struct {
 	err    error            // reason why one of the documents was omitted
 }
 
-func (r *rescued) sparesDocument(at wal.LSN, err error) {
-	r.fl.engine.Env().Logger.Error("an entry that only the log has cannot be written to a file", "lsn", at, "err", err)
+func (r *rescued) sparesDocument(version wal.LSN, err error) {
+	r.fl.engine.Env().Logger.Error("an entry that only the log has cannot be written to a file", "lsn", version, "err",
+		err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.at[at], r.err = true, cmp.Or(r.err, err)
+	r.at[version], r.err = true, cmp.Or(r.err, err)
 }
 
 func (r *rescued) sparesScope(key string, err error) bool {
@@ -72,9 +73,9 @@ func (r *rescued) sparesScope(key string, err error) bool {
 	return true
 }
 
-// rescue writes the documents that only the log has to files. n is the number of changes that rescue has written. If
-// err is not nil, again reports whether a retry may succeed.
-func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
+// rescue writes the documents that only the log has to files. n is the number of changes that rescue has written;
+// it is 0 if err is not nil. retry reports whether another attempt may succeed after an error.
+func (fl *Flusher) rescue(ctx context.Context) (n int, retry bool, err error) {
 	fl.rescuing.Lock()
 	defer fl.rescuing.Unlock()
 	left := &rescued{fl: fl, at: map[wal.LSN]bool{}, scopes: map[string]bool{}}
@@ -82,8 +83,8 @@ func (fl *Flusher) rescue(ctx context.Context) (n int, again bool, err error) {
 	if err != nil {
 		// A missing folder may be temporary too, such as one in tmp/ that was removed with the log, unless it is that
 		// of the documents.
-		again = !errors.Is(err, fs.ErrNotExist) || fl.hasFolder()
-		return 0, again, fl.unfiledError(ctx, list, left, fl.engine.Env().Explain(err), func(e *wal.Entry) bool {
+		retry = !errors.Is(err, fs.ErrNotExist) || fl.hasFolder()
+		return 0, retry, fl.unfiledError(ctx, list, left, fl.engine.Env().Explain(err), func(e *wal.Entry) bool {
 			return errors.Is(err, errs.ErrSyncFailed) || !fl.isFiled(e)
 		})
 	}

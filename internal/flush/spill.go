@@ -16,10 +16,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillDue reports whether this round writes the index: because the log since the last index has exceeded its limit,
-// because the index is small, or because m requires it. more reports whether a round of a close leaves work for the
-// next round.
-func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
+// spillDue reports whether this round writes the index: because the log since the last index has exceeded its
+// limit, because the index is small, or because m requires it. unfinished reports whether a round of a close
+// leaves work for the next round.
+func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, unfinished bool) bool {
 	set := fl.engine.State().Set()
 	if set == nil {
 		return false
@@ -38,13 +38,13 @@ func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint, more bool) bool {
 	case MergeAlways, MergeFlush:
 		return true
 	case mergeClosing:
-		if more {
+		if unfinished {
 			return fl.unspilled() >= slowFrom && int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes
 		}
 		return fl.engine.State().Overlay().Len() > closingSpill || small(set)
 	case mergeEnding:
 		n := fl.engine.State().Overlay().Len()
-		return !more && n <= endingSpill && (small(set) || n > closingSpill && !index.MergeDue(set))
+		return !unfinished && n <= endingSpill && (small(set) || n > closingSpill && !index.MergeDue(set))
 	}
 	return !fl.indexWaits() && (small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.engine.Env().System.SpillBytes)
 }
@@ -64,15 +64,16 @@ type spilling struct {
 	target index.Target
 }
 
-// spillOf writes the index of a round, or returns in beside an index that is to be written in the background. spilled
-// reports whether the files in the folder are now an index that covers the log up to the position to.
-func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
-	m Merge) (beside *spilling, spilled bool, err error) {
+// spillOf writes the index of a round, or returns the content of the index as pending if the index is to be
+// written in the background. spilled reports whether the files in the folder are now an index that covers the log
+// up to the position end.
+func (fl *Flusher) spillOf(ctx context.Context, held *wal.Held, end wal.Mark, files *filing,
+	m Merge) (pending *spilling, spilled bool, err error) {
 	if !fl.spillBeside(m) {
-		return nil, true, fl.spill(ctx, held, to, files, m == MergeAlways)
+		return nil, true, fl.spill(ctx, held, end, files, m == MergeAlways)
 	}
-	if beside, err = fl.spilling(ctx, held, to, files, false); beside != nil || err != nil {
-		return beside, false, err
+	if pending, err = fl.spilling(ctx, held, end, files, false); pending != nil || err != nil {
+		return pending, false, err
 	}
 	if err = fl.settleIndex(); err != nil {
 		return nil, false, fl.indexed(ctx, err) // files are written meanwhile
@@ -114,31 +115,34 @@ func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files
 	return fl.rebuilder.Again(ctx, held, to, s.list, err, false)
 }
 
-// spilling returns the content of an index of the state at a position, or nil if nothing has changed since the last
-// index. A version that the index names must have been in its file at some time. Otherwise the next process that
-// replaces that file would treat this store's own older version as an edit. So if a memory was changed before the
-// position and again after it, its version at the position is first written to its file.
-func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, files *filing,
+// spilling returns the content of an index of the state at the position end, or nil if the last index already
+// covers the log up to this position. Even then spilling returns the content if always is true and the last index
+// has a delta, or if the last index ends at this position and is damaged.
+//
+// A version that the index names must have been in its file at some time. Otherwise the next process that replaces
+// that file would treat this store's own older version as an edit. So if a memory was changed before the position
+// end and again after it, spilling first writes the version of the memory at that position to its file.
+func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, end wal.Mark, files *filing,
 	always bool) (*spilling, error) {
 	_ = fl.engine.KeepUp(held)
 	set := fl.engine.State().Set()
 	if set == nil {
 		return nil, errs.ErrClosed
 	}
-	rotten := fl.engine.Damaged().Load() && to.LSN == set.LSN() // nothing new, but a rebuild is due
-	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
+	rotten := fl.engine.Damaged().Load() && end.LSN == set.LSN() // nothing new, but a rebuild is due
+	if end.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		set.Release()
 		return nil, nil // written by a flusher that was killed, or failed, before it recorded that in the checkpoint
 	}
-	if err := fl.engine.SaveWriters(ctx, to.LSN); err != nil {
+	if err := fl.engine.SaveWriters(ctx, end.LSN); err != nil {
 		set.Release()
 		return nil, err
 	}
-	if err := fl.engine.SavePurges(to.LSN); err != nil {
+	if err := fl.engine.SavePurges(end.LSN); err != nil {
 		set.Release()
 		return nil, err
 	}
-	list, overtaken, err := fl.engine.StateAt(ctx, set.LSN(), to.LSN)
+	list, overtaken, err := fl.engine.StateAt(ctx, set.LSN(), end.LSN)
 	if err == nil {
 		err = files.put(ctx, nil, overtaken)
 	}
@@ -146,7 +150,7 @@ func (fl *Flusher) spilling(ctx context.Context, held *wal.Held, to wal.Mark, fi
 		set.Release()
 		return nil, err
 	}
-	return &spilling{set: set, list: list, to: to, target: fl.engine.Target(fl.engine.Log().UUID(), to)}, nil
+	return &spilling{set: set, list: list, to: end, target: fl.engine.Target(fl.engine.Log().UUID(), end)}, nil
 }
 
 // settleIndex makes the present index durable. Another process may have put it in place and then may have been killed

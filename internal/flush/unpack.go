@@ -20,19 +20,19 @@ import (
 // confirmation. It counts documents and changes of working memory that are compressed more than 64-fold.
 const UnpackedMost = 256 << 20
 
-// unpacks decides whether a document may be written to a file if it is compressed more than 64-fold in the log. If it
-// may, unpacks returns nil, and otherwise an error with the reason. The parameter at is the position of the log entry.
-func (f *filing) unpacks(ctx context.Context, at wal.LSN) error {
+// unpacks returns nil if the document in the log entry at pos, which is compressed more than 64-fold, may be
+// written to a file. Otherwise it returns an error with the reason.
+func (f *filing) unpacks(ctx context.Context, pos wal.LSN) error {
 	fl := f.fl
 	if fl.inflate {
 		return nil
 	}
 	fl.unpacking.Lock()
 	defer fl.unpacking.Unlock()
-	if at < fl.unpacksTo {
+	if pos < fl.unpacksTo {
 		return nil
 	}
-	to := max(fl.engine.Log().AppliedMark().LSN, at+1)
+	to := max(fl.engine.Log().AppliedMark().LSN, pos+1)
 	over := &errs.InflatedError{Most: UnpackedMost}
 	for _, change := range fl.engine.State().Changes(f.flushed, to) {
 		e, err := fl.engine.Log().ReadAt(ctx, change.Pos)

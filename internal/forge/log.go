@@ -158,22 +158,22 @@ func (l *Log) Save() error {
 	return err
 }
 
-// WriteAt overwrites a part of an existing file, and syncs it.
-func WriteAt(fsys vfs.FS, name string, b []byte, at int64) error {
+// WriteAt overwrites a part of an existing file with b, beginning at the offset off, and syncs the file.
+func WriteAt(fsys vfs.FS, name string, b []byte, off int64) error {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(b, at)
+	_, err = f.WriteAt(b, off)
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// SealSegment recomputes the checksums of the frames in a segment, and links each frame to the previous one. It finds
-// each next frame by the length of the previous one, and stops at the first length that does not lead to a frame. It
-// returns the position of the end of the last frame, and the checksum of that frame. If each is not nil, SealSegment
-// calls it for every frame.
+// SealSegment recomputes the checksums of the frames in a segment, and links each frame to the previous one. It
+// finds each next frame by the length of the previous one, and stops at the first length that does not lead to a
+// frame. It returns the position of the end of the last frame, and the checksum of that frame. If visit is not
+// nil, SealSegment calls visit for every frame.
 func SealSegment(geo segment.Geometry, number uint64, b []byte,
-	each func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
+	visit func(end segment.LSN, sum uint64)) (end segment.LSN, sum uint64) {
 	le := binary.LittleEndian
 	off := 0
 	for off+segment.HeaderSize <= len(b) {
@@ -192,8 +192,8 @@ func SealSegment(geo segment.Geometry, number uint64, b []byte,
 		seal(geo, head, number)
 		sum = le.Uint64(head[56:])
 		off += int(segment.FrameSize(uint64(length)))
-		if each != nil {
-			each(geo.Start(number)+uint64(off), sum)
+		if visit != nil {
+			visit(geo.Start(number)+uint64(off), sum)
 		}
 		if !whole {
 			break

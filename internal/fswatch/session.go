@@ -144,28 +144,28 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 	return false
 }
 
-// note records that something happened to a file at a time, which may have passed a while ago.
-func (s *session) note(folder, name string, at time.Time) {
+// note records that something happened to a file at time t, which may be some time ago.
+func (s *session) note(folder, name string, t time.Time) {
 	fo := s.folders[folder]
 	if fo == nil {
 		return
 	}
 	p, ok := fo.pending[name]
 	if !ok {
-		p.first = at
+		p.first = t
 	}
-	p.last = at
+	p.last = t
 	fo.pending[name] = p
 	if s.stepAt.IsZero() {
 		s.stepAt = time.Now().Add(s.o.Quiet / 3) // all files that are quiet by then are checked together
 	}
 }
 
-// next returns the time at which the session must act next. It returns false if nothing is due.
-func (s *session) next() (at time.Time, ok bool) {
+// next returns the time at which the session must act next. ok is false if nothing is due.
+func (s *session) next() (deadline time.Time, ok bool) {
 	sooner := func(t time.Time) {
-		if !ok || t.Before(at) {
-			at, ok = t, true
+		if !ok || t.Before(deadline) {
+			deadline, ok = t, true
 		}
 	}
 	if !s.stepAt.IsZero() {
@@ -179,7 +179,7 @@ func (s *session) next() (at time.Time, ok bool) {
 	if s.src.Events() == nil {
 		sooner(s.due)
 	}
-	return at, ok
+	return deadline, ok
 }
 
 // step checks the files that had no event for a while and the files that are missing. It returns true if the session

@@ -90,15 +90,16 @@ func notify(folders map[string]string) (source, error) {
 	return n, nil
 }
 
-// limited returns err. If a limit of the system caused err, the returned error also names that limit.
-func limited(what string, err error) error {
+// limited returns an error that names the action that failed and wraps err. If a limit of the system caused err,
+// the returned error also names that limit.
+func limited(action string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
-		return &limitError{what, wal.NoWatches}
+		return &limitError{action, wal.NoWatches}
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return &limitError{what, wal.NoInstances}
+		return &limitError{action, wal.NoInstances}
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", action, err)
 }
 
 // isFolder returns an error if path is not a folder. A link is not accepted, because the system would watch the link's

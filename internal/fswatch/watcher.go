@@ -53,7 +53,7 @@ type files interface {
 	Folders() []string
 	Path(folder string) string
 	Report(note string, err error)
-	Polls(why wal.PollCause)
+	Polls(cause wal.PollCause)
 }
 
 // leadAgain is the pause before this process tries again to become the process that watches, after an error prevented

@@ -98,12 +98,12 @@ func (l *Line) ID() string {
 	return l.Relation.ID()
 }
 
-// Memory returns the memory that represents the line. at becomes the memory's timestamp.
-func (l *Line) Memory(at time.Time) memstore.Memory {
+// Memory returns the memory that represents the line. Its timestamp is t.
+func (l *Line) Memory(t time.Time) memstore.Memory {
 	if l.Entity != nil {
-		return l.Entity.Memory(at, l.Extra)
+		return l.Entity.Memory(t, l.Extra)
 	}
-	return l.Relation.Memory(at, l.Extra)
+	return l.Relation.Memory(t, l.Extra)
 }
 
 // AppendLine appends the line that represents a memory, without a line feed. ok is false if the memory is neither an

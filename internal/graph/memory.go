@@ -40,10 +40,10 @@ const (
 // ID returns the entity's id.
 func (e *Entity) ID() string { return EntityID(e.Name) }
 
-// Memory returns the memory that represents a new entity. at becomes the memory's timestamp, which determines its place
-// in listings. extra has further members of the line, and may be nil.
-func (e *Entity) Memory(at time.Time, extra map[string]any) memstore.Memory {
-	m := memstore.Memory{ID: e.ID(), Timestamp: at, Metadata: map[string]any{
+// Memory returns the memory that represents a new entity. Its timestamp is t, which determines its place in
+// listings. extra has further members of the line, and may be nil.
+func (e *Entity) Memory(t time.Time, extra map[string]any) memstore.Memory {
+	m := memstore.Memory{ID: e.ID(), Timestamp: t, Metadata: map[string]any{
 		"category": EntityCategory, "key": e.Name, memberType: e.Type,
 	}}
 	if len(extra) > 0 {

@@ -31,7 +31,7 @@ func (h *History) redactions(k *engine.Kind, id string) ([]purgefile.Row, error)
 }
 
 // redaction returns the record of the redaction of a version, and reports whether the version is redacted.
-func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, is bool, err error) {
+func (h *History) redaction(k *engine.Kind, id string, version uint64) (row purgefile.Row, redacted bool, err error) {
 	rows, err := h.redactions(k, id)
 	for _, r := range rows {
 		if r.Version == version {

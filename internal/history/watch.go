@@ -174,8 +174,9 @@ func (w *watcher) readMore(ctx context.Context) error {
 	return w.collect(ctx, to, h.engine.Log().Past().Entries(ctx, wal.Mark{LSN: w.at}, h.engine.Log().Durable()))
 }
 
-// collect appends the entries of whole commits to the watcher's list, up to a position or until the list has
-// the size of one read.
+// collect appends the entries that pass the filters to the watcher's list. It appends the entries of whole commits
+// only, and ends early when it has appended watchBytes bytes of log. If it reaches the end of entries, the watcher
+// has read the log up to the position to.
 func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal.Entry, error]) error {
 	whole, bytes := len(w.list), 0 // length of the list up to the end of a batch
 	for e, err := range entries {

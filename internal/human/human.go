@@ -27,12 +27,12 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d GiB", n>>30)
 }
 
-// Count returns a number with a noun. The noun is one if the number is 1, and otherwise more.
-func Count(n int, one, more string) string {
+// Count returns the number n with a noun: the noun is one if n is 1, and otherwise plural.
+func Count(n int, one, plural string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return fmt.Sprintf("%d %s", n, more)
+	return fmt.Sprintf("%d %s", n, plural)
 }
 
 // Head returns the longest prefix of s that has at most n bytes and does not cut a character.

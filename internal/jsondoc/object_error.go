@@ -85,12 +85,13 @@ func syntaxError(src []byte, base int64, err error) error {
 	return e
 }
 
-// conflictMarker reports whether the line at which reading stopped is a conflict marker of git.
-func conflictMarker(src []byte, at int64) bool {
-	if at < 0 || at > int64(len(src)) {
+// conflictMarker reports whether the line of src with offset off, at which reading stopped, is a conflict marker
+// of git.
+func conflictMarker(src []byte, off int64) bool {
+	if off < 0 || off > int64(len(src)) {
 		return false
 	}
-	line := src[bytes.LastIndexByte(src[:at], '\n')+1:]
+	line := src[bytes.LastIndexByte(src[:off], '\n')+1:]
 	for _, m := range []string{"<<<<<<<", "=======", ">>>>>>>"} {
 		if bytes.HasPrefix(line, []byte(m)) {
 			return true

@@ -15,8 +15,8 @@ import (
 // The functions below decode the value of a member. For all of them null is the zero value, as for an
 // absent member; an error is a *errs.FieldError without a field.
 
-func refuse(raw []byte, why string) error {
-	return &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New(why)}
+func refuse(raw []byte, reason string) error {
+	return &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New(reason)}
 }
 
 // DecodeText decodes a string.

@@ -153,13 +153,13 @@ func FoldersOf(f wal.Features) []string {
 	})
 }
 
-// Document returns the id of the document to which an id belongs. For the id of a companion, such as the sidecar of a
-// note, this is the id of the companion's document; otherwise it is the id itself. companion reports whether the id is
-// that of a companion.
-func (k *Kind) Document(id string) (of string, companion bool) {
+// Document returns the id of the document to which id belongs. If id is the id of a companion, such as the sidecar
+// of a note, docID is the id of the companion's document; otherwise docID is id itself. companion reports whether
+// id is the id of a companion.
+func (k *Kind) Document(id string) (docID string, companion bool) {
 	if k.Owner != nil {
-		if of, companion = k.Owner(id); companion {
-			return of, true
+		if docID, companion = k.Owner(id); companion {
+			return docID, true
 		}
 	}
 	return id, false

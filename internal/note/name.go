@@ -221,25 +221,25 @@ func (n Names) escaped(c byte, first, last bool) bool {
 	return strings.IndexByte(`<>:"|?*`, c) >= 0 || last && (c == '.' || c == ' ')
 }
 
-// token parses the escape that begins with the percent sign at name[at]. An escape is the percent sign, any number of
-// "25", and then either the two hexadecimal digits of an escaped byte, or the second character of more or of device. c
-// is the escaped byte, or 0 for more and device. end is the offset after the escape, or 0 if there is no escape at
-// name[at].
-func (n Names) token(name string, at int) (end int, c byte) {
-	end = at + 1
+// token parses the escape that begins with the percent sign at name[off]. An escape is the percent sign, any
+// number of "25", and then either the two hexadecimal digits of an escaped byte, or the second character of the
+// constant more or of the constant device. c is the escaped byte, or 0 for more and device. end is the offset
+// after the escape, or 0 if name has no escape at off.
+func (n Names) token(name string, off int) (end int, c byte) {
+	end = off + 1
 	for strings.HasPrefix(name[end:], "25") {
 		end += 2
 	}
 	rest := name[end:]
 	switch {
-	case strings.HasPrefix(rest, more[1:]) && (at == 0 || len(rest) == 1),
-		strings.HasPrefix(rest, device[1:]) && at == 0 && n.windows:
+	case strings.HasPrefix(rest, more[1:]) && (off == 0 || len(rest) == 1),
+		strings.HasPrefix(rest, device[1:]) && off == 0 && n.windows:
 		return end + 1, 0
 	case len(rest) < 2:
 		return 0, 0
 	}
 	hi, lo := strings.IndexByte(hexDigits, rest[0]), strings.IndexByte(hexDigits, rest[1])
-	if hi < 0 || lo < 0 || !n.escaped(byte(hi<<4|lo), at == 0, len(rest) == 2) {
+	if hi < 0 || lo < 0 || !n.escaped(byte(hi<<4|lo), off == 0, len(rest) == 2) {
 		return 0, 0
 	}
 	return end + 2, byte(hi<<4 | lo)

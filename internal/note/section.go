@@ -117,30 +117,29 @@ type heading struct {
 	text  string
 }
 
-// line adds the n-th line of the note, which begins at the offset at and ends at the offset end. The first line has
-// number 1.
-func (c *cutter) line(at, end, n int) {
-	text := bytes.TrimRight(c.data[at:end], "\r\n")
+// line adds line n of the note, which has the bytes from offset off to offset end. The first line has number 1.
+func (c *cutter) line(off, end, n int) {
+	text := bytes.TrimRight(c.data[off:end], "\r\n")
 	if n == 1 {
 		text = bytes.TrimPrefix(text, []byte(mark))
 	}
 	blank := len(bytes.TrimSpace(text)) == 0
-	if at >= c.front {
+	if off >= c.front {
 		c.structure(text, end)
 		c.free = c.free || blank
 	}
-	length := utf8.RuneCount(c.data[at:end])
+	length := utf8.RuneCount(c.data[off:end])
 	if c.open && !blank && c.characters+length > MostCharacters {
 		c.split(length)
 	}
 	switch {
 	case !blank && !c.open:
-		c.open, c.start, c.from, c.characters, c.border = true, at, n, 0, 0
+		c.open, c.start, c.from, c.characters, c.border = true, off, n, 0, 0
 		if n == 1 {
 			c.start += len(c.data[:end]) - len(bytes.TrimPrefix(c.data[:end], []byte(mark)))
 		}
 	case !blank && c.blank && c.characters >= MostCharacters/2:
-		c.border, c.borderLine, c.borderLeft = at, n, 0
+		c.border, c.borderLine, c.borderLeft = off, n, 0
 		c.borderEnd, c.borderTo = c.end, c.to
 	}
 	if c.open {
@@ -213,10 +212,11 @@ func (c *cutter) split(length int) {
 	}
 }
 
-// lineEnd returns the offset of the end of the line that begins at the offset at.
-func lineEnd(data []byte, at int) int {
-	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
-		return at + i + 1
+// lineEnd returns the offset after the end of the line of data that begins at off. The newline belongs to the
+// line.
+func lineEnd(data []byte, off int) int {
+	if i := bytes.IndexByte(data[off:], '\n'); i >= 0 {
+		return off + i + 1
 	}
 	return len(data)
 }

@@ -34,13 +34,13 @@ func Owner(id string) (string, bool) { return strings.CutPrefix(id, sidecarHead)
 func Companion(id string) (string, bool) { return SidecarOf(id), !IsSidecar(id) }
 
 // Moved returns the encoded sidecar of a note after the note was moved away from the path from. last is the last
-// version of the note at this path. had is the encoded sidecar of the note at this path, empty if the note had no
-// sidecar.
-func Moved(from string, last uint64, had []byte) ([]byte, error) {
+// version of the note at this path. prev is the encoded sidecar of the note at this path; it is empty if the note
+// had no sidecar.
+func Moved(from string, last uint64, prev []byte) ([]byte, error) {
 	var s Sidecar
-	if len(had) > 0 {
+	if len(prev) > 0 {
 		var err error
-		if s, err = DecodeSidecar(had); err != nil {
+		if s, err = DecodeSidecar(prev); err != nil {
 			return nil, err
 		}
 	}

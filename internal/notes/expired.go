@@ -26,17 +26,17 @@ type expiring struct {
 // an hour after it expires.
 const lookEvery = 10 * time.Minute
 
-// Expired reports whether any note had expired at the given time. It implements retention.Expirer.
-func (ns *Notes) Expired(ctx context.Context, at time.Time) (bool, error) {
+// Expired reports whether any note had expired at the time cutoff. It implements retention.Expirer.
+func (ns *Notes) Expired(ctx context.Context, cutoff time.Time) (bool, error) {
 	if !ns.engine.HasHad(ns.kind) {
 		return false, nil
 	}
-	list, err := ns.over(ctx, at)
+	list, err := ns.over(ctx, cutoff)
 	return len(list) > 0, err
 }
 
-// over returns the sorted paths of the notes that had expired at the given time.
-func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err error) {
+// over returns the sorted paths of the notes that had expired at the time cutoff.
+func (ns *Notes) over(ctx context.Context, cutoff time.Time) (paths []string, err error) {
 	x := &ns.expiring
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,7 +57,7 @@ func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err er
 		x.read, x.times = ns.now(), times
 	}
 	for path, t := range x.times {
-		if !t.After(at) {
+		if !t.After(cutoff) {
 			paths = append(paths, path)
 		}
 	}
@@ -65,16 +65,16 @@ func (ns *Notes) over(ctx context.Context, at time.Time) (paths []string, err er
 	return paths, nil
 }
 
-// DeleteExpired deletes notes that had expired at the given time, with their sidecars, and returns the number of
-// deleted notes. It deletes no more than limit notes in one call. It implements retention.Expirer.
-func (ns *Notes) DeleteExpired(ctx context.Context, at time.Time, limit int) (n int, err error) {
-	paths, err := ns.over(ctx, at)
+// DeleteExpired deletes notes that had expired at the time cutoff, with their sidecars, and returns the number of
+// deleted notes. It deletes at most limit notes in one call. It implements retention.Expirer.
+func (ns *Notes) DeleteExpired(ctx context.Context, cutoff time.Time, limit int) (n int, err error) {
+	paths, err := ns.over(ctx, cutoff)
 	if err != nil {
 		return 0, err
 	}
 	for _, path := range paths[:min(len(paths), limit)] {
 		s, err := ns.load(ctx, path)
-		if err == nil && !s.sidecar.Expires.IsZero() && !s.sidecar.Expires.After(at) {
+		if err == nil && !s.sidecar.Expires.IsZero() && !s.sidecar.Expires.After(cutoff) {
 			changes := []commit.DocumentChange{{ID: note.SidecarOf(path), Delete: true, Was: s.side, Cause: wal.CauseExpired}}
 			if s.note.LSN != 0 {
 				changes = append(changes,

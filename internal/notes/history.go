@@ -12,11 +12,11 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// History yields the kept versions of the note at a path, ordered by version: the versions at the earlier paths of the
-// note, and all versions at this path, including versions of other notes that were at this path earlier. Version.ID is
-// the path of each version. any reports whether History yielded any version.
+// History yields the kept versions of the note at a path, ordered by version: the versions at the earlier paths of
+// the note, and all versions at this path, including versions of other notes that were at this path earlier.
+// Version.ID is the path of each version. yielded reports whether History has called yield.
 func (ns *Notes) History(ctx context.Context, path string,
-	yield func(history.Version, error) bool) (any bool, err error) {
+	yield func(history.Version, error) bool) (yielded bool, err error) {
 	s, err := ns.ofPath(ctx, path)
 	if err != nil {
 		return false, err
@@ -25,7 +25,7 @@ func (ns *Notes) History(ctx context.Context, path string,
 	defer stop()
 	v, verr, ok := next()
 	give := func(v history.Version, err error) bool {
-		any = true
+		yielded = true
 		return yield(v, err)
 	}
 	more := true
@@ -41,7 +41,7 @@ func (ns *Notes) History(ctx context.Context, path string,
 		more = give(v, verr)
 		v, verr, ok = next()
 	}
-	return any, nil
+	return yielded, nil
 }
 
 // ofPath loads the note at a path. It returns no error if the note's sidecar is not valid.

@@ -144,8 +144,8 @@ func (ns *Notes) infos(ctx context.Context, prefix string) iter.Seq2[Info, error
 	return ns.infosAfter(ctx, prefix, "")
 }
 
-// infosAfter does the same as infos, but only for paths after the path after. If after is "", it does not skip any
-// path.
+// infosAfter is like infos, but yields only notes whose path is greater than after. If after is "", infosAfter
+// yields the same notes as infos.
 func (ns *Notes) infosAfter(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for l, err := range ns.listings(ctx, prefix, after) {

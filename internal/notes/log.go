@@ -398,22 +398,23 @@ func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
 // of a note that it creates.
 const createdWithin = 10_000_000
 
-// Redaction returns the time at which a version was redacted and the writer that redacted it. It returns false if the
-// version was not redacted. If a purge removed the version, the error is errs.ErrNotFound.
-func (ns *Notes) Redaction(path string, version uint64) (at time.Time, by writer.Writer, is bool, err error) {
+// Redaction returns the time at which a version of the note at a path was redacted, and the writer that redacted
+// the version. redacted is false if the version was not redacted. If a purge removed the version, the error is
+// errs.ErrNotFound.
+func (ns *Notes) Redaction(path string, version uint64) (when time.Time, w writer.Writer, redacted bool, err error) {
 	t, err := ns.engine.Purged()
 	if err != nil {
-		return at, by, false, err
+		return when, w, false, err
 	}
 	if len(t.All()) == 0 {
-		return at, by, false, nil
+		return when, w, false, nil
 	}
 	if t.UpTo(ns.kind.Key(path)) >= version {
-		return at, by, false, failed(path, errs.ErrNotFound)
+		return when, w, false, failed(path, errs.ErrNotFound)
 	}
-	row, is := t.Redacted(ns.kind.Key(path), version)
-	if !is {
-		return at, by, false, nil
+	row, redacted := t.Redacted(ns.kind.Key(path), version)
+	if !redacted {
+		return when, w, false, nil
 	}
 	return time.UnixMicro(row.At).UTC(), ns.engine.Writer(row.By, row.Since), true, nil
 }

@@ -374,10 +374,11 @@ func (ns *Notes) Write(ctx context.Context, path string, data []byte, c commit.C
 	return ns.change(ctx, path, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
-// WriteAt does the same as Write, for content that was written at the given time.
-func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, at time.Time,
+// WriteAt is like Write, for content that was written at the time mtime. If mtime is zero or in the future, the
+// new version gets the current time.
+func (ns *Notes) WriteAt(ctx context.Context, path string, data []byte, mtime time.Time,
 	c commit.Conditions) (Info, error) {
-	return ns.changeAt(ctx, path, at, c, func([]byte, bool) ([]byte, error) { return data, nil })
+	return ns.changeAt(ctx, path, mtime, c, func([]byte, bool) ([]byte, error) { return data, nil })
 }
 
 // Append adds data at the end of a note. It creates the note if it does not exist.
@@ -443,21 +444,21 @@ func (ns *Notes) SetProperties(ctx context.Context, path string, p Properties, c
 	return i, failed(path, err)
 }
 
-// sidecarChange returns the change that makes s the sidecar of a note. It returns no change if s is already the note's
-// sidecar. was is the current version of the sidecar.
-func sidecarChange(path string, s note.Sidecar, was engine.Version) ([]commit.DocumentChange, error) {
-	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: was}
+// sidecarChange returns the change that makes s the sidecar of the note at a path. prev is the current version of
+// the sidecar. If s is already the note's sidecar, sidecarChange returns no change.
+func sidecarChange(path string, s note.Sidecar, prev engine.Version) ([]commit.DocumentChange, error) {
+	c := commit.DocumentChange{ID: note.SidecarOf(path), Was: prev}
 	if s.ID == note.ID(path) {
 		s.ID = ""
 	}
 	if c.Delete = s.IsZero(); c.Delete {
-		if was.LSN == 0 {
+		if prev.LSN == 0 {
 			return nil, nil
 		}
 		return []commit.DocumentChange{c}, nil
 	}
 	var err error
-	if c.Doc, err = s.Encode(); err != nil || was.LSN != 0 && string(c.Doc) == string(was.Doc) {
+	if c.Doc, err = s.Encode(); err != nil || prev.LSN != 0 && string(c.Doc) == string(prev.Doc) {
 		return nil, err
 	}
 	return []commit.DocumentChange{c}, nil

@@ -14,8 +14,8 @@ import (
 func (ns *Notes) Kind() *engine.Kind { return ns.kind }
 
 // Traces returns the ids of all documents that belong to the note at a path and to no other note: the note, its
-// sidecar, and both for the earlier paths at which there is no note now. others has the versions of the note at those
-// earlier paths at which there is another note now.
+// sidecar, and, for each earlier path of the note at which there is no note now, the document and the sidecar at
+// that path. others has the versions of the note at the earlier paths at which there is another note now.
 func (ns *Notes) Traces(ctx context.Context, path string) (ids []string, others []note.Move, err error) {
 	if err := note.CheckPath(path); err != nil {
 		return nil, nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/internal/note"
 )
 
-// Rename moves a note, or all notes of a folder, to another path, in one commit, and returns the number of moved notes.
-// It returns an error if a note or a folder is at the new path, or if the new path is inside the old one.
+// Rename moves the note at path from, or all notes of the folder from, to path to, in one commit. It returns the
+// number of moved notes. It returns an error if a note or a folder is at path to, or if to is inside from.
 func (ns *Notes) Rename(ctx context.Context, from, to string) (n int, err error) {
 	end, err := ns.using(true, from, to)
 	if err != nil {
@@ -90,7 +90,8 @@ func (ns *Notes) rename(ctx context.Context, from, to string) (int, error) {
 	return len(paths), nil
 }
 
-// moved returns the changes that move a note from one path to another.
+// moved returns the changes that move a note from path from to path to. s is the state of the note. If a note
+// exists at path to, the error is an *errs.ConflictError.
 func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit.DocumentChange, error) {
 	there, err := ns.load(ctx, to)
 	if err != nil {

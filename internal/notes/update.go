@@ -7,14 +7,14 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 )
 
-// Update replaces the content of a note and moves the note to another path, in one commit. If the content is nil, it is
-// not changed; if the path is "", the note is not moved. The conditions are evaluated against the note at the old path.
-// If that note does not exist, the error is errs.ErrNotFound.
-func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c commit.Conditions) (Info, error) {
-	if to == "" {
-		to = path
+// Update replaces the content of the note at path by data, and moves the note to newPath, in one commit. If data
+// is nil, the content is not changed. If newPath is "", the note is not moved. The conditions are evaluated
+// against the note at path. If that note does not exist, the error is errs.ErrNotFound.
+func (ns *Notes) Update(ctx context.Context, path, newPath string, data []byte, c commit.Conditions) (Info, error) {
+	if newPath == "" {
+		newPath = path
 	}
-	end, err := ns.using(true, path, to)
+	end, err := ns.using(true, path, newPath)
 	if err != nil {
 		return Info{}, err
 	}
@@ -34,16 +34,16 @@ func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c com
 		if data != nil {
 			doc = data
 		}
-		if to == path && string(doc) == string(s.note.Doc) {
+		if newPath == path && string(doc) == string(s.note.Doc) {
 			return s.info(path), nil
 		}
 		changes := []commit.DocumentChange{{ID: path, Doc: doc, Was: s.note}}
-		if to != path {
-			if changes, err = ns.moved(ctx, path, to, &s); err != nil {
+		if newPath != path {
+			if changes, err = ns.moved(ctx, path, newPath, &s); err != nil {
 				return Info{}, err
 			}
 			for i := range changes {
-				if changes[i].ID == to {
+				if changes[i].ID == newPath {
 					changes[i].Doc = doc
 				}
 			}
@@ -52,7 +52,7 @@ func (ns *Notes) Update(ctx context.Context, path, to string, data []byte, c com
 		if err != nil {
 			return Info{}, err
 		}
-		return s.committed(to, changes, versions), nil
+		return s.committed(newPath, changes, versions), nil
 	})
 	return i, failed(path, err)
 }

@@ -67,11 +67,11 @@ func (h *Host) MayLag(ctx context.Context, key string, flushed wal.LSN) (first w
 	return h.scopes.MayLag(ctx, key, flushed)
 }
 
-func (h *Host) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
-	return h.scopes.OursScope(key, least, data)
+func (h *Host) OursScope(key string, minLSN wal.LSN, data func() ([]byte, error)) bool {
+	return h.scopes.OursScope(key, minLSN, data)
 }
 
-func (h *Host) NoteWorked(scope string, at uint64) { h.scopes.NoteWorked(scope, at) }
+func (h *Host) NoteWorked(scope string, pos uint64) { h.scopes.NoteWorked(scope, pos) }
 
 // The remaining methods stand for parts that a test does not have: no embedder, nothing expires, no
 // round is due by itself.

@@ -141,10 +141,10 @@ func owner(name string) func(path string, folder bool) bool {
 	return nil
 }
 
-// AddDocuments adds the folder of another kind of document; see kind.Register. The function own reports whether the
-// store itself uses a path in that folder for a file or for a folder. The path has slashes.
-func AddDocuments(name string, own func(path string, folder bool) bool) {
-	documents = append(documents, documentFolder{name, own})
+// AddDocuments adds the folder of another kind of document; see kind.Register. The function owns reports whether
+// the store itself uses a path in that folder for a file or for a folder. The path has slashes.
+func AddDocuments(name string, owns func(path string, folder bool) bool) {
+	documents = append(documents, documentFolder{name, owns})
 	list = append(list, place{name, folder | top | sole})
 }
 

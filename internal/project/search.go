@@ -101,11 +101,13 @@ func (v *View) widening(ctx context.Context, q varve.Query, filters []varve.Filt
 	}
 }
 
-// chosen returns the hits that are in the view and that the search may show, in their order.
-func (v *View) chosen(all []varve.Hit, of map[string]facts, perSession int, shown map[string]bool) []varve.Hit {
+// chosen returns the hits that are in the view and that the search may show, the best first. Of hits with the same
+// score other than 0 (see digits), the memory that was written last comes first. byID has the facts about each
+// hit.
+func (v *View) chosen(all []varve.Hit, byID map[string]facts, perSession int, shown map[string]bool) []varve.Hit {
 	hits := make([]varve.Hit, 0, len(all))
 	for _, h := range all {
-		if of[h.ID].seen {
+		if byID[h.ID].seen {
 			hits = append(hits, h)
 		}
 	}
@@ -114,11 +116,11 @@ func (v *View) chosen(all []varve.Hit, of map[string]facts, perSession int, show
 		if x != y || x == 0 {
 			return cmp.Compare(y, x)
 		}
-		return cmp.Or(of[b.ID].written.Compare(of[a.ID].written), cmp.Compare(b.ID, a.ID))
+		return cmp.Or(byID[b.ID].written.Compare(byID[a.ID].written), cmp.Compare(b.ID, a.ID))
 	})
 	sessions := map[string]int{}
 	return slices.DeleteFunc(hits, func(h varve.Hit) bool {
-		s := of[h.ID].session
+		s := byID[h.ID].session
 		sessions[s]++
 		return perSession > 0 && s != "" && sessions[s] > perSession || shown[h.ID]
 	})
@@ -135,12 +137,12 @@ func digits(score float64) float64 {
 
 // supersede moves each superseded memory behind the memory that replaces it. If the replacing memory is not among the
 // hits and fetch is true, supersede reads that memory and inserts it before the superseded one.
-func (v *View) supersede(ctx context.Context, list *[]varve.Hit, of map[string]facts, shown map[string]bool, fetch bool,
-	trim func(*varve.Memory)) {
+func (v *View) supersede(ctx context.Context, list *[]varve.Hit, byID map[string]facts, shown map[string]bool,
+	fetch bool, trim func(*varve.Memory)) {
 	hits, moves := *list, 0
 	for i := 0; i < len(hits) && moves < 2*len(hits); i++ {
 		h := hits[i]
-		by := of[h.ID].supersededBy
+		by := byID[h.ID].supersededBy
 		if by == "" || by == h.ID || shown[by] {
 			continue
 		}
@@ -155,7 +157,7 @@ func (v *View) supersede(ctx context.Context, list *[]varve.Hit, of map[string]f
 				continue
 			}
 			next, _ := m.Metadata[SupersededBy].(string)
-			of[by] = facts{m.UpdatedAt, m.Session(), next, true}
+			byID[by] = facts{m.UpdatedAt, m.Session(), next, true}
 			if trim != nil {
 				trim(&m)
 			}

@@ -16,12 +16,12 @@ func Race() bool { return os.Getenv("VARVE_CI") == "race" && !Long() }
 // Everyday reports whether this is a run of go test without settings. Such a run must take only seconds.
 func Everyday() bool { return !Long() && os.Getenv("VARVE_CI") == "" }
 
-// Share returns the number of random cases to run: all in the long proofs, otherwise few.
-func Share(all, few int) int {
+// Share returns the number of random cases to run: all in the long proofs, and sample otherwise.
+func Share(all, sample int) int {
 	if Long() {
 		return all
 	}
-	return few
+	return sample
 }
 
 // Every returns a number k: a test that goes through many cases in one goroutine runs only every k-th case. k is 5n in
@@ -45,20 +45,20 @@ func OneGoroutine(t testing.TB) {
 	}
 }
 
-// Seldom skips a test that takes long and seldom fails, except in the long run. why is the part of the test that takes
-// the time.
-func Seldom(t testing.TB, why string) {
+// Seldom skips a test that takes long and seldom fails, except in the long run. reason names the part of the test
+// that takes the time, for the message of the skipped test.
+func Seldom(t testing.TB, reason string) {
 	t.Helper()
 	if !Long() {
-		t.Skip("VARVE_LONG=1 runs it: " + why)
+		t.Skip("VARVE_LONG=1 runs it: " + reason)
 	}
 }
 
-// ManyProcesses skips a test that starts too many processes for a run of go test without settings. why is the number or
-// the type of these processes.
-func ManyProcesses(t testing.TB, why string) {
+// ManyProcesses skips a test that starts too many processes for a run of go test without settings. reason is the
+// number or the type of these processes, for the message of the skipped test.
+func ManyProcesses(t testing.TB, reason string) {
 	t.Helper()
 	if Everyday() || Race() {
-		t.Skip("VARVE_LONG=1 runs it: " + why)
+		t.Skip("VARVE_LONG=1 runs it: " + reason)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// Seed returns the seed of a randomized test, and logs it with the command that repeats the test. The parameter given
-// is the value of a flag. If it is not 0, it is the seed. Otherwise the seed is the value of the variable VARVE_SEED.
-// If that is not set either, the seed depends only on the test's name, so that two runs of go test or .ci/run are the
-// same; but in the long proofs each run has a different seed.
-func Seed(t testing.TB, given uint64) uint64 {
+// Seed returns the seed of a randomized test, and logs it with the command that repeats the test. flagSeed is the
+// value of a flag. If flagSeed is not 0, it is the seed. Otherwise the seed is the value of the variable
+// VARVE_SEED. If that is not set either, the seed depends only on the test's name, so that two runs of go test or
+// .ci/run are the same; but in the long proofs each run has a different seed.
+func Seed(t testing.TB, flagSeed uint64) uint64 {
 	t.Helper()
-	seed := given
+	seed := flagSeed
 	if text := os.Getenv("VARVE_SEED"); seed == 0 && text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {

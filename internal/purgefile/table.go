@@ -117,16 +117,15 @@ func (t *Table) Pending(store [16]byte) (rows []Row) {
 	return rows
 }
 
-// Erased returns a position before which the log of a store had none of the data that later purges have erased.
-// Later purges are those that ended after the log position after, where the log was begun again after a purge. A purge
-// that follows at once may record that position itself. The purge that has ended there recorded a lower one, because
-// the log that follows it begins with a segment. Erased returns 0 if the position is unknown.
-func (t *Table) Erased(store [16]byte, after uint64) uint64 {
+// Erased returns a position of the log of a store. Before this position, the log had none of the data that later
+// purges have erased. Later purges are those that ended after the log position pos. If the position is unknown,
+// Erased returns 0.
+func (t *Table) Erased(store [16]byte, pos uint64) uint64 {
 	first := uint64(math.MaxUint64)
 	for i := range t.list {
 		switch r := &t.list[i]; {
-		case r.Store != store, !r.Redacted && r.Since < after,
-			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= after:
+		case r.Store != store, !r.Redacted && r.Since < pos,
+			r.Redacted && r.Done && r.Ended != 0 && r.Ended <= pos:
 			// of another store, or ended at the position or before it
 		case r.Redacted:
 			first = min(first, r.Version)

@@ -55,12 +55,12 @@ func (t *Texts) Add(sum [16]byte) bool {
 	return true
 }
 
-// AddAll adds all hashes in list, and reports whether any of them is new.
-func (t *Texts) AddAll(list *Texts) (any bool) {
+// AddAll adds all hashes in list, and reports whether at least one of them is new.
+func (t *Texts) AddAll(list *Texts) (added bool) {
 	for sum := range list.sums {
-		any = t.Add(sum) || any
+		added = t.Add(sum) || added
 	}
-	return any
+	return added
 }
 
 // Empty returns an empty Texts with the same key.

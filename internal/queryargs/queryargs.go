@@ -19,23 +19,24 @@ func Times() []string {
 		"updated-until"}
 }
 
-// ByTime returns the filters by time that are given. The function as returns the spelling of an argument's name that
-// the caller uses, for error messages.
-func ByTime(now time.Time, given func(name string) (value string, ok bool),
-	as func(name string) string) (all []varve.Filter, err error) {
+// ByTime returns the filters for the time arguments of a query. lookup returns the value of an argument; ok is
+// false if the query does not have the argument. spelling returns the name of an argument as the caller spells it,
+// for error messages.
+func ByTime(now time.Time, lookup func(name string) (value string, ok bool),
+	spelling func(name string) string) (all []varve.Filter, err error) {
 	type end struct {
 		at   time.Time
 		name string
 	}
 	var first, last [3]end // by happened, created, updated: the latest beginning and the earliest end
 	for i, name := range Times() {
-		value, ok := given(name)
+		value, ok := lookup(name)
 		if !ok {
 			continue
 		}
 		span, err := timearg.Parse(value, now.Local())
 		if err != nil {
-			return nil, fmt.Errorf("%s %w", as(name), err)
+			return nil, fmt.Errorf("%s %w", spelling(name), err)
 		}
 		about, at := max(0, i/2-1), span.From
 		begins := name == "after" || strings.HasSuffix(name, "since")
@@ -54,7 +55,8 @@ func ByTime(now time.Time, given func(name string) (value string, ok bool),
 		}
 		if other.name != "" && !first[about].at.Before(last[about].at) {
 			return nil, fmt.Errorf("%s and %s: the time ranges do not overlap, so no memory can match",
-				strings.TrimSuffix(as(first[about].name), ":"), strings.TrimSuffix(as(last[about].name), ":"))
+				strings.TrimSuffix(spelling(first[about].name), ":"), strings.TrimSuffix(spelling(last[about].name),
+					":"))
 		}
 		all = append(all, timeFilter(about, begins, at))
 	}

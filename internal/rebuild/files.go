@@ -54,9 +54,9 @@ type known struct {
 	created, updated time.Time
 }
 
-// knownOf returns the data that an index line has about the version at the position at.
-func knownOf(at wal.LSN, line *index.Entry) known {
-	return known{at, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
+// knownOf returns the data that an index line has about the version at position pos.
+func knownOf(pos wal.LSN, line *index.Entry) known {
+	return known{pos, line.VectorID, line.By, line.CreatedAt, line.UpdatedAt}
 }
 
 // rebuildIndex builds a new base of the index from the document files of all kinds.
@@ -191,21 +191,22 @@ func (mk *Maker) placed(k *engine.Kind, list []index.Change, versions map[string
 	return slices.DeleteFunc(list, func(c index.Change) bool { return refused[c.ID] })
 }
 
-// Again replaces the index of a store that is in use. The document files must be durable up to the position at. If the
-// index is damaged, Again rebuilds it as From does, which keeps every version. If the rebuild was requested (asked),
-// Again does not trust the index and its backups, even if they look valid, and uses the files. It then keeps the
-// versions whose document the file still has; see versions.
-func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error,
-	asked bool) error {
-	if err := mk.engine.SaveWriters(ctx, at.LSN); err != nil {
+// Again replaces the index of a store that is in use. The document files must be durable up to the position mark.
+// cause is the reason for the rebuild. If requested is false, the index is damaged. Again then rebuilds it as From
+// does, which keeps every version. If requested is true, the caller requests a rebuild from the files. Again then
+// does not trust the index and its backups, even if they look valid. It keeps the versions whose document the file
+// still has; see versions.
+func (mk *Maker) Again(ctx context.Context, held *wal.Held, mark wal.Mark, recent []index.Change, cause error,
+	requested bool) error {
+	if err := mk.engine.SaveWriters(ctx, mark.LSN); err != nil {
 		return err
 	}
-	if err := mk.engine.SavePurges(at.LSN); err != nil {
+	if err := mk.engine.SavePurges(mark.LSN); err != nil {
 		return err
 	}
 	past := mk.versions(recent)
 	defer past.release()
-	r := Want{Store: mk.engine.Log().UUID(), At: at,
+	r := Want{Store: mk.engine.Log().UUID(), At: mark,
 		version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
 			return past.of(ctx, k, id, sum)
 		}}
@@ -213,7 +214,7 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	var from string
 	var n int
 	var err error
-	if asked {
+	if requested {
 		set, n, err = mk.rebuildIndex(ctx, r)
 	} else {
 		set, from, n, err = mk.From(ctx, r, mk.engine.Log().Past())
@@ -224,11 +225,11 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, at wal.Mark, recent 
 	if err := mk.engine.Log().Notes().IndexRebuilt(held); err != nil {
 		return errors.Join(err, set.Release())
 	}
-	if !asked {
-		mk.engine.Env().Logger.Error("the index was damaged and has been rebuilt", "from", engine.Origin(from), "why", why,
-			"memories", n)
+	if !requested {
+		mk.engine.Env().Logger.Error("the index was damaged and has been rebuilt", "from", engine.Origin(from), "why",
+			cause, "memories", n)
 	}
-	mk.engine.Env().Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n,
+	mk.engine.Env().Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: cause, Count: n,
 		Note: "from " + engine.Origin(from)})
 	return set.Release()
 }

@@ -177,8 +177,8 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
-// since returns the changes that log and archive record in [from, to): the newest entry of each key, and, in
-// model, the embedding model.
+// since returns the changes that log and archive record in [from, to): the newest entry of each key. If an entry
+// sets the embedding model and is newer than *model, since stores that model in *model.
 func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
 	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}

@@ -17,19 +17,19 @@ const keptLine = `,"line":`
 // KeptKey returns the log key for copies of older versions of the document whose log key is key.
 func KeptKey(key string) string { return string(rune(Kept)) + key }
 
-// KeptLine appends the index line of a log entry that is a copy of an older version. The line consists of three parts:
-// the commit time of that version, in Unix microseconds; the number of the version's writer, 0 if it is unknown; and
-// the index line of the entry that made the version.
-func KeptLine(dst []byte, micros int64, by uint32, line []byte) []byte {
+// KeptLine appends the index line of a log entry that is a copy of an older version. The line consists of three
+// parts: micros, the commit time of that version in Unix microseconds; writer, the number of the version's writer,
+// 0 if it is unknown; and line, the index line of the entry that made the version.
+func KeptLine(dst []byte, micros int64, writer uint32, line []byte) []byte {
 	dst = strconv.AppendInt(append(dst, keptHead...), micros, 10)
-	if by != 0 {
-		dst = strconv.AppendUint(append(dst, keptBy...), uint64(by), 10)
+	if writer != 0 {
+		dst = strconv.AppendUint(append(dst, keptBy...), uint64(writer), 10)
 	}
 	return append(append(append(dst, keptLine...), line...), '}')
 }
 
 // SplitKept splits the result of KeptLine into its arguments.
-func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
+func SplitKept(b []byte) (micros int64, writer uint32, line []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, []byte(keptHead))
 	head, line, found := bytes.Cut(rest, []byte(keptLine))
 	if !ok || !found || len(line) == 0 || line[len(line)-1] != '}' {
@@ -45,9 +45,9 @@ func SplitKept(b []byte) (micros int64, by uint32, line []byte, err error) {
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != string(number) {
 			return 0, 0, nil, fmt.Errorf("%w: a stored version has an invalid writer: %.30q", errRecord, number)
 		}
-		by = uint32(n)
+		writer = uint32(n)
 	}
-	return micros, by, line[:len(line)-1], nil
+	return micros, writer, line[:len(line)-1], nil
 }
 
 // Replaces returns the version that a document's log entry replaces or deletes, read from the entry's value. It returns

@@ -128,9 +128,9 @@ func (h *Hour) write(cut time.Time) error {
 	return nil
 }
 
-// judge reports whether the hour that began with a note is over at the time of day now. If it is over, everything that
-// was old enough at note.Cut may be deleted. If it is not over, renew is the time of day for a new note; a zero renew
-// means that the note stays.
+// judge reports in over whether the hour that began with note is over at the time of day now. If over is true,
+// everything that was old enough at note.Cut may be deleted. If over is false, renew is the time of day for a new
+// note; a zero renew means that the note stays.
 func (h *Hour) judge(note *SweepNote, now time.Time) (over bool, renew time.Time) {
 	if note.Cut.IsZero() || note.Cut.After(now) {
 		return false, now // immediately; otherwise a second jump would find its hour over

@@ -28,14 +28,15 @@ type Retention struct {
 
 // Expirer is a set of expiring documents that are not memories.
 type Expirer interface {
-	// Expired reports whether any of these documents has expired at a time. It is cheap when called often.
-	Expired(ctx context.Context, at time.Time) (bool, error)
-	// DeleteExpired deletes up to most of the documents that had expired at a time, and returns their number.
-	DeleteExpired(ctx context.Context, at time.Time, most int) (int, error)
+	// Expired reports whether any of these documents had expired at the time cutoff. It is cheap when called often.
+	Expired(ctx context.Context, cutoff time.Time) (bool, error)
+	// DeleteExpired deletes documents that had expired at the time cutoff, at most limit of them, and returns the
+	// number of deleted documents.
+	DeleteExpired(ctx context.Context, cutoff time.Time, limit int) (int, error)
 }
 
-// New returns the Retention of a store. orders lists memories by age and session, ticks has the clock of the
-// machine, and others, which may be nil, has further documents that expire.
+// New returns the Retention of a store. orders lists memories by age and session. ticks has the clock of the
+// machine. others has further documents that expire; it may be nil.
 func New(eng *engine.Engine, cm *commit.Committer, cs *counts.Counts, orders *words.Orders,
 	ticks *scopes.Scopes, others Expirer) *Retention {
 	r := &Retention{engine: eng, commits: cm, counts: cs, orders: orders, uptime: ticks, others: others}

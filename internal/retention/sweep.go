@@ -119,10 +119,10 @@ func (r *Retention) SweepUp(ctx context.Context) {
 	}
 }
 
-// sweepAged deletes some of the memories whose last write was before a time. more reports whether there may be more
-// such memories.
-func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
-	f := engine.Filters{Updated: engine.Span{Until: before}, After: r.sweeper.from, Expired: true}
+// sweepAged deletes some of the memories whose last write was before cutoff. more reports whether there may be
+// more such memories.
+func (r *Retention) sweepAged(ctx context.Context, cutoff time.Time) (more bool, err error) {
+	f := engine.Filters{Updated: engine.Span{Until: cutoff}, After: r.sweeper.from, Expired: true}
 	var ids []string
 	for l, err := range r.engine.Lines(ctx, r.engine.Kinds().Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
@@ -142,7 +142,7 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 		return false, nil
 	}
 	n, err := r.deleteIf(ctx, r.commits.Upkeep, wal.CauseExpired, ids,
-		func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
+		func(line *index.Entry) bool { return line.UpdatedAt.Before(cutoff) })
 	if n > 0 {
 		r.engine.Env().Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age",
 			Writer: r.engine.WriterNow(ctx)})
@@ -154,24 +154,25 @@ func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool,
 // committing is the method Commit or Upkeep of a commit.Committer.
 type committing func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error
 
-// deleteIf deletes those of the given memories for which the function only returns true at the time of the commit. It
-// returns the number of deleted memories. If the deletions do not fit into one commit, it makes several.
-func (r *Retention) deleteIf(ctx context.Context, do committing, cause uint8, ids []string,
-	only func(line *index.Entry) bool) (int, error) {
+// deleteIf deletes those of the given memories for which match returns true at the time of the commit, and returns
+// the number of deleted memories. deleteIf commits the deletions with commitOps. If they do not fit into one
+// commit, deleteIf makes several commits.
+func (r *Retention) deleteIf(ctx context.Context, commitOps committing, cause uint8, ids []string,
+	match func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
 	ops := make([]commit.Op, len(ids))
 	for i, id := range ids {
-		ops[i] = commit.Op{ID: id, When: only, Cause: cause}
+		ops[i] = commit.Op{ID: id, When: match, Cause: cause}
 	}
-	err := do(ctx, ops, nil, 0)
+	err := commitOps(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
-		n, err := r.deleteIf(ctx, do, cause, ids[:len(ids)/2], only)
+		n, err := r.deleteIf(ctx, commitOps, cause, ids[:len(ids)/2], match)
 		if err != nil {
 			return n, err
 		}
-		m, err := r.deleteIf(ctx, do, cause, ids[len(ids)/2:], only)
+		m, err := r.deleteIf(ctx, commitOps, cause, ids[len(ids)/2:], match)
 		return n + m, err
 	}
 	if err != nil {

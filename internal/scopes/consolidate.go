@@ -18,11 +18,11 @@ type Consolidation struct {
 	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
-// Consolidate turns a scope of working memory into long-term memories, and returns these memories. The function write
-// makes them in one commit, which also drops the scope unless o.Keep is set.
-func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation,
+// Consolidate turns the scope sc of working memory into long-term memories, and returns these memories. The
+// function write makes them in one commit, which also drops the scope unless o.Keep is set.
+func (ws *Scopes) Consolidate(ctx context.Context, sc working.Scope, o Consolidation,
 	write commit.Write) ([]memstore.Memory, error) {
-	if err := of.Validate(); err != nil {
+	if err := sc.Validate(); err != nil {
 		return nil, err
 	}
 	for _, pattern := range o.Values {
@@ -30,7 +30,7 @@ func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolida
 			return nil, err
 		}
 	}
-	s := ws.acquire(of)
+	s := ws.acquire(sc)
 	defer ws.release(s)
 	for {
 		if !o.Keep {

@@ -257,10 +257,10 @@ func (ws *Scopes) ReadCopy(ctx context.Context, key string) (backup.Document, er
 	return backup.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// OursScope reports whether data is the document of a scope as a store wrote it, without later edits. If least is not
-// 0, this store must have written it at log position least or later; if it was written earlier, another program has
-// restored it.
-func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
+// OursScope reports whether data returns the document of the scope with this key as a store wrote it, without
+// later edits. If minLSN is not 0, this store must have written the document at log position minLSN or later. If
+// the document was written earlier, another program has restored it.
+func (ws *Scopes) OursScope(key string, minLSN wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {
 		return false
@@ -269,7 +269,7 @@ func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, erro
 	if err != nil || !f.Intact || f.Scope.Key() != key {
 		return false
 	}
-	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
+	return minLSN == 0 || f.LSN >= minLSN && f.Store == uuid.UUID(ws.engine.Log().UUID()).String()
 }
 
 // headBytes is the number of bytes at the beginning of a scope's file that contain the scope's key: four ids of 1,024

@@ -77,11 +77,11 @@ func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, e
 	return s.write(ctx, &asked{r: r})
 }
 
-// DropBare drops a scope for a purge: it does not copy the scope's document into the log first.
-func (ws *Scopes) DropBare(ctx context.Context, of working.Scope) error {
-	s := ws.acquire(of)
+// DropBare drops the scope sc for a purge: it does not copy the scope's document into the log first.
+func (ws *Scopes) DropBare(ctx context.Context, sc working.Scope) error {
+	s := ws.acquire(sc)
 	defer ws.release(s)
-	_, err := s.write(ctx, &asked{r: &working.Request{Scope: of, Op: working.OpDrop{}}, bare: true})
+	_, err := s.write(ctx, &asked{r: &working.Request{Scope: sc, Op: working.OpDrop{}}, bare: true})
 	return err
 }
 

@@ -113,15 +113,15 @@ type loggedWork struct {
 // forged log can have entries of a few KiB that inflate to many MiB.
 const chainHeld = 16 << 20
 
-// chain returns the scope's log entries after the position to and up to the entry at the position from, in the order of
-// the log. It reads the entries backwards, from the entry at from, and ends earlier at an entry that does not depend on
+// chain returns the scope's log entries that follow the position base, up to and including the entry at position
+// from, in the order of the log. It reads the entries backwards, and stops at an entry that does not depend on
 // earlier ones.
-func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
+func (s *scope) chain(ctx context.Context, from, base wal.LSN) (list []loggedWork, err error) {
 	held := int64(0)
-	for at := from; at != to; {
-		if at < to || at < s.ws.engine.State().From() {
+	for at := from; at != base; {
+		if at < base || at < s.ws.engine.State().From() {
 			return nil, fmt.Errorf("%w: the file is as of position %d, but the log continues from %d",
-				engine.ErrMismatch, to, at)
+				engine.ErrMismatch, base, at)
 		}
 		e, err := s.ws.workEntry(ctx, s.key, at)
 		if err != nil {
@@ -140,10 +140,10 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 	return list, nil
 }
 
-// workEntry reads the log entry of working memory at a position. The error is engine.ErrMoved if the entry
-// there belongs to another key.
-func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (loggedWork, error) {
-	e, err := ws.engine.Log().ReadAt(ctx, at)
+// workEntry reads the log entry of working memory at position pos. The error is engine.ErrMoved if the entry there
+// belongs to another key.
+func (ws *Scopes) workEntry(ctx context.Context, key string, pos wal.LSN) (loggedWork, error) {
+	e, err := ws.engine.Log().ReadAt(ctx, pos)
 	if err != nil {
 		return loggedWork{}, err
 	}
@@ -152,19 +152,20 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, at wal.LSN) (logged
 	}
 	view, err := state.Read(&e)
 	if err != nil {
-		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
+		return loggedWork{}, fmt.Errorf("entry %d: %w", pos, err)
 	}
 	body, err := ws.engine.Codec().Doc(&view, scopeLimit)
 	if err != nil {
-		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
+		return loggedWork{}, fmt.Errorf("entry %d: %w", pos, err)
 	}
 	entry, err := working.DecodeLogEntry(view.Line, body)
 	if err != nil {
-		return loggedWork{}, &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
+		return loggedWork{}, &errs.CorruptionError{Path: "wal", LSN: pos, Offset: -1, Err: err}
 	}
 	entry.Fresh = entry.Fresh || e.Delete // a deletion leaves nothing of the earlier state
 	return loggedWork{
-		lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()), entry: entry,
+		lsn: pos, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()),
+		entry: entry,
 		over:  view.Overpacked(),
 		whole: entry.Fresh || entry.State != nil,
 	}, nil
@@ -209,15 +210,16 @@ const stateMost = places.StoredMost
 // sizeEvery is the number of bytes of log entries after which the size of the scope's state is checked.
 const sizeEvery = 4 << 20
 
-// check returns a CorruptionError if the scope's state is larger than any store lets it become; added is the
-// size of the decompressed last entry.
-func (b *size) check(s *working.State, added int64, at wal.LSN) error {
+// check returns a *errs.CorruptionError for the entry at position pos if the scope's state is larger than a store
+// allows. added is the size of that entry in bytes after decompression. check measures the state only once per
+// sizeEvery bytes of entries.
+func (b *size) check(s *working.State, added int64, pos wal.LSN) error {
 	if b.since += added; b.since < sizeEvery {
 		return nil
 	}
 	b.since = 0
 	if n := s.Bytes(); n > stateMost {
-		return &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1,
+		return &errs.CorruptionError{Path: "wal", LSN: pos, Offset: -1,
 			Err: fmt.Errorf("working memory of %d bytes, the limit is %d: %w", n, int64(stateMost), errs.ErrTooLarge)}
 	}
 	return nil
@@ -291,12 +293,14 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	return nil
 }
 
-// newerStays is called after another program, such as git or a copy tool, replaced the scope's file by an older version
-// of the file. It restores the newer state from the log and the archive; told is the position of that state. The state
-// is written to the log like an edit by hand, so that all processes get it, and the flush moves the older file to
-// quarantine. done is false if the scope was dropped, or if the log and the archive no longer have all entries. In
-// these cases the store uses the older file. The caller holds mu.
-func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
+// newerStays is called after another program, such as git or a copy tool, replaced the scope's file by an older
+// version of the file. It restores the newer state, which is as of position pos, from the log and the archive. The
+// state is written to the log like an edit by hand, so that all processes get it, and the flush moves the older
+// file to quarantine.
+//
+// restored is false if the store is read-only, if the scope was dropped, or if the log and the archive no longer
+// have all entries. In these cases the store uses the older file. The caller holds mu.
+func (s *scope) newerStays(ctx context.Context, pos wal.LSN, breaks uint64) (restored bool, err error) {
 	if s.ws.engine.Env().ReadOnly {
 		return false, nil
 	}
@@ -307,16 +311,16 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(),
 		Err: errors.New("the file was replaced by an older version")}
 	switch {
-	case is.n > 0 && is.lsn == told && is.state.Empty():
+	case is.n > 0 && is.lsn == pos && is.state.Empty():
 		return false, nil
-	case missing || is.lsn != told:
+	case missing || is.lsn != pos:
 		e.Note = "log and archive no longer have the newer state, using the older file"
 		s.ws.engine.Env().Event(e)
 		return false, nil
 	}
 	s.ws.engine.Env().Event(e)
-	s.state, s.lsn, s.time, s.breaks, s.lacks, s.whole = is.state, told, is.time, breaks, lacks{}, wholeAt{}
-	s.edited, s.file = true, believed{lsn: told}
+	s.state, s.lsn, s.time, s.breaks, s.lacks, s.whole = is.state, pos, is.time, breaks, lacks{}, wholeAt{}
+	s.edited, s.file = true, believed{lsn: pos}
 	return true, nil
 }
 

@@ -66,10 +66,11 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	return how, err
 }
 
-// recall is called if a scope's state cannot be read because of the error why. It replaces the state by the one that
-// the log and the archive give. The new state is as of an entry of the log, so other users of the scope in this process
-// need not be informed. If the log and the archive have no entry of the scope, recall returns why.
-func (s *scope) recall(ctx context.Context, why error) error {
+// recall is called if a scope's state cannot be read because of the error cause. It replaces the state by the
+// state that results from the entries in the log and the archive. The new state is as of an entry of the log, so
+// other users of the scope in this process need not be informed. If the log and the archive have no entry of the
+// scope, recall returns cause.
+func (s *scope) recall(ctx context.Context, cause error) error {
 	ws := s.ws
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,13 +80,14 @@ func (s *scope) recall(ctx context.Context, why error) error {
 		return err
 	}
 	if is.n == 0 {
-		return why
+		return cause
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks, s.whole = nil, false, believed{}, lacks{}, wholeAt{}
-	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how",
-		is.how(missing))
-	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", cause,
+		"how", is.how(missing))
+	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: cause,
+		Note: is.how(missing)})
 	return nil
 }
 

@@ -97,24 +97,24 @@ func New(eng *engine.Engine, fl *flush.Flusher) *Scopes {
 // Tune returns the parameters that tests may change.
 func (ws *Scopes) Tune() *Tuning { return &ws.tuning }
 
-// NoteWorked records that a log entry of a scope, at position at, was applied to the store's state.
-func (ws *Scopes) NoteWorked(key string, at uint64) {
+// NoteWorked records that the log entry of a scope at position pos was applied to the store's state.
+func (ws *Scopes) NoteWorked(key string, pos uint64) {
 	ws.mu.RLock()
 	s := ws.open[key]
 	ws.mu.RUnlock()
 	if s != nil {
-		s.newest.Store(at)
+		s.newest.Store(pos)
 	}
 }
 
-// acquire returns a scope. The scope stays in memory until the caller releases it.
-func (ws *Scopes) acquire(of working.Scope) *scope {
-	key := of.Key()
+// acquire returns the scope that sc identifies. The scope stays in memory until the caller releases it.
+func (ws *Scopes) acquire(sc working.Scope) *scope {
+	key := sc.Key()
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	s := ws.open[key]
 	if s == nil {
-		s = &scope{ws: ws, key: key, scope: of}
+		s = &scope{ws: ws, key: key, scope: sc}
 		ws.open[key] = s
 	}
 	if s.users++; s.at != nil {

@@ -240,13 +240,13 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	return n, false, nil
 }
 
-// entry returns the log entry for the changes e, which are encoded in body. gone means that the scope is empty
-// afterwards.
-func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
+// entry returns the log entry for the changes e, which are encoded in body. previous is the position of the
+// scope's previous entry. empty means that the scope is empty after the changes; the entry is then a deletion.
+func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, empty bool) wal.Entry {
 	value, inflated := s.ws.engine.Codec().Encode(nil,
 		&record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
-	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}
-	if gone {
+	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: empty, Value: value, Inflated: inflated}
+	if empty {
 		w.Kind = record.KindDelete
 	}
 	return w

@@ -46,8 +46,9 @@ func (q *Query) validateBoosts() error {
 	return nil
 }
 
-// boosted returns the n best hits after it has raised the scores of the best hits (see raise).
-func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+// boosted returns the n best hits whose scores are at least minScore, after it has raised the scores of the best
+// hits (see raise).
+func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	list, err := s.ranked(ctx, q, f, max(window, n), math.Inf(-1), bad, a)
 	if err == nil {
@@ -56,7 +57,7 @@ func (s *Search) boosted(ctx context.Context, q *Query, f *engine.Filters, n int
 	if err != nil {
 		return nil, err
 	}
-	list = atLeast(list, least)
+	list = atLeast(list, minScore)
 	return list[:min(n, len(list))], nil
 }
 

@@ -26,8 +26,8 @@ const vectorShare = 0.25
 // rankOffset is added to each rank in reciprocal rank fusion; 60 is the usual value.
 const rankOffset = 60
 
-// both returns the n best hits by words and by a vector.
-func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+// both returns the n best hits by words and by a vector, ranked together, whose scores are at least minScore.
+func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	each := max(window, n)
 	by, err := s.byWords(ctx, q, f, each, math.Inf(-1), bad, a)
@@ -44,42 +44,43 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, l
 	if len(list) < n {
 		list = behindWindows(list, by, near)
 	}
-	list = atLeast(list, least)
+	list = atLeast(list, minScore)
 	return list[:min(n, len(list))], nil
 }
 
-// atLeast returns the hits in a list whose score is at least the parameter least. The list must be sorted, the best hit
+// atLeast returns the hits in list whose scores are at least minScore. The list must be sorted, the best hit
 // first.
-func atLeast(list []found, least float64) []found {
-	if i := slices.IndexFunc(list, func(h found) bool { return h.Score < least }); i >= 0 {
+func atLeast(list []found, minScore float64) []found {
+	if i := slices.IndexFunc(list, func(h found) bool { return h.Score < minScore }); i >= 0 {
 		list = list[:i]
 	}
 	return list
 }
 
-// fused ranks the hits of two windows together. by has the hits by words, near the hits by vector, and share is the
-// weight of near. With ranks, it combines the ranks of the hits instead of their scores.
-func fused(by, near []found, share float64, ranks bool) []found {
+// fused ranks the hits of two windows together: wordHits has the hits by words, and vectorHits the hits by vector.
+// share is the weight of vectorHits; the weight of wordHits is 1. If ranks is true, fused combines the ranks of
+// the hits instead of their scores.
+func fused(wordHits, vectorHits []found, share float64, ranks bool) []found {
 	var words, vector []float64
 	if ranks {
-		words, vector = places(by), places(near)
+		words, vector = places(wordHits), places(vectorHits)
 	} else {
 		floor := 0.0
-		if len(by) == window {
-			floor = by[window-1].Score
+		if len(wordHits) == window {
+			floor = wordHits[window-1].Score
 		}
-		words = stretched(by, floor)
-		if len(near) > 0 {
-			floor = near[len(near)-1].Score
+		words = stretched(wordHits, floor)
+		if len(vectorHits) > 0 {
+			floor = vectorHits[len(vectorHits)-1].Score
 		}
-		vector = stretched(near, floor)
+		vector = stretched(vectorHits, floor)
 	}
 	sums := map[document]found{}
-	for i, h := range by {
+	for i, h := range wordHits {
 		h.words, h.Score = words[i], words[i]
 		sums[h.document()] = h
 	}
-	for i, h := range near {
+	for i, h := range vectorHits {
 		sum, ok := sums[h.document()]
 		if !ok {
 			sum.ID, sum.note, sum.section, sum.lsn = h.ID, h.note, h.section, h.lsn
@@ -96,14 +97,14 @@ func fused(by, near []found, share float64, ranks bool) []found {
 	return list
 }
 
-// behindWindows appends the hits outside both windows. by has the hits by words, and near has the hits by meaning. Each
-// list must have all hits, or as many as the search needs.
-func behindWindows(list, by, near []found) []found {
+// behindWindows appends the hits outside both windows to list, with score 0. wordHits has the hits by words, and
+// vectorHits has the hits by vector. Each of the two must have all hits, or as many as the search needs.
+func behindWindows(list, wordHits, vectorHits []found) []found {
 	seen := make(map[document]bool, len(list))
 	for _, h := range list {
 		seen[h.document()] = true
 	}
-	for _, side := range [][]found{by, near} {
+	for _, side := range [][]found{wordHits, vectorHits} {
 		for _, h := range side[min(window, len(side)):] {
 			if seen[h.document()] {
 				continue

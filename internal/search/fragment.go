@@ -63,35 +63,36 @@ func bestWindow(marks []query.Mark, size int) (first, last int) {
 	return first, last
 }
 
-// begins returns the offset of the first word that begins at or after a cut and before most. If there is no such word,
-// it returns the offset of the cut.
-func begins(s string, at, most int) int {
-	if at == 0 || at >= most {
-		return min(at, most)
+// begins returns the offset of the first word in s that begins at or after the offset cut and before limit. If no
+// word begins there, it returns cut, moved to the start of a character. The result is at most limit.
+func begins(s string, cut, limit int) int {
+	if cut == 0 || cut >= limit {
+		return min(cut, limit)
 	}
-	for at < most && !utf8.RuneStart(s[at]) {
-		at++
+	for cut < limit && !utf8.RuneStart(s[cut]) {
+		cut++
 	}
-	if i := strings.IndexFunc(s[at-1:most], unicode.IsSpace); i >= 0 {
-		_, n := utf8.DecodeRuneInString(s[at-1+i:])
-		at += i - 1 + n
+	if i := strings.IndexFunc(s[cut-1:limit], unicode.IsSpace); i >= 0 {
+		_, n := utf8.DecodeRuneInString(s[cut-1+i:])
+		cut += i - 1 + n
 	}
-	return at
+	return cut
 }
 
-// ends returns the offset of the last end of a word that is before a cut and after least. If there is no such end, it
-// returns the offset of the cut.
-func ends(s string, at, least int) int {
-	if at >= len(s) {
+// ends returns the offset at which the last word of s that ends between start and cut ends. If no word ends there,
+// it returns cut, moved back to the start of a character. If cut is not before the end of s, it returns the length
+// of s.
+func ends(s string, cut, start int) int {
+	if cut >= len(s) {
 		return len(s)
 	}
-	for at > least && !utf8.RuneStart(s[at]) {
-		at--
+	for cut > start && !utf8.RuneStart(s[cut]) {
+		cut--
 	}
-	if i := strings.LastIndexFunc(s[least:at], unicode.IsSpace); i > 0 && !unicode.IsSpace(rune(s[at])) {
-		at = least + i
+	if i := strings.LastIndexFunc(s[start:cut], unicode.IsSpace); i > 0 && !unicode.IsSpace(rune(s[cut])) {
+		cut = start + i
 	}
-	return at
+	return cut
 }
 
 func marked(content string, from, to int, marks []query.Mark) *memstore.Fragment {

@@ -107,9 +107,9 @@ func (n *aNote) sectionOf(h *found) (note.Section, bool) {
 var errChanged = fmt.Errorf("%w: the note has changed", errs.ErrNotFound)
 
 // noteHit reads the note to which a hit refers. If the hit is no longer valid, because the note was deleted, was
-// changed or has expired, the error is errs.ErrNotFound. The result of is the session of the note, and size is the
+// changed or has expired, the error is errs.ErrNotFound. session is the session of the note, and size is the
 // number of bytes that the returned hit keeps in memory.
-func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, of string,
+func (s *Search) noteHit(ctx context.Context, q *Query, f *engine.Filters, h *found, a *asked) (hit Hit, session string,
 	size int64, err error) {
 	n, err := s.note(ctx, h.ID, f, true)
 	if err != nil {
@@ -137,19 +137,20 @@ func (s *Search) noteTime(ctx context.Context, path string) (time.Time, bool) {
 	return v.Line.UpdatedAt, err == nil
 }
 
-// sectionTexts returns the texts of a section; nil if its note has another version by now, or cannot be read. had
-// caches notes for the following sections.
-func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, had *cutNotes,
+// sectionTexts returns the texts of a section, or nil if the note of the section has another version by now or
+// cannot be read. cache has the notes that were read for earlier sections; sectionTexts adds each note that it
+// reads.
+func (s *Search) sectionTexts(ctx context.Context, id string, lsn uint64, cache *cutNotes,
 	bad *unreadable) ([]query.Text, error) {
 	path, i, _ := note.SplitSectionID(id)
-	n, ok := had.notes[path]
+	n, ok := cache.notes[path]
 	if !ok || n.lsn != lsn {
 		v, err := s.engine.Find(ctx, s.engine.Kinds().Notes, path, true)
 		if err != nil {
 			return nil, bad.pass(ctx, err)
 		}
 		n = cutNote{path, v.LSN, v.Doc, note.Sections(v.Doc), note.Tags(v.Doc)}
-		had.add(n)
+		cache.add(n)
 	}
 	if n.lsn != lsn || i >= len(n.sections) {
 		return nil, nil

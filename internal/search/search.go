@@ -187,13 +187,13 @@ type pass struct {
 
 // searchOnce finds the n best hits, and reads the documents of the hits after the offset.
 func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int,
-	least float64, told map[string]bool) (p pass, err error) {
+	minScore float64, told map[string]bool) (p pass, err error) {
 	var list []found
 	var as asked
 	if q.boosts() {
-		list, err = s.boosted(ctx, q, f, n, least, &p.unread, &as)
+		list, err = s.boosted(ctx, q, f, n, minScore, &p.unread, &as)
 	} else {
-		list, err = s.ranked(ctx, q, f, n, least, &p.unread, &as)
+		list, err = s.ranked(ctx, q, f, n, minScore, &p.unread, &as)
 	}
 	if err != nil {
 		return p, err
@@ -267,34 +267,34 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 	return p, nil
 }
 
-// ranked returns the n best hits of a query by words, by vector, or by both.
-func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+// ranked returns the n best hits of a query by words, by vector, or by both, whose scores are at least minScore.
+func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	switch {
 	case q.Text != "" && q.Vector != nil:
-		return s.both(ctx, q, f, n, least, bad, a)
+		return s.both(ctx, q, f, n, minScore, bad, a)
 	case q.Text != "":
-		return s.byWords(ctx, q, f, n, least, bad, a)
+		return s.byWords(ctx, q, f, n, minScore, bad, a)
 	case q.Like != "" && q.finds(memstore.KindMemory):
-		return s.searchLike(ctx, q.Like, f, n, least, bad)
+		return s.searchLike(ctx, q.Like, f, n, minScore, bad)
 	}
-	return s.near(ctx, q, f, n, least, bad)
+	return s.near(ctx, q, f, n, minScore, bad)
 }
 
-// near returns the n best hits by the query's Vector.
-func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, least float64,
+// near returns the n best hits by the query's Vector whose scores are at least minScore.
+func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64,
 	bad *unreadable) ([]found, error) {
 	var list []found
 	if q.finds(memstore.KindMemory) {
 		var err error
-		if list, err = s.nearest(ctx, q.Vector, f, n, least, bad, q.Model); err != nil {
+		if list, err = s.nearest(ctx, q.Vector, f, n, minScore, bad, q.Model); err != nil {
 			return nil, err
 		}
 	}
 	if !s.findsNotes(q) || s.meanings.Absent() {
 		return list, nil
 	}
-	notes, err := s.nearestSections(ctx, q, f, n, least, bad)
+	notes, err := s.nearestSections(ctx, q, f, n, minScore, bad)
 	if err != nil {
 		return nil, err
 	}
@@ -483,8 +483,9 @@ func (u *unreadable) join() error {
 	return errors.Join(u.errs...)
 }
 
-// searchLike returns the memories that are similar to a memory, without itself.
-func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64,
+// searchLike returns the n memories that are most similar to the memory with the given id, without this memory
+// itself. Their scores are at least minScore.
+func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, minScore float64,
 	bad *unreadable) ([]found, error) {
 	m, err := s.get(ctx, id)
 	if err != nil {
@@ -514,7 +515,7 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 			Err: fmt.Errorf("%w: the embedding of this memory is all zero, so nothing is similar to it: compute it again "+
 				"(memctl reindex), or search by words", errs.ErrInvalid)}
 	}
-	list, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
+	list, err := s.nearest(ctx, m.Embedding, f, n+1, minScore, bad, "")
 	for i := range list {
 		if list[i].ID == id {
 			list = append(list[:i], list[i+1:]...)

@@ -22,14 +22,15 @@ const timedShare = 16
 // all vectors are searched instead.
 const comparedShare = 4
 
-// nearest returns the n memories whose embeddings are nearest to v. The search is exact. If filters (by session,
-// prefix, words or times) leave few memories, only these are looked up and compared. Otherwise the filters are applied
-// to the candidates, beginning with the nearest. Errors of memories that cannot be read are added to bad.
-func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable,
+// nearest returns the n memories whose embeddings are nearest to v and whose scores are at least minScore. The
+// search is exact. If the filters (by session, prefix, words or times) leave few memories, only these are looked
+// up and compared. Otherwise the filters are applied to the candidates, beginning with the nearest. Errors of
+// memories that cannot be read are added to bad.
+func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	model string) ([]found, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: s.Scanners()}
-	if !math.IsInf(least, -1) {
-		q.MinScore = least
+	if !math.IsInf(minScore, -1) {
+		q.MinScore = minScore
 	}
 	ids, ok, err := engine.Among(ctx, s.engine, f, comparedShare)
 	if timed := f.Happened != (engine.Span{}) || f.Created != (engine.Span{}) ||
@@ -70,7 +71,7 @@ func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 }
 
 // nearestSections returns the sections of the n notes whose sections are nearest to the vector of a query.
-func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filters, n int, least float64,
+func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64,
 	bad *unreadable) ([]found, error) {
 	view, err := s.vectors.View(ctx)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *Search) nearestSections(ctx context.Context, q *Query, f *engine.Filter
 		return nil, &errs.FieldError{Field: "query Vector", Err: errors.New("zero vector: no direction to compare")}
 	}
 	notes := s.firstOfNotes(ctx, f, bad)
-	hits, err := s.meanings.Search(ctx, q.Vector, metric, n, least,
+	hits, err := s.meanings.Search(ctx, q.Vector, metric, n, minScore,
 		func(path string) (bool, error) { return notes.judge(ctx, path) })
 	list := make([]found, len(hits))
 	for i, h := range hits {

@@ -12,22 +12,22 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// byWords returns the n memories and notes that match a text best.
-func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+// byWords returns the n memories and notes that match the text of req best and whose scores are at least minScore.
+func (s *Search) byWords(ctx context.Context, req *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked) (list []found, err error) {
-	if !s.findsNotes(of) {
-		if !of.finds(memstore.KindMemory) {
+	if !s.findsNotes(req) {
+		if !req.finds(memstore.KindMemory) {
 			return nil, nil
 		}
 		err = s.words.With(ctx, func(snap *view.Snapshot) error {
-			list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set)
+			list, err = s.within(ctx, req, f, n, minScore, bad, a, snap, snap.Set)
 			return err
 		})
 		return list, err
 	}
-	if !of.finds(memstore.KindMemory) {
+	if !req.finds(memstore.KindMemory) {
 		err = s.sections.With(ctx, func(snap *view.Snapshot) error {
-			list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set)
+			list, err = s.within(ctx, req, f, n, minScore, bad, a, snap, snap.Set)
 			return err
 		})
 		return list, err
@@ -36,16 +36,16 @@ func (s *Search) byWords(ctx context.Context, of *Query, f *engine.Filters, n in
 		if notes.Analyzer.Print() == snap.Analyzer.Print() {
 			all, err := words.Union(snap.Set, notes.Set)
 			if err == nil {
-				list, err = s.within(ctx, of, f, n, least, bad, a, snap, all)
+				list, err = s.within(ctx, req, f, n, minScore, bad, a, snap, all)
 			}
 			return err
 		}
 		// The settings have just been changed, and the files of one of both have not followed yet.
 		other := &asked{}
-		if list, err = s.within(ctx, of, f, n, least, bad, a, snap, snap.Set); err != nil {
+		if list, err = s.within(ctx, req, f, n, minScore, bad, a, snap, snap.Set); err != nil {
 			return err
 		}
-		more, err := s.within(ctx, of, f, n, least, bad, other, notes, notes.Set)
+		more, err := s.within(ctx, req, f, n, minScore, bad, other, notes, notes.Set)
 		for i := range more {
 			more[i].asked = other
 		}
@@ -63,15 +63,15 @@ func compareFound(a, b found) int {
 
 // within does what byWords does, for one set of rows of the word index. If memories and notes have the same analyzer,
 // the set may contain the rows of both.
-func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int, least float64, bad *unreadable,
+func (s *Search) within(ctx context.Context, req *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
 	*bad = unreadable{}
-	q, err := of.parsedIn(snap, set)
+	q, err := req.parsedIn(snap, set)
 	if err != nil {
 		return nil, err
 	}
 	*a = asked{query: q, analyzer: snap.Analyzer, from: snap.From}
-	filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: of.MaxRareTerms, Each: snap.Each,
+	filter := words.Filter{Session: f.Session, Prefix: f.Prefix, Rarest: req.MaxRareTerms, Each: snap.Each,
 		Judged: view.IsOfSections}
 	if f.Happened != (engine.Span{}) {
 		from, before := engine.Micros(f.Happened) // near the bounds the document decides
@@ -83,15 +83,15 @@ func (s *Search) within(ctx context.Context, of *Query, f *engine.Filters, n int
 			return nil, err
 		}
 	}
-	if q.Size() > query.MostWords && of.MaxRareTerms == 0 { // this analyzer gives more words than the one in validate
+	if q.Size() > query.MostWords && req.MaxRareTerms == 0 { // this analyzer gives more words than the one in validate
 		return nil, tooManyWords(q.Size())
 	}
-	hits, err := set.Search(ctx, q, filter, n, least, s.accepts(ctx, a, set, f, bad, s.findsNotes(of)))
+	hits, err := set.Search(ctx, q, filter, n, minScore, s.accepts(ctx, a, set, f, bad, s.findsNotes(req)))
 	if err != nil {
 		return nil, err
 	}
 	shares := make([][]words.Share, len(hits))
-	if of.Explain {
+	if req.Explain {
 		if shares, err = set.Explain(ctx, q, filter, hits); err != nil {
 			return nil, err
 		}

@@ -105,9 +105,10 @@ func Invalid(err error, name string) error {
 	return nil
 }
 
-// unset returns the first member that is not valid, that a change has not set, and whose default would cause data to be
-// removed; "" if there is no such member. was has the settings before the change, and is the settings after it.
-func unset(err error, was, is *Config) string {
+// unset returns the name of the first member that is not valid, that a change has not set, and whose default would
+// cause data to be removed; "" if there is no such member. before has the settings before the change, and after
+// the settings after it.
+func unset(err error, before, after *Config) string {
 	var wrong *membersError
 	if !errors.As(err, &wrong) {
 		return ""
@@ -116,15 +117,15 @@ func unset(err error, was, is *Config) string {
 		same := false
 		switch name {
 		case "history_bytes":
-			same = was.HistoryBytes == nil && is.HistoryBytes == nil
+			same = before.HistoryBytes == nil && after.HistoryBytes == nil
 		case "unsent_bytes":
-			same = was.UnsentBytes == nil && is.UnsentBytes == nil
+			same = before.UnsentBytes == nil && after.UnsentBytes == nil
 		case "adopt_deletions":
-			same = was.AdoptDeletions == nil && is.AdoptDeletions == nil
+			same = before.AdoptDeletions == nil && after.AdoptDeletions == nil
 		case "index_backup_count":
-			same = was.IndexBackupCount == nil && is.IndexBackupCount == nil
+			same = before.IndexBackupCount == nil && after.IndexBackupCount == nil
 		case "memory_store": // the clients of the Memory Stores API know the store by its id
-			same = was.MemoryStore == nil && is.MemoryStore == nil
+			same = before.MemoryStore == nil && after.MemoryStore == nil
 		}
 		if same {
 			return name

@@ -93,16 +93,17 @@ func (s *State) Unobserve(i *Interest) {
 	in.list.Store(&list)
 }
 
-func (in *interests) all() []*Interest {
-	if list := in.list.Load(); list != nil {
+func (set *interests) all() []*Interest {
+	if list := set.list.Load(); list != nil {
 		return *list
 	}
 	return nil
 }
 
-// current returns the position of the newest put for the key of an Interest; 0 if the Interest has ended.
-func (in *interests) current(key string) wal.LSN {
-	for _, i := range in.all() {
+// current returns the position of the newest put for the Interest with the given key. It returns 0 if the Interest
+// has ended.
+func (set *interests) current(key string) wal.LSN {
+	for _, i := range set.all() {
 		if i.key == key {
 			return i.Newest()
 		}
@@ -110,10 +111,10 @@ func (in *interests) current(key string) wal.LSN {
 	return 0
 }
 
-// note records a log entry that is being applied in the Interests that the entry matches. The same entry may be applied
-// twice.
-func (in *interests) note(e *wal.Entry) {
-	for _, i := range of(in.all(), e) {
+// note records e, a log entry that is being applied, in all Interests that match e. note may be called twice for
+// the same entry.
+func (set *interests) note(e *wal.Entry) {
+	for _, i := range of(set.all(), e) {
 		if now := i.newest.Load(); now >= unseen || e.LSN > now {
 			i.newest.Store(e.LSN)
 		}
@@ -125,18 +126,18 @@ const unseen = 1 << 62
 
 // begin assigns a new version to every Interest, because it is unknown which documents were put while no
 // entries were applied.
-func (in *interests) begin(epoch uint64) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.epoch = epoch
-	for _, i := range in.all() {
+func (set *interests) begin(epoch uint64) {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	set.epoch = epoch
+	for _, i := range set.all() {
 		i.newest.Store(unseen | epoch)
 	}
 }
 
-// keys returns the keys of the Interests that a log entry, not applied yet, matches.
-func (in *interests) keys(e *wal.Entry) (keys []string) {
-	for _, i := range of(in.all(), e) {
+// keys returns the keys of the Interests that match a log entry. The entry is not applied yet.
+func (set *interests) keys(e *wal.Entry) (keys []string) {
+	for _, i := range of(set.all(), e) {
 		keys = append(keys, i.key)
 	}
 	return keys

@@ -171,17 +171,18 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 	}
 }
 
-// over merges the changes since the index was written with the groups of the index, which are given by below. ok is
-// false if the index was replaced in the meantime.
-func (s *State) over(id string, below []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
+// over returns the ids of the assemblies that contain the memory id, and the highest version of these assemblies.
+// indexed has the versions of these assemblies in the index; over merges them with the changes since the index was
+// written. ok is false if the index was replaced since its number of swaps was swaps.
+func (s *State) over(id string, indexed []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.swaps.Load() != swaps {
 		return nil, 0, false
 	}
-	for i := range below {
-		if g := &below[i]; m.of[g.assembly] == nil {
+	for i := range indexed {
+		if g := &indexed[i]; m.of[g.assembly] == nil {
 			assemblies, newest = append(assemblies, g.assembly), max(newest, g.version)
 		}
 	}

@@ -59,8 +59,8 @@ func (m *models) swap(set *index.Set) {
 	m.list.Store(&list)
 }
 
-func (m *models) apply(at uint64, line []byte) error {
-	now, err := modelIn(at, line)
+func (m *models) apply(pos uint64, line []byte) error {
+	now, err := modelIn(pos, line)
 	if err != nil {
 		return err
 	}
@@ -69,20 +69,20 @@ func (m *models) apply(at uint64, line []byte) error {
 	return nil
 }
 
-// modelIn parses the content of a log entry that sets the embedding model; the entry is at the given position.
-func modelIn(at uint64, line []byte) (index.Model, error) {
+// modelIn parses line, the content of a log entry that sets the embedding model. pos is the position of the entry.
+func modelIn(pos uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
 		return index.Model{}, fmt.Errorf("the embedding model in the log entry: %w", err)
 	}
-	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > at {
+	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > pos {
 		return index.Model{}, fmt.Errorf("the log entry has a model with an impossible dimension, %d, or position, %d",
 			c.Dimension, c.Since)
 	}
 	if c.Switch {
-		c.Since = at
+		c.Since = pos
 	}
-	return index.Model{LSN: at, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
+	return index.Model{LSN: pos, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
 }
 
 // Model returns the embedding model of the store at the position up to which entries are applied.
@@ -93,20 +93,20 @@ func (s *State) Model() index.Model {
 	return index.Model{}
 }
 
-// ModelAsOf returns the embedding model that the store had at a position of the log. It returns false if this is
-// unknown: the current index covers the log beyond that position, and no known change of the model is before it.
-func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
+// ModelAsOf returns the embedding model that the store had at the log position pos. It returns false if this model
+// is unknown: the current index covers the log beyond pos, and no known change of the model is before pos.
+func (s *State) ModelAsOf(pos uint64) (index.Model, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.models.get()
-	return s.ModelBefore(at), s.from.Load() <= at || len(list) > 0 && list[0].LSN < at
+	return s.ModelBefore(pos), s.from.Load() <= pos || len(list) > 0 && list[0].LSN < pos
 }
 
-// ModelBefore returns the embedding model that the store had at a position, which must not be below the
+// ModelBefore returns the embedding model that the store had at the log position pos. pos must not be below the
 // position up to which the current index covers the log.
-func (s *State) ModelBefore(at uint64) index.Model {
+func (s *State) ModelBefore(pos uint64) index.Model {
 	for _, m := range slices.Backward(s.models.get()) {
-		if m.LSN < at {
+		if m.LSN < pos {
 			return m
 		}
 	}

@@ -38,12 +38,13 @@ func (ps *purges) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the rows of entries below a position that a new index covers. These rows are in wal/purges then.
-func (ps *purges) drop(below uint64) {
+// drop drops the rows whose entries are below pos, because a new index covers these entries. These rows are in
+// wal/purges then.
+func (ps *purges) drop(pos uint64) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	before := len(ps.list)
-	ps.list = slices.DeleteFunc(ps.list, func(r purgefile.Row) bool { return r.Since < below })
+	ps.list = slices.DeleteFunc(ps.list, func(r purgefile.Row) bool { return r.Since < pos })
 	if len(ps.list) != before {
 		ps.changes++
 	}

@@ -402,14 +402,14 @@ func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, c
 	return s.live[kind.Memories.Letter], list, s.from.Load()
 }
 
-// FirstChanges returns the first Changes in [from, to). The parameter most is their maximum number.
-func (s *State) FirstChanges(from, to uint64, most int) []index.At {
+// FirstChanges returns the first Changes in [from, to), but no more than limit of them.
+func (s *State) FirstChanges(from, to uint64, limit int) []index.At {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	overlay := s.overlay.Load()
-	list := make([]index.At, 0, min(overlay.Len(), most))
+	list := make([]index.At, 0, min(overlay.Len(), limit))
 	for at := range overlay.Changes(from, to) {
-		if len(list) == most {
+		if len(list) == limit {
 			break
 		}
 		list = append(list, at)

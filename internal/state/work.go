@@ -27,8 +27,8 @@ func (s *State) Work(scope string) uint64 {
 	return s.swaps.Load()<<3 | 1
 }
 
-// IsWork reports whether a number that Work has returned is a position.
-func IsWork(at uint64) bool { return at&7 == 0 }
+// IsWork reports whether n, a result of Work, is a position in the log.
+func IsWork(n uint64) bool { return n&7 == 0 }
 
 // Breaks returns the number of times that log entries of working memory were skipped without a call of Worked, because
 // a newer index and the files of the scopes include them already.

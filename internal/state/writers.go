@@ -57,12 +57,12 @@ func (ws *writers) apply(e *wal.Entry, line []byte) error {
 	return nil
 }
 
-// drop drops the explanations in entries below a position that a new index covers. These explanations are in
-// wal/writers then.
-func (ws *writers) drop(below uint64) {
+// drop drops the explanations whose entries are below pos, because a new index covers these entries. These
+// explanations are in wal/writers then.
+func (ws *writers) drop(pos uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.list.Drop(below)
+	ws.list.Drop(pos)
 }
 
 // Writers returns the explanations of writer numbers in log entries that the current index does not cover, in

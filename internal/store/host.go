@@ -42,7 +42,7 @@ func (h host) FlushDue() { h.st.Flusher.Wake(h.st.Engine.Settings().Now().FlushA
 
 func (h host) NoteRefused(e *wal.Entry, err error) { h.st.Flusher.NoteRefused(e, err) }
 
-func (h host) NoteWorked(scope string, at uint64) { h.st.Scopes.NoteWorked(scope, at) }
+func (h host) NoteWorked(scope string, pos uint64) { h.st.Scopes.NoteWorked(scope, pos) }
 
 // The vectors' calls.
 
@@ -79,8 +79,8 @@ func (h host) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wa
 	return h.st.Scopes.MayLag(ctx, key, flushed)
 }
 
-func (h host) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
-	return h.st.Scopes.OursScope(key, least, data)
+func (h host) OursScope(key string, minLSN wal.LSN, data func() ([]byte, error)) bool {
+	return h.st.Scopes.OursScope(key, minLSN, data)
 }
 
 // sectionTexts implements embedding.Sections.

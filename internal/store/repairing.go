@@ -45,12 +45,12 @@ func (r repairing) PutBack(ctx context.Context, held *wal.Held, letter byte, id 
 }
 
 func (r repairing) Adopt(ctx context.Context, held *wal.Held, letter byte, id string, doc []byte,
-	mtime time.Time, was wal.LSN) (wal.LSN, error) {
+	mtime time.Time, version wal.LSN) (wal.LSN, error) {
 	k, err := r.st.Engine.Kinds().Named(letter)
 	if err != nil {
 		return 0, err
 	}
-	v, err := r.st.Adopter.AdoptOver(ctx, held, k, id, doc, mtime, was)
+	v, err := r.st.Adopter.AdoptOver(ctx, held, k, id, doc, mtime, version)
 	return v.LSN, err
 }
 
@@ -95,12 +95,12 @@ func (r repairing) Judge(ctx context.Context, letter byte, list []*heal.Judgemen
 	}
 }
 
-func (r repairing) Delete(ctx context.Context, held *wal.Held, letter byte, id string, was wal.LSN) error {
+func (r repairing) Delete(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN) error {
 	k, err := r.st.Engine.Kinds().Named(letter)
 	if err != nil {
 		return err
 	}
-	return r.st.Committer.CommitTogether(ctx, held, k, []*commit.Part{r.st.Adopter.DeletionPart(k, id, was)})
+	return r.st.Committer.CommitTogether(ctx, held, k, []*commit.Part{r.st.Adopter.DeletionPart(k, id, version)})
 }
 
 func (r repairing) Settle(ctx context.Context) error {
@@ -143,7 +143,7 @@ func (r repairing) RebuildView(ctx context.Context, folder string) error {
 	return r.st.Views.Rebuild(ctx, held, path.Base(folder))
 }
 
-func (r repairing) RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN,
+func (r repairing) RebuildAssembly(ctx context.Context, held *wal.Held, id string, version wal.LSN,
 	out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.Committer.Joint(ctx)
@@ -152,8 +152,8 @@ func (r repairing) RebuildAssembly(ctx context.Context, held *wal.Held, id strin
 	if err != nil {
 		return 0, err
 	}
-	if old.LSN != was {
-		return 0, &errs.ConflictError{ID: id, Expected: was, Found: old.LSN, Remedy: "run memctl repair again"}
+	if old.LSN != version {
+		return 0, &errs.ConflictError{ID: id, Expected: version, Found: old.LSN, Remedy: "run memctl repair again"}
 	}
 	before := a.Clone()
 	if a.Remove(out...) == 0 {
@@ -166,7 +166,7 @@ func (r repairing) RebuildAssembly(ctx context.Context, held *wal.Held, id strin
 	if err != nil {
 		return 0, err
 	}
-	b := &wal.Batch{Entries: []wal.Entry{entry}, Preconditions: []wal.Precondition{{Key: entry.Key, LSN: was}}}
+	b := &wal.Batch{Entries: []wal.Entry{entry}, Preconditions: []wal.Precondition{{Key: entry.Key, LSN: version}}}
 	b.Preconditions = append(b.Preconditions, j.Modelled())
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: engine.MemoryKey(m)}) // still not there

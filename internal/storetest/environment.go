@@ -26,11 +26,12 @@ func Of[O any](o *O) *Environment { return unexported[Environment](o, "env") }
 // Inner returns the store behind a handle, for tests that inspect or break it. S is varve.Store.
 func Inner[S any](st *S) *store.Store { return *unexported[*store.Store](st, "inner") }
 
-// unexported returns a field of a struct of another package, which must be of type F.
-func unexported[F any](of any, name string) *F {
-	f := reflect.ValueOf(of).Elem().FieldByName(name)
+// unexported returns a pointer to the field name of a struct of another package. structPtr points to the struct.
+// unexported panics if the struct has no such field of type F.
+func unexported[F any](structPtr any, name string) *F {
+	f := reflect.ValueOf(structPtr).Elem().FieldByName(name)
 	if !f.IsValid() || f.Type() != reflect.TypeFor[F]() {
-		panic(fmt.Sprintf("%T has no field %s of type %v", of, name, reflect.TypeFor[F]()))
+		panic(fmt.Sprintf("%T has no field %s of type %v", structPtr, name, reflect.TypeFor[F]()))
 	}
 	return (*F)(f.Addr().UnsafePointer())
 }

@@ -31,9 +31,9 @@ func Rewrite(t testing.TB, name string, f func([]byte) []byte) {
 	}
 }
 
-// Seed returns a seed for a randomized test of the package in, or the value of VARVE_SEED. It logs the
-// command that runs the test again.
-func Seed(t testing.TB, in string) uint64 {
+// Seed returns the value of VARVE_SEED, or a random seed if the variable is not set. It logs the command that runs
+// the test again; pkg is the package of the test in that command.
+func Seed(t testing.TB, pkg string) uint64 {
 	seed := rand.Uint64()
 	if s := os.Getenv("VARVE_SEED"); s != "" {
 		var err error
@@ -41,22 +41,23 @@ func Seed(t testing.TB, in string) uint64 {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("again: VARVE_SEED=%d go test %s -run '^%s$'", seed, in, t.Name())
+	t.Logf("again: VARVE_SEED=%d go test %s -run '^%s$'", seed, pkg, t.Name())
 	return seed
 }
 
-// SameTexts fails and ends the test unless two stores have the same texts.
-func SameTexts(t testing.TB, what string, got, want map[string]string) {
+// SameTexts fails and ends the test unless got and want have the same texts. label begins the messages of the
+// failure.
+func SameTexts(t testing.TB, label string, got, want map[string]string) {
 	t.Helper()
 	if !maps.Equal(got, want) {
 		for id := range want {
 			if got[id] != want[id] {
-				t.Errorf("%s: %s is %.30q, want %.30q", what, id, got[id], want[id])
+				t.Errorf("%s: %s is %.30q, want %.30q", label, id, got[id], want[id])
 			}
 		}
 		for id := range got {
 			if _, ok := want[id]; !ok {
-				t.Errorf("%s: %s should not be there", what, id)
+				t.Errorf("%s: %s should not be there", label, id)
 			}
 		}
 		t.FailNow()

@@ -133,11 +133,11 @@ func vectorName(kind vector.Kind, id string) string {
 	return id
 }
 
-func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []float32) error {
+func (c *vectorChecker) one(kind vector.Kind, id string, version uint64, embedding []float32) error {
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.Vectors.EmbeddingNow(c.ctx, &c.model, c.st.Engine.Kinds().All[kind], id, at, embedding)
+	embedding, err := c.st.Vectors.EmbeddingNow(c.ctx, &c.model, c.st.Engine.Kinds().All[kind], id, version, embedding)
 	if err != nil {
 		return err
 	}

@@ -115,9 +115,9 @@ func (t *Template) Previous() bool { return t.previous }
 // Own returns the part of a memory's text that comes from the memory itself.
 func (t *Template) Own(m *memstore.Memory) string { return t.Text(m, "") }
 
-// Text returns the text that is embedded for a memory. before is the content of the previous memory in its
-// session.
-func (t *Template) Text(m *memstore.Memory, before string) string {
+// Text returns the text that is embedded for the memory m. prev is the content of the previous memory in the
+// session of m.
+func (t *Template) Text(m *memstore.Memory, prev string) string {
 	if t.text == Content {
 		return m.Content
 	}
@@ -130,7 +130,7 @@ func (t *Template) Text(m *memstore.Memory, before string) string {
 				s.WriteString(p.literal)
 				continue
 			}
-			v := p.value(m, before)
+			v := p.value(m, prev)
 			has, holds = has || v != "", true
 			s.WriteString(v)
 		}

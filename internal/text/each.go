@@ -20,7 +20,7 @@ func (e *each) ascii(w []byte) {
 	e.onWord(e.low)
 }
 
-func (e *each) char(pair []byte, at int) { e.onChar(pair, at) }
+func (e *each) char(pair []byte, off int) { e.onChar(pair, off) }
 
 func folded(dst, w []byte) []byte {
 	for _, b := range w {

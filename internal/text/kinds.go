@@ -92,15 +92,16 @@ const (
 	keycap    = 0x20e3
 )
 
-// symbol passes to the sink an emoji with the runes that are joined to it, or the words that a sign stands for,
-// and returns the offset of its end. Variants and colours of an emoji give the same term.
-func (s *Scanner) symbol(b []byte, i int, r rune, n int, to Sink) int {
+// symbol passes to sink the emoji r, which is at b[i:i+n], with the runes that are joined to it. If r is not an
+// emoji but another sign, symbol passes on the words for which the sign stands. It returns the offset of the
+// symbol's end. All variants and colours of an emoji have the same term.
+func (s *Scanner) symbol(b []byte, i int, r rune, n int, sink Sink) int {
 	end := i + n
 	if !emoji(r) { // a sign such as № or ㎏
 		s.run.begin()
 		s.run.segment(b[i:end], i)
-		s.run.words(to)
-		s.run.end(to)
+		s.run.words(sink)
+		s.run.end(sink)
 		return end
 	}
 	s.more = append(s.more[:0], b[i:end]...)
@@ -113,7 +114,7 @@ func (s *Scanner) symbol(b []byte, i int, r rune, n int, to Sink) int {
 			if m == 0 || !emoji(after) || len(s.more)+size+m > mostDotted {
 				break
 			}
-			to.More(Shorter, s.more[from:], i, end, 0)
+			sink.More(Shorter, s.more[from:], i, end, 0)
 			s.more = append(s.more, b[end:end+size+m]...)
 			from, several = len(s.more)-m, true
 			end += size + m
@@ -131,8 +132,8 @@ func (s *Scanner) symbol(b []byte, i int, r rune, n int, to Sink) int {
 		break
 	}
 	if several {
-		to.More(Shorter, s.more[from:], i, end, 0)
+		sink.More(Shorter, s.more[from:], i, end, 0)
 	}
-	to.More(Symbol, s.more, i, end, 0)
+	sink.More(Symbol, s.more, i, end, 0)
 	return end
 }

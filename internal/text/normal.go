@@ -38,23 +38,23 @@ func (o *run) begin() {
 	o.out, o.pieces, o.splits, o.word, o.at = o.out[:0], o.pieces[:0], o.splits[:0], o.word[:0], -1
 }
 
-// other passes to the sink the words of a run that has non-ASCII characters, and returns the offset of the
-// run's end.
-func (s *Scanner) other(b []byte, i int, to Sink) int {
-	j := s.run.scan(b, i, to)
+// other passes to sink the words of the run at b[i:], which has non-ASCII characters, and returns the offset of
+// the run's end.
+func (s *Scanner) other(b []byte, i int, sink Sink) int {
+	j := s.run.scan(b, i, sink)
 	if w := s.run.word; s.run.at < 0 && len(w) > 0 && ascii(w) && j < len(b) && signs[b[j]] {
 		s.word = append(s.word[:0], w...)
 		i = s.run.from
-		s.run.end(to)
-		return s.signed(b, i, j, to)
+		s.run.end(sink)
+		return s.signed(b, i, j, sink)
 	}
-	s.run.end(to)
+	s.run.end(sink)
 	return j
 }
 
-// scan passes to the sink all words of a run except the last one, which end passes on, and returns the offset
-// of the run's end.
-func (o *run) scan(b []byte, i int, to Sink) int {
+// scan passes to sink all words of the run at b[i:] except the last one, which end passes on. It returns the
+// offset of the run's end.
+func (o *run) scan(b []byte, i int, sink Sink) int {
 	o.begin()
 	if end, ok := simple(b, i); ok {
 		for i < end {
@@ -64,13 +64,13 @@ func (o *run) scan(b []byte, i int, to Sink) int {
 			} else {
 				r, n = utf8.DecodeRune(b[i:])
 				if r == sharpS {
-					o.take('s', k, i, i+n, to)
+					o.take('s', k, i, i+n, sink)
 					r = 's'
 				} else {
 					r, k = foldSimple(r)
 				}
 			}
-			o.take(r, k, i, i+n, to)
+			o.take(r, k, i, i+n, sink)
 			i += n
 		}
 		return end
@@ -121,12 +121,12 @@ func (o *run) scan(b []byte, i int, to Sink) int {
 		}
 		if end-from >= mostAtOnce && norm.NFKC.Properties(b[end:]).BoundaryBefore() && k != nothing {
 			add()
-			o.words(to)
+			o.words(sink)
 		}
 		end += n
 	}
 	add()
-	o.words(to)
+	o.words(sink)
 	return end
 }
 
@@ -271,12 +271,12 @@ func inOrder(b []byte) []byte {
 	return out
 }
 
-// words passes to the sink the words of the text that is normalised so far, except the last one.
-func (o *run) words(to Sink) {
+// words passes to sink the words of the text that is normalised so far, except the last one.
+func (o *run) words(sink Sink) {
 	p, c := 0, 0
 	for i := 0; i < len(o.out); {
 		if c < len(o.splits) && o.splits[c] == i {
-			o.end(to)
+			o.end(sink)
 			c++
 		}
 		for o.pieces[p].end <= i {
@@ -285,22 +285,23 @@ func (o *run) words(to Sink) {
 		x, y := o.pieces[p].from, o.pieces[p].to
 		r, n := utf8.DecodeRune(o.out[i:])
 		i += n
-		o.take(r, kindOf(r, n), x, y, to)
+		o.take(r, kindOf(r, n), x, y, sink)
 	}
 	o.out, o.pieces, o.splits = o.out[:0], o.pieces[:0], o.splits[:0]
 }
 
-// take adds a folded rune of class k, made of the bytes from x to y of the text, and passes on the words that it ends.
-func (o *run) take(r rune, k class, x, y int, to Sink) {
+// take adds the folded rune r of class k, made of the bytes from x to y of the text, and passes to sink the words
+// that r ends.
+func (o *run) take(r rune, k class, x, y int, sink Sink) {
 	switch k {
 	case nothing:
 		return
 	case between, symbol:
-		o.end(to)
+		o.end(sink)
 		return
 	case letter:
 		if o.at >= 0 {
-			o.end(to)
+			o.end(sink)
 		}
 		if len(o.word) == 0 {
 			o.from = x
@@ -311,11 +312,11 @@ func (o *run) take(r rune, k class, x, y int, to Sink) {
 		}
 	case unspaced:
 		if o.at < 0 {
-			o.end(to)
+			o.end(sink)
 			o.at, o.from = 0, x
 			break
 		}
-		o.visit(to)
+		o.visit(sink)
 		if o.at > 0 {
 			o.from = o.mid
 		}
@@ -326,20 +327,20 @@ func (o *run) take(r rune, k class, x, y int, to Sink) {
 	o.last = y
 }
 
-// visit passes the current word to the sink.
-func (o *run) visit(to Sink) {
+// visit passes the current word to sink.
+func (o *run) visit(sink Sink) {
 	switch {
 	case o.at > 0:
-		to.Char(o.word, o.at, o.from, o.mid, o.last)
+		sink.Char(o.word, o.at, o.from, o.mid, o.last)
 	case o.at == 0:
-		to.Char(o.word, 0, o.from, o.from, o.last)
+		sink.Char(o.word, 0, o.from, o.from, o.last)
 	case len(o.word) > 0:
-		to.Word(o.word, o.from, o.last)
+		sink.Word(o.word, o.from, o.last)
 	}
 }
 
-// end passes the last word to the sink.
-func (o *run) end(to Sink) {
-	o.visit(to)
+// end passes the last word to sink, and clears it.
+func (o *run) end(sink Sink) {
+	o.visit(sink)
 	o.word, o.at = o.word[:0], -1
 }

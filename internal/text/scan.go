@@ -28,8 +28,10 @@ const (
 type Sink interface {
 	// Word is called with a word of a script with spaces.
 	Word(w []byte, from, to int)
-	// Char is called with a character pair[at:] of a script without spaces, and the one adjoining it before, pair[:at].
-	Char(pair []byte, at, from, mid, to int)
+	// Char is called with the character pair[off:] of a script without spaces and the character adjoining it
+	// before, pair[:off]. If no such character adjoins it, off is 0. from and mid are the offsets at which the
+	// two characters begin, and to is the offset at which the second one ends; if off is 0, mid equals from.
+	Char(pair []byte, off, from, mid, to int)
 	// More is called with another form of the last n words; a Part is a piece of the last word.
 	More(kind More, w []byte, from, to, n int)
 }
@@ -51,8 +53,8 @@ type Scanner struct {
 	single           lone
 }
 
-// Scan passes the words of b to a sink.
-func (s *Scanner) Scan(b []byte, to Sink) {
+// Scan passes the words of b to sink.
+func (s *Scanner) Scan(b []byte, sink Sink) {
 	for i := 0; i < len(b); {
 		c := b[i]
 		switch {
@@ -62,9 +64,9 @@ func (s *Scanner) Scan(b []byte, to Sink) {
 			case k == mark: // a mark on something other than a letter, such as the stroke of ≠
 				i += n
 			case k.ofWord():
-				i = s.other(b, i, to)
+				i = s.other(b, i, sink)
 			case k == symbol:
-				i = s.symbol(b, i, r, n, to)
+				i = s.symbol(b, i, r, n, sink)
 			default:
 				i += n
 			}
@@ -73,16 +75,16 @@ func (s *Scanner) Scan(b []byte, to Sink) {
 		default:
 			j, inner := asciiWord(b, i)
 			if goesOn(b, j) {
-				i = s.other(b, i, to)
+				i = s.other(b, i, sink)
 				continue
 			}
 			s.word = folded(s.word[:0], b[i:j])
-			to.Word(s.word, i, j)
+			sink.Word(s.word, i, j)
 			if inner && j-i <= mostSplit {
-				s.parts(b, i, j, to)
+				s.parts(b, i, j, sink)
 			}
 			if j < len(b) && signs[b[j]] {
-				j = s.signed(b, i, j, to)
+				j = s.signed(b, i, j, sink)
 			}
 			i = j
 		}
@@ -161,27 +163,28 @@ func ascii(w []byte) bool {
 	return true
 }
 
-// signed handles the signs after the word s.word, which is at i to j in b. It passes to the sink the forms that these
-// signs make with the word, such as C++, and returns the offset at which the last sign ends.
-func (s *Scanner) signed(b []byte, i, j int, to Sink) int {
+// signed handles the signs after the word s.word, which is at b[i:j]. It passes to sink the forms that these signs
+// make with the word, such as C++, and returns the offset at which the last of these forms ends, or j if the signs
+// make no form.
+func (s *Scanner) signed(b []byte, i, j int, sink Sink) int {
 	w := s.word
 	switch b[j] {
 	case '+':
 		if j+1 < len(b) && b[j+1] == '+' && len(w) <= mostWhole {
 			s.more = append(append(s.more[:0], w...), "++"...)
-			to.More(Whole, s.more, i, j+2, 1)
+			sink.More(Whole, s.more, i, j+2, 1)
 			return j + 2
 		}
 	case '#':
 		if len(w) <= mostWhole && letters(w) && (j+1 == len(b) || b[j+1] < utf8.RuneSelf && lower[b[j+1]] == 0 &&
 			b[j+1] != '#') {
 			s.more = append(append(s.more[:0], w...), '#')
-			to.More(Whole, s.more, i, j+1, 1)
+			sink.More(Whole, s.more, i, j+1, 1)
 			return j + 1
 		}
 	case '.':
 		if digit(w[len(w)-1]) {
-			return s.dotted(b, i, j, to)
+			return s.dotted(b, i, j, sink)
 		}
 	case '&':
 		if len(w) > mostJoined || !letters(w) {
@@ -189,12 +192,12 @@ func (s *Scanner) signed(b []byte, i, j int, to Sink) int {
 		}
 		if next, k := s.peek(b, j+1); len(next) > 0 && len(next) <= mostJoined && letters(next) {
 			s.more = append(append(append(s.more[:0], w...), '&'), next...)
-			to.Word(next, j+1, k)
-			to.More(Joined, s.more, i, k, 2)
+			sink.Word(next, j+1, k)
+			sink.More(Joined, s.more, i, k, 2)
 			return k
 		}
 	default:
-		return s.contraction(b, i, j, to)
+		return s.contraction(b, i, j, sink)
 	}
 	return j
 }
@@ -227,9 +230,10 @@ func apostrophe(b []byte) int {
 	return 0
 }
 
-// contraction passes to the sink the form of a contraction that people write without the apostrophe: dont, im, ive,
-// youre. It omits forms that are other words: hell, shed and well.
-func (s *Scanner) contraction(b []byte, i, j int, to Sink) int {
+// contraction passes to sink the form of a contraction that people write without the apostrophe: dont, im, ive,
+// youre. It omits forms that are other words: hell, shed and well. b[i:j] is the word before the apostrophe.
+// contraction returns the offset of the end of the contraction, or j if it passes on nothing.
+func (s *Scanner) contraction(b []byte, i, j int, sink Sink) int {
 	n, w := apostrophe(b[j:]), s.word
 	if n == 0 || len(w) > mostWhole {
 		return j
@@ -253,14 +257,15 @@ func (s *Scanner) contraction(b []byte, i, j int, to Sink) int {
 		return j
 	}
 	s.more = append(append(s.more[:0], w...), next...)
-	to.Word(next, j+n, k)
-	to.More(Whole, s.more, i, k, 2)
+	sink.Word(next, j+n, k)
+	sink.More(Whole, s.more, i, k, 2)
 	return k
 }
 
-// dotted passes to the sink a number with points, such as a version or a decimal fraction, after a word that ends with
-// a digit.
-func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
+// dotted passes to sink a number with points, such as a version or a decimal fraction. The number begins in the
+// word b[i:j], which ends with a digit. dotted returns the offset of the number's end, or j if no point with a
+// digit after it follows the word.
+func (s *Scanner) dotted(b []byte, i, j int, sink Sink) int {
 	w := s.word
 	head := len(w)
 	for head > 0 && digit(w[head-1]) {
@@ -277,9 +282,9 @@ func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 		if len(next) == 0 || !digit(next[0]) || len(s.more)+len(next) > mostDotted {
 			break
 		}
-		to.Word(next, end+1, k)
+		sink.Word(next, end+1, k)
 		if points > 0 {
-			to.More(Shorter, s.more, from, end, points+words)
+			sink.More(Shorter, s.more, from, end, points+words)
 		}
 		d := 0
 		for d < len(next) && digit(next[d]) {
@@ -289,26 +294,26 @@ func (s *Scanner) dotted(b []byte, i, j int, to Sink) int {
 		points++
 		end = k
 		if d < len(next) { // such as 2.10rc1
-			to.More(Shorter, s.more, from, end, points+words)
+			sink.More(Shorter, s.more, from, end, points+words)
 			s.more = append(s.more, next[d:]...)
 			break
 		}
 	}
 	if points > 0 {
-		to.More(Number, s.more, from, end, points+words)
+		sink.More(Number, s.more, from, end, points+words)
 	}
 	return end
 }
 
-// parts passes to the sink the parts into which the capital letters divide an ASCII word.
-func (s *Scanner) parts(b []byte, i, j int, to Sink) {
+// parts passes to sink the parts into which the capital letters divide the ASCII word b[i:j].
+func (s *Scanner) parts(b []byte, i, j int, sink Sink) {
 	capital := func(k int) bool { return 'A' <= b[k] && b[k] <= 'Z' }
 	small := func(k int) bool { return 'a' <= b[k] && b[k] <= 'z' }
 	from := i
 	part := func(k int) {
 		if k-from > 1 && (from > i || k < j) {
 			s.more = folded(s.more[:0], b[from:k])
-			to.More(Part, s.more, from, k, 1)
+			sink.More(Part, s.more, from, k, 1)
 		}
 		from = k
 	}

@@ -60,9 +60,9 @@ type sink interface {
 	word(w []byte)
 	// ascii is called with a word of ASCII as it is in the text, to be folded with lower.
 	ascii(w []byte)
-	// char is called with a character pair[at:] of a script without spaces, and the one immediately before it,
-	// pair[:at], if there is one.
-	char(pair []byte, at int)
+	// char is called with the character pair[off:] of a script without spaces and the character immediately
+	// before it, pair[:off]. If no such character precedes it, off is 0.
+	char(pair []byte, off int)
 }
 
 // tokenise passes the words of b to s, in order. It uses the memory of buf, and returns it, possibly grown.

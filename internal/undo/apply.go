@@ -252,12 +252,13 @@ func (p *part) again() error {
 	return errPlanAgain
 }
 
-// refuse records that a change's document cannot be restored, and the reason.
-func (p *part) refuse(c *change, why error) error {
-	if rests := (*commit.RestsError)(nil); errors.As(why, &rests) {
-		why = fmt.Errorf("%w: %w", ErrBuiltUpon, why)
+// refuse records that the document of the change c cannot be restored; cause is the reason. refuse returns the
+// result of again.
+func (p *part) refuse(c *change, cause error) error {
+	if rests := (*commit.RestsError)(nil); errors.As(cause, &rests) {
+		cause = fmt.Errorf("%w: %w", ErrBuiltUpon, cause)
 	}
-	p.s.left[c.key] = Conflict{Err: why}
+	p.s.left[c.key] = Conflict{Err: cause}
 	return p.again()
 }
 
@@ -357,10 +358,10 @@ func (p *part) commit(ctx context.Context, last bool) error {
 	return nil
 }
 
-// committed records that the changes were committed, with the first entry at the position at.
-func (p *part) committed(at wal.LSN) {
+// committed records that the changes were committed. pos is the position of the first entry of the commit.
+func (p *part) committed(pos wal.LSN) {
 	p.done += len(p.changes)
-	p.at = append(p.at, at)
+	p.at = append(p.at, pos)
 	for _, c := range p.changes {
 		if c.kind == p.u.engine.Kinds().Assemblies {
 			delete(p.later, c.ID)
@@ -368,13 +369,13 @@ func (p *part) committed(at wal.LSN) {
 	}
 }
 
-// rebuild prepares the commit again. It omits the changes for which without returns true, and the changes for which the
-// plan is no longer valid.
-func (p *part) rebuild(ctx context.Context, without func(i int) bool) {
+// rebuild prepares the commit again. It omits each change for whose index skip returns true, and each change for
+// which the plan is no longer valid.
+func (p *part) rebuild(ctx context.Context, skip func(i int) bool) {
 	docs, changes := p.docs, p.changes
 	p.begin()
 	for i, c := range changes {
-		if without(i) {
+		if skip(i) {
 			continue
 		}
 		v, ok, err := p.u.newest(ctx, c)

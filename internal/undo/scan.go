@@ -47,8 +47,8 @@ func lost(err error) bool {
 	return errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated)
 }
 
-// batches yields the commits in [from, to), until yield returns false. For a damaged or missing part it yields an
-// error. The batch is valid only until yield returns.
+// batches yields the commits in [from, to), until yield returns false. For each damaged or missing part of the
+// log, batches yields an error instead of a batch. A batch is valid only until yield returns.
 func (u *Undoer) batches(ctx context.Context, from, to wal.LSN, yield func(b *batch, err error) bool) error {
 	var b batch
 	give := func() bool {
@@ -197,20 +197,22 @@ func (d *document) findAbsent() (int32, bool) {
 	return -1, d.gone
 }
 
-// absent reports whether the document does not exist in the state number at.
-func (d *document) absent(at int32) bool {
-	if at < 0 {
+// absent reports whether the document does not exist in state i. -1 is the state before the first commit that is
+// undone.
+func (d *document) absent(i int32) bool {
+	if i < 0 {
 		return d.gone
 	}
-	return d.nodes[at].deleted
+	return d.nodes[i].deleted
 }
 
-// version returns the position of the log entry that made the state number at.
-func (d *document) version(at int32) wal.LSN {
-	if at < 0 {
+// version returns the position of the log entry that made state i. -1 is the state before the first commit that is
+// undone. The position is 0 if no entry made that state.
+func (d *document) version(i int32) wal.LSN {
+	if i < 0 {
 		return d.base
 	}
-	return d.nodes[at].lsn
+	return d.nodes[i].lsn
 }
 
 // keptKey identifies a copy of a version in the log.

@@ -153,9 +153,9 @@ func (u *Undoer) resolve(ctx context.Context, o Options) (*selection, error) {
 	return s, nil
 }
 
-// begin returns the first position of the segment that contains the position at, or first if that is greater.
-func begin(log *past.Log, at, first wal.LSN) wal.LSN {
-	return max(first, log.Geometry.Start(log.SegmentOf(at)))
+// begin returns the first position of the segment that contains position pos, or first if first is greater.
+func begin(log *past.Log, pos, first wal.LSN) wal.LSN {
+	return max(first, log.Geometry.Start(log.SegmentOf(pos)))
 }
 
 // resolvePosition selects the commit at a position. If this commit belongs to an undo of several commits, it selects
@@ -248,9 +248,11 @@ type made struct {
 	purge   bool   // the commit names purged or redacted documents
 }
 
-// newestBy returns the newest commit, in a part of the log, by a writer for which the function is returns true. It
-// considers only commits that changed documents or that name a purge. It ignores commits that the store made by itself.
-func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writer.Writer) bool) (m made, err error) {
+// newestBy returns the newest commit in [from, to) by a writer for which match returns true. It considers only
+// commits that changed documents or that name a purge. It ignores commits that the store made by itself. If there
+// is no such commit, m.at is 0.
+func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, match func(w *writer.Writer) bool) (m made,
+	err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)
 	if err != nil {
@@ -263,7 +265,7 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writ
 				return true
 			}
 			documents := slices.ContainsFunc(b.entries, func(e entry) bool { return u.engine.Kinds().Of(e.key) != nil })
-			if w := u.engine.Writer(b.writer, b.at); (documents || b.purge()) && w.Number != 0 && is(&w) {
+			if w := u.engine.Writer(b.writer, b.at); (documents || b.purge()) && w.Number != 0 && match(&w) {
 				undoing := slices.ContainsFunc(b.entries, func(e entry) bool { return e.cause == wal.CauseUndoing })
 				m = made{b.at, w.Undo, undoing, b.purge()}
 			}
@@ -274,16 +276,17 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, is func(w *writ
 	return m, err
 }
 
-// last returns the newest commit of the caller before a position. A process may run only a single command, so the
-// caller is not only this process. The caller is every process of a program with the same name on the same machine, for
-// the same agent, session, client and token.
-func (u *Undoer) last(ctx context.Context, before wal.LSN) (made, error) {
+// last returns the newest commit of the caller before position end. The caller is every process of a program with
+// the same name on the same machine, for the same agent, session, client and token. So the commit may be by an
+// earlier process: a process may run only a single command.
+func (u *Undoer) last(ctx context.Context, end wal.LSN) (made, error) {
 	own := u.engine.Describe(ctx)
 	if own == nil {
-		return made{}, fmt.Errorf("%w: the writer of this handle is unknown, so its last commit cannot be found; name a "+
-			"position or a run", errs.ErrInvalid)
+		return made{},
+			fmt.Errorf("%w: the writer of this handle is unknown, so its last commit cannot be found; name a "+
+				"position or a run", errs.ErrInvalid)
 	}
-	m, err := u.newestBy(ctx, 0, before, func(w *writer.Writer) bool { return same(w, own) })
+	m, err := u.newestBy(ctx, 0, end, func(w *writer.Writer) bool { return same(w, own) })
 	if err == nil && m.at == 0 {
 		err = fmt.Errorf("%w: the log has no commit of your own, as %s", errs.ErrNotFound, caller(own))
 	}

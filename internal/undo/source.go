@@ -252,11 +252,11 @@ func (u *Undoer) copies(ctx context.Context, docs map[string]*document, want []*
 	return ctx.Err()
 }
 
-// vector returns the vector of a version of a memory.
-func (u *Undoer) vector(ctx context.Context, c *change, at wal.LSN) ([]float32, error) {
-	e, err := u.engine.Log().ReadAt(ctx, at)
+// vector returns the vector of the version of a memory at log position pos.
+func (u *Undoer) vector(ctx context.Context, c *change, pos wal.LSN) ([]float32, error) {
+	e, err := u.engine.Log().ReadAt(ctx, pos)
 	if errors.Is(err, errs.ErrTruncated) {
-		e, err = u.engine.Log().Past().At(ctx, at, u.engine.Log().Durable())
+		e, err = u.engine.Log().Past().At(ctx, pos, u.engine.Log().Durable())
 	}
 	if err != nil {
 		return nil, err

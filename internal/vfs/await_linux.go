@@ -16,10 +16,10 @@ const (
 
 // Await waits until a word of the page changes; it implements Awaiter. The kernel compares only 32 bits, so Await waits
 // on the lower half of the word, which changes with every step of a position.
-func (p *page) Await(word int, was uint64, most time.Duration) {
-	t := unix.NsecToTimespec(int64(most))
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(was)), uintptr(unsafe.Pointer(&t)), 0,
-		0)
+func (p *page) Await(word int, old uint64, timeout time.Duration) {
+	t := unix.NsecToTimespec(int64(timeout))
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(old)), uintptr(unsafe.Pointer(&t)),
+		0, 0)
 }
 
 // Wake wakes all callers that await a word; it implements Awaiter.

@@ -103,8 +103,9 @@ func (b *below) under(name string) int {
 	return at
 }
 
-// place returns the offset that under returns, and the handle of the root that counts; nil if this root has no handle.
-func (b *below) place(name string) (at int, held *heldFolder) {
+// place returns the offset that under returns, and the handle of the root that counts for name. held is nil if
+// this root has no handle.
+func (b *below) place(name string) (off int, held *heldFolder) {
 	least, literal := -1, -1
 	var heldLiteral *heldFolder
 	for _, p := range b.roots {

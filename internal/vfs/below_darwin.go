@@ -10,8 +10,8 @@ import (
 // onlyFolder are the flags with which a folder is opened for operations on the entries in it.
 const onlyFolder = unix.O_RDONLY | unix.O_DIRECTORY
 
-func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {
-	return openBeneath(name, at, flag, perm)
+func (b *below) openGuarded(name string, off, flag int, perm fs.FileMode) (int, error) {
+	return openBeneath(name, off, flag, perm)
 }
 
 func openFrom(root int, rest string, flag int, perm fs.FileMode) (int, error) {

@@ -11,16 +11,16 @@ import (
 const onlyFolder = unix.O_PATH | unix.O_DIRECTORY
 
 // openGuarded opens a path below a root so that the system refuses links on the whole path, at no extra cost. The
-// system then also refuses links above the root, which are allowed. If the path has such links, openGuarded opens the
-// root first, and then the rest of the path.
-func (b *below) openGuarded(name string, at, flag int, perm fs.FileMode) (int, error) {
+// system then also refuses links above the root, which are allowed. If the path has such links, openGuarded opens
+// the root first, and then the rest of the path, which begins at the offset off in name.
+func (b *below) openGuarded(name string, off, flag int, perm fs.FileMode) (int, error) {
 	if !b.links.Load() {
 		fd, err := openNoLinks(unix.AT_FDCWD, name, unix.RESOLVE_NO_SYMLINKS, flag, perm)
 		if err != unix.ELOOP && !lacking(err) {
 			return fd, err
 		}
 	}
-	fd, err := openBeneath(name, at, flag, perm)
+	fd, err := openBeneath(name, off, flag, perm)
 	if err == nil {
 		b.links.Store(true)
 	}
@@ -42,7 +42,7 @@ func lacking(err error) bool {
 	return err == unix.ENOSYS || err == unix.EPERM || err == unix.EINVAL
 }
 
-func openNoLinks(at int, name string, resolve uint64, flag int, perm fs.FileMode) (fd int, err error) {
+func openNoLinks(dirfd int, name string, resolve uint64, flag int, perm fs.FileMode) (fd int, err error) {
 	how := unix.OpenHow{Flags: uint64(flag | openFlags), Resolve: resolve}
 	if flag&unix.O_PATH != 0 {
 		how.Flags &^= unix.O_NOCTTY // the system refuses the combination
@@ -51,7 +51,7 @@ func openNoLinks(at int, name string, resolve uint64, flag int, perm fs.FileMode
 		how.Mode = uint64(perm.Perm())
 	}
 	err = retry(func() (err error) {
-		fd, err = unix.Openat2(at, name, &how)
+		fd, err = unix.Openat2(dirfd, name, &how)
 		return err
 	})
 	return fd, err

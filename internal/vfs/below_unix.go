@@ -11,11 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderOf returns a name in the form that the system calls ending in "at" take: a descriptor of a folder, and a name
-// in it. If the name is in a subfolder of a root, fd is its parent folder, opened without following links, and done
-// closes it. If the name is directly in a root that has a handle, fd is the descriptor of the handle. For every other
-// name, also one directly in a root without a handle, fd is AT_FDCWD and base is the whole name.
-func (b *below) folderOf(name string) (fd int, base string, done func(), err error) {
+// folderOf returns a name in the form that the system calls ending in "at" take: a descriptor of a folder, and a
+// name in it. The caller calls release when it no longer uses fd.
+//
+// If the name is in a subfolder of a root, fd is its parent folder, opened without following links, and release
+// closes fd. If the name is directly in a root that has a handle, fd is the descriptor of the handle. For every
+// other name, also one directly in a root without a handle, fd is AT_FDCWD and base is the whole name.
+func (b *below) folderOf(name string) (fd int, base string, release func(), err error) {
 	at, held := b.place(name)
 	last := strings.LastIndexByte(name, os.PathSeparator)
 	switch {
@@ -168,10 +170,10 @@ func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
 	return fd, err
 }
 
-// openBeneath opens the root, which may be reached through links, and from it the rest of the path without following
-// links.
-func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error) {
-	head := name[:at]
+// openBeneath opens the root, which is the part of name before the offset off and may be reached through links.
+// From the root it opens the rest of name without following links.
+func openBeneath(name string, off, flag int, perm fs.FileMode) (fd int, err error) {
+	head := name[:off]
 	if head == "" {
 		head = "."
 	}
@@ -184,7 +186,7 @@ func openBeneath(name string, at, flag int, perm fs.FileMode) (fd int, err error
 		return -1, err
 	}
 	defer unix.Close(root)
-	rest := strings.TrimLeft(name[at:], string(os.PathSeparator)) // a leading separator would mean the system's root
+	rest := strings.TrimLeft(name[off:], string(os.PathSeparator)) // a leading separator would mean the system's root
 	if rest == "" {
 		rest = "."
 	}

@@ -158,11 +158,11 @@ func (d *Doomed) Named() (ino uint64) {
 	return 0
 }
 
-// Wipe overwrites a file whose only remaining name is the second one, and releases it. The removal of its other names
-// must be durable. left means that Wipe did not overwrite the file, because another process still has it open or mapped
-// and would read zeros instead of valid data, or because d is nil or overwriting failed. Wipe leaves a file with
-// another name unchanged: see Named.
-func (d *Doomed) Wipe() (left bool, err error) {
+// Wipe overwrites a file whose only remaining name is the second one, and releases it. The removal of its other
+// names must be durable. unwiped means that Wipe did not overwrite the file, because another process still has it
+// open or mapped and would read zeros instead of valid data, or because d is nil or overwriting failed. Wipe
+// leaves a file with another name unchanged: see Named.
+func (d *Doomed) Wipe() (unwiped bool, err error) {
 	if d == nil {
 		return true, nil
 	}
@@ -175,18 +175,18 @@ func (d *Doomed) Wipe() (left bool, err error) {
 		if granted && err == nil {
 			err = Zero(d.f, 0)
 		}
-		left = !granted || err != nil
+		unwiped = !granted || err != nil
 	}
 	if err == nil { // otherwise it keeps the second name, where the next process finds it
 		err = d.unlink()
 	}
-	return left, errors.Join(err, d.f.Close())
+	return unwiped, errors.Join(err, d.f.Close())
 }
 
-// ReplaceWiped does the same as WriteDurable for a file that no process maps, and whose old contents must not remain on
-// the disk. second is as for Doom, left as for Doomed.Wipe. If the old file has another name, the error is an
-// *UnwipedError.
-func ReplaceWiped(fsys FS, temp, name, second string, data []byte, perm fs.FileMode) (left bool, err error) {
+// ReplaceWiped does the same as WriteDurable for a file that no process maps, and whose old contents must not
+// remain on the disk. second is as for Doom, unwiped as for Doomed.Wipe. If the old file has another name, the
+// error is an *UnwipedError.
+func ReplaceWiped(fsys FS, temp, name, second string, data []byte, perm fs.FileMode) (unwiped bool, err error) {
 	old, err := Doom(fsys, name, second, false)
 	if err != nil {
 		return false, err
@@ -195,8 +195,8 @@ func ReplaceWiped(fsys FS, temp, name, second string, data []byte, perm fs.FileM
 		return false, errors.Join(err, old.Close())
 	}
 	ino := old.Named()
-	if left, err = old.Wipe(); err == nil && ino != 0 {
+	if unwiped, err = old.Wipe(); err == nil && ino != 0 {
 		err = &UnwipedError{name, ino, ErrLinked}
 	}
-	return left, err
+	return unwiped, err
 }

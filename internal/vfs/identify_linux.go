@@ -41,9 +41,12 @@ func (h *heldFolder) identify(rest string) (Info, error) {
 	return identify(h.fd, rest)
 }
 
-func identify(at int, name string) (Info, error) {
+func identify(dirfd int, name string) (Info, error) {
 	var st unix.Statx_t
-	if err := retry(func() error { return unix.Statx(at, name, unix.AT_SYMLINK_NOFOLLOW, identifying, &st) }); err != nil {
+	if err := retry(func() error {
+		return unix.Statx(dirfd, name, unix.AT_SYMLINK_NOFOLLOW, identifying,
+			&st)
+	}); err != nil {
 		return Info{}, err
 	}
 	return Info{

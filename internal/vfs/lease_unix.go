@@ -21,7 +21,7 @@ type patience struct {
 	brief atomic.Pointer[time.Time] // waits are brief until this time
 }
 
-func newPatience(most time.Duration) *patience { return &patience{most: most} }
+func newPatience(limit time.Duration) *patience { return &patience{most: limit} }
 
 const (
 	leaseMost  = 30 * time.Second // the default limit
@@ -58,11 +58,12 @@ func (p *patience) open(name string, open func() (int, error)) (int, error) {
 	return -1, &errs.LockError{Path: name, Holder: holder, Err: fmt.Errorf("%w, waited %v", errLeased, left)}
 }
 
-// lock does the same as open for a library that opens a file and locks it without blocking. If another process has the
-// lock, ok is false and the error is nil.
-func (p *patience) lock(name string, by func() (bool, error)) (ok bool, err error) {
+// lock calls tryLock, a function of a library that opens the file name and locks it without blocking. While a
+// lease of another process refuses the open, lock repeats the call as open does. If another process has the lock,
+// ok is false and the error is nil.
+func (p *patience) lock(name string, tryLock func() (bool, error)) (ok bool, err error) {
 	_, err = p.open(name, func() (int, error) {
-		if ok, err = by(); errors.Is(err, unix.EWOULDBLOCK) {
+		if ok, err = tryLock(); errors.Is(err, unix.EWOULDBLOCK) {
 			return -1, unix.EWOULDBLOCK
 		}
 		return 0, err

@@ -7,7 +7,7 @@ type patience struct{}
 
 func newPatience(time.Duration) *patience { return nil }
 
-func (*patience) lock(_ string, by func() (bool, error)) (bool, error) { return by() }
+func (*patience) lock(_ string, tryLock func() (bool, error)) (bool, error) { return tryLock() }
 
 // IsLeased reports whether a file could not be opened because another process has a lease on it.
 func IsLeased(error) bool { return false }

@@ -102,13 +102,14 @@ func (e *NotOursError) Error() string {
 
 func (e *NotOursError) Unwrap() error { return errs.ErrInvalid }
 
-// RemoveKnown removes a file, or a folder with its contents, if the function known approves every name. The argument of
-// known is a path relative to name, with slashes; it is "." for name itself. RemoveKnown follows no links, enters no
-// mounts, and removes only regular files and folders. It checks everything before it removes the first file. If known
-// does not approve a name, RemoveKnown returns a *NotOursError and removes nothing.
-func RemoveKnown(fsys FS, name string, known func(rel string, folder bool) bool) error {
+// RemoveKnown removes a file, or a folder with its contents, if the function approve returns true for every name.
+// The argument rel of approve is a path relative to name, with slashes; it is "." for name itself. RemoveKnown
+// follows no links, enters no mounts, and removes only regular files and folders. It checks everything before it
+// removes the first file. If approve returns false for a name, RemoveKnown returns a *NotOursError and removes
+// nothing.
+func RemoveKnown(fsys FS, name string, approve func(rel string, folder bool) bool) error {
 	for _, remove := range []bool{false, true} {
-		if err := removeKnown(fsys, name, ".", known, Deepest, remove); err != nil {
+		if err := removeKnown(fsys, name, ".", approve, Deepest, remove); err != nil {
 			return err
 		}
 	}

@@ -10,14 +10,14 @@ const (
 	Dead
 )
 
-// LifeOf returns the state of the process that is identified by pid and birth (see Host). own identifies the calling
-// process. The result Dead is certain: no process has this id now, or another process has it.
-func LifeOf(own Host, pid int, birth uint64) Life {
-	if birth == 0 || own.Birth == 0 || birth>>32 != own.Birth>>32 {
+// LifeOf returns the state of the process that is identified by pid and birth (see Host). self identifies the
+// calling process. The result Dead is certain: no process has this id now, or another process has it.
+func LifeOf(self Host, pid int, birth uint64) Life {
+	if birth == 0 || self.Birth == 0 || birth>>32 != self.Birth>>32 {
 		return Unknown // the number belongs to another pid namespace, and means another process here
 	}
-	if pid == own.PID {
-		if birth == own.Birth {
+	if pid == self.PID {
+		if birth == self.Birth {
 			return Alive
 		}
 		return Dead
@@ -29,10 +29,10 @@ func LifeOf(own Host, pid int, birth uint64) Life {
 	return life
 }
 
-// Elsewhere reports whether birth is from another PID namespace than own. There, the same process id belongs to another
-// process. Elsewhere returns false if the namespace is unknown.
-func Elsewhere(own Host, birth uint64) bool {
-	return birth != 0 && own.Birth != 0 && birth>>32 != own.Birth>>32
+// Elsewhere reports whether birth is from another PID namespace than self, the calling process. There, the same
+// process id belongs to another process. Elsewhere returns false if the namespace is unknown.
+func Elsewhere(self Host, birth uint64) bool {
+	return birth != 0 && self.Birth != 0 && birth>>32 != self.Birth>>32
 }
 
 // birthOf returns a number that encodes a PID namespace and the time at which a process began in it.

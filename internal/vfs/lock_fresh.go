@@ -60,20 +60,20 @@ func (l *freshLock) lock(mode Mode) error {
 	return err
 }
 
-func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
+func (l *freshLock) acquire(tryLock func(*gofrs.Flock) (bool, error)) (bool, error) {
 	ok, err := l.patience.lock(l.name,
-		func() (bool, error) { return uninterrupted(func() (bool, error) { return by(l.f) }) })
+		func() (bool, error) { return uninterrupted(func() (bool, error) { return tryLock(l.f) }) })
 	if l.way != nil && errors.Is(err, fs.ErrNotExist) {
 		made, merr := openLockFile(l.way, l.patience, l.name, l.perm)
 		if merr != nil {
 			return false, merr
 		}
 		_ = made.Close()
-		ok, err = uninterrupted(func() (bool, error) { return by(l.f) })
+		ok, err = uninterrupted(func() (bool, error) { return tryLock(l.f) })
 	}
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // a reader must be able to lock the store too
 		ro := gofrs.New(l.name, gofrs.SetFlag(os.O_RDONLY|lockFlags))
-		if got, roErr := uninterrupted(func() (bool, error) { return by(ro) }); roErr == nil {
+		if got, roErr := uninterrupted(func() (bool, error) { return tryLock(ro) }); roErr == nil {
 			l.f, ok, err = ro, got, nil
 		}
 	}
@@ -91,8 +91,8 @@ func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
 	return true, nil
 }
 
-func uninterrupted(by func() (bool, error)) (ok bool, err error) {
-	for ok, err = by(); errors.Is(err, syscall.EINTR); ok, err = by() {
+func uninterrupted(tryLock func() (bool, error)) (ok bool, err error) {
+	for ok, err = tryLock(); errors.Is(err, syscall.EINTR); ok, err = tryLock() {
 	}
 	return ok, err
 }

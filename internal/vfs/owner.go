@@ -46,11 +46,12 @@ func (u Users) Own(info *Info) bool { return len(u) == 0 || slices.Contains(u, i
 // the folder or chosen its mode and group.
 func (u Users) Trusted(info *Info) bool { return info.UID == 0 || u.Own(info) }
 
-// Stranger returns the owner of the store in a folder, and true, if that user is not one of u. It checks the owner of
-// the folder, and of a link that leads to it. If other users can create files in the folder, it also checks the owner
-// of each file that makes the folder a store. In a folder that a group shares (Options.Shared) it checks only the owner
-// of the log, since members of the group replace the other files there.
-func (u Users) Stranger(fsys FS, dir string) (owner int, is bool) {
+// Stranger returns the owner of the store in a folder if that user is not one of u; found reports whether this is
+// so. It checks the owner of the folder, and of a link that leads to the folder. If other users can create files
+// in the folder, Stranger also checks the owner of each file that makes the folder a store. In a folder that a
+// group shares (Options.Shared) it checks only the owner of the log, since members of the group replace the other
+// files there. If u is empty, found is false.
+func (u Users) Stranger(fsys FS, dir string) (owner int, found bool) {
 	if len(u) == 0 {
 		return 0, false
 	}
@@ -112,9 +113,9 @@ func (u Users) Admit(path string, info *Info, shared bool) error {
 	return e
 }
 
-// MakeRoot creates a folder and its missing parents for a new store. made is false if the folder existed already; the
-// caller must then check with Admit whether the folder may be used.
-func MakeRoot(fsys FS, dir string, perm fs.FileMode, self Users, shared bool) (made bool, err error) {
+// MakeRoot creates a folder and its missing parents for a new store. created is false if the folder existed
+// already; in this case the error is the result of self.Admit, which decides whether the folder may be used.
+func MakeRoot(fsys FS, dir string, perm fs.FileMode, self Users, shared bool) (created bool, err error) {
 	info, err := fsys.Stat(throughLink(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := MkdirAll(fsys, filepath.Dir(filepath.Clean(dir)), perm); err != nil {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chmodAt changes the mode of a folder, and does not follow a link of that name. Kernels before 6.6 have no such call,
-// so there it uses the path of a descriptor.
-func chmodAt(at int, base string, mode uint32) error {
-	err := unix.Fchmodat(at, base, mode, unix.AT_SYMLINK_NOFOLLOW)
+// chmodAt changes the mode of the folder base in the folder dirfd, and does not follow a link of that name.
+// Kernels before 6.6 have no such call; on these, chmodAt uses the path of a descriptor.
+func chmodAt(dirfd int, base string, mode uint32) error {
+	err := unix.Fchmodat(dirfd, base, mode, unix.AT_SYMLINK_NOFOLLOW)
 	if err == nil || !errors.Is(err, errors.ErrUnsupported) && err != unix.EINVAL {
 		return err
 	}
-	fd, err := unix.Openat(at, base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(dirfd, base, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}

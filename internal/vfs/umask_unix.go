@@ -33,21 +33,21 @@ func owned(fd int, perm fs.FileMode) error {
 	return tolerant(unix.Fchmod(fd, uint32(st.Mode)&0o7777|want))
 }
 
-// ownedFolder does the same as owned for a folder. at and base name the folder in the form that the system calls ending
-// in "at" use.
-func ownedFolder(at int, base string, perm fs.FileMode) error {
+// ownedFolder does the same as owned for a folder. dirfd and base name the folder in the form that the system
+// calls ending in "at" use.
+func ownedFolder(dirfd int, base string, perm fs.FileMode) error {
 	if !umaskTakes() {
 		return nil
 	}
 	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstatat(at, base, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+	if err := retry(func() error { return unix.Fstatat(dirfd, base, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
 		return err
 	}
 	want := uint32(perm & 0o700)
 	if uint32(st.Mode)&want == want || int(st.Uid) != euid || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return nil
 	}
-	return tolerant(chmodAt(at, base, uint32(st.Mode)&0o7777|want))
+	return tolerant(chmodAt(dirfd, base, uint32(st.Mode)&0o7777|want))
 }
 
 // MkdirTemp creates a temporary folder as os.MkdirTemp does. It makes sure that the owner can use the folder, whatever

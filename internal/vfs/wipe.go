@@ -182,11 +182,11 @@ func wipe(fsys FS, name string, leased bool) error {
 	return nil
 }
 
-// WipeUnmapped does the same as Wipe for a file that other processes may have mapped; these processes would read zeros
-// instead of valid data. So it overwrites the file only if no other process has it open. left means that the last name
-// of the file was removed, but its contents were not overwritten: another process has the file open, or this is unknown
-// because the system has no leases.
-func WipeUnmapped(fsys FS, name string) (left bool, err error) {
+// WipeUnmapped does the same as Wipe for a file that other processes may have mapped; these processes would read
+// zeros instead of valid data. So it overwrites the file only if no other process has it open. unwiped means that
+// the last name of the file was removed, but its contents were not overwritten: another process has the file open,
+// or this is unknown because the system has no leases.
+func WipeUnmapped(fsys FS, name string) (unwiped bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -205,7 +205,7 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 		} else if errors.Is(err, errors.ErrUnsupported) {
 			err = nil
 		}
-		left = !granted
+		unwiped = !granted
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return false, err
@@ -214,9 +214,9 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 		return false, err
 	}
 	if linked {
-		return left, &UnwipedError{name, info.Ino, ErrLinked}
+		return unwiped, &UnwipedError{name, info.Ino, ErrLinked}
 	}
-	return left, nil
+	return unwiped, nil
 }
 
 // alone takes a lease on the file. It returns an *UnwipedError if another process has the file open. Without leases it

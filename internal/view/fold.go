@@ -47,10 +47,10 @@ type View interface {
 	// Load replaces the content by that of the files, and returns the log position that they cover. Missing files are
 	// fs.ErrNotExist; files that are unusable for another reason are errs.ErrCorrupt.
 	Load(f *Folder) (wal.Mark, error)
-	// Save writes the content to the files; at is its log position. An interrupted Save must leave the previous files,
-	// or files that Load rejects. If Save finds that files opened by Load are damaged, it returns errs.ErrCorrupt;
-	// Reset and another Save follow.
-	Save(f *Folder, at wal.Mark) error
+	// Save writes the content to the files; mark is the log position of the content. An interrupted Save must leave the
+	// previous files, or files that Load rejects. If Save finds that files opened by Load are damaged, it returns
+	// errs.ErrCorrupt; Reset and another Save follow.
+	Save(f *Folder, mark wal.Mark) error
 	// Close releases what Load opened or mapped. Load may be called again.
 	Close() error
 	// Verify compares the files with an index of the same position. A difference is errs.ErrCorrupt.

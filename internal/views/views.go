@@ -253,22 +253,23 @@ func (vs *Views) failed(ctx context.Context, name string, err error) {
 	vs.engine.Env().Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
 }
 
-// sameCause reports whether two errors have the same cause. Their texts may differ in the name of a temporary file.
-func sameCause(was, err error) bool {
+// sameCause reports whether the errors prev and err have the same cause. Their texts may differ in the name of a
+// temporary file.
+func sameCause(prev, err error) bool {
 	var a, b syscall.Errno
-	if errors.As(was, &a) && errors.As(err, &b) {
+	if errors.As(prev, &a) && errors.As(err, &b) {
 		return a == b
 	}
-	return errors.Unwrap(was).Error() == err.Error()
+	return errors.Unwrap(prev).Error() == err.Error()
 }
 
 // remember stores the error of the last round, which Health reports, and returns the previous one.
-func (vs *Views) remember(err error) (was error) {
+func (vs *Views) remember(err error) (prev error) {
 	h := vs.engine.Health()
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
-	was, h.Views = h.Views, err
-	return was
+	prev, h.Views = h.Views, err
+	return prev
 }
 
 var errOutdated = errors.New("the view was made with other settings")
@@ -354,9 +355,10 @@ func (vs *Views) Doom(held *wal.Held) (names []string, unseen error) {
 	return names, unseen
 }
 
-// Keep makes the rounds leave all files of views unchanged, if why is not nil. A purge uses this if it cannot open the
-// files that a round would replace; why is the reason. If why is nil, the rounds may change the files again.
-func Keep(vs *Views, _ *wal.Held, why error) { vs.kept = why }
+// Keep makes the rounds leave all files of views unchanged if cause is not nil. A purge uses Keep if it cannot
+// open the files that a round would replace; cause is the error. If cause is nil, the rounds may change the files
+// again.
+func Keep(vs *Views, _ *wal.Held, cause error) { vs.kept = cause }
 
 // release releases the files of views that this process has mapped.
 func (vs *Views) release() error {
@@ -386,10 +388,10 @@ func (vs *Views) purgers() (names []string) {
 // NoteMissed records the error because of which some purged data in the files of views was not overwritten.
 func (vs *Views) NoteMissed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
-// Behind returns an error if some data in the files that Doom returned still exists or was not overwritten; the error
-// is the reason. behind means that some files of a view have not processed the latest log entries, so the caller must
-// not erase these entries yet.
-func (vs *Views) Behind(_ *wal.Held) (why error, behind bool) { return vs.left, vs.behind }
+// Behind returns an error if some data in the files that Doom returned still exists or was not overwritten; the
+// error is the reason. behind is true if some files of a view have not processed the latest log entries; the
+// caller must not erase these entries yet.
+func (vs *Views) Behind(_ *wal.Held) (err error, behind bool) { return vs.left, vs.behind }
 
 // folders calls visit for the folder of each view that has a folder on disk.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {

@@ -24,16 +24,16 @@ func (t *top) sum() (sum float64) {
 	return sessionShare * sum
 }
 
-// best returns at most n documents, the best first. The documents pass the filter and have at least the score least; if
-// accept is not nil, accept has returned true for each of them. With accept, the number of candidates that are needed
-// is not known in advance. So best repeats the ranking with a growing number of candidates until n of them are
-// accepted. The longer ranking begins with the shorter one, so no candidate is passed to accept twice.
-func (s *search) best(n int, least float64, accept func(Hit) (bool, error), limits pruning) ([]Hit, error) {
+// best returns at most n documents, the best first. The documents pass the filter and have a score of at least
+// minScore; if accept is not nil, accept has returned true for each of them. With accept, the number of candidates
+// that are needed is not known in advance. So best repeats the ranking with a growing number of candidates until n
+// of them are accepted. The longer ranking begins with the shorter one, so no candidate is passed to accept twice.
+func (s *search) best(n int, minScore float64, accept func(Hit) (bool, error), limits pruning) ([]Hit, error) {
 	most := n
 	if accept != nil {
 		most = max(2*n, 64)
 	}
-	hits, ok, err := s.pruned(most, least, limits)
+	hits, ok, err := s.pruned(most, minScore, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (s *search) best(n int, least float64, accept func(Hit) (bool, error), limi
 					return nil, err
 				}
 			}
-			if hits, err = all.ordered(most, least); err != nil {
+			if hits, err = all.ordered(most, minScore); err != nil {
 				return nil, err
 			}
 		}
@@ -79,30 +79,31 @@ func (s *search) best(n int, least float64, accept func(Hit) (bool, error), limi
 	}
 }
 
-// ordered returns the best hits of all parts that pass the filter, the best first; at most as many as the parameter
-// most.
-func (s *search) ordered(most int, least float64) (hits []Hit, err error) {
+// ordered returns the best hits of all parts, the best first, but no more than maxHits. The hits pass the filter
+// and have a score of at least minScore.
+func (s *search) ordered(maxHits int, minScore float64) (hits []Hit, err error) {
 	best := make([]worst, len(s.scratch))
 	err = s.each(len(best), func(i int) (err error) {
-		best[i], err = s.bestOf(i, most, least)
+		best[i], err = s.bestOf(i, maxHits, minScore)
 		return err
 	})
 	for _, h := range best {
 		hits = append(hits, h...)
 	}
 	slices.SortFunc(hits, func(a, b Hit) int { return compareHits(&a, &b) })
-	return hits[:min(most, len(hits))], err
+	return hits[:min(maxHits, len(hits))], err
 }
 
-// bestOf returns the best hits of part i as a heap; at most as many as the parameter most.
-func (s *search) bestOf(i, most int, least float64) (h worst, err error) {
+// bestOf returns the best hits of part i as a heap, but no more than maxHits. The hits pass the filter and have a
+// score of at least minScore.
+func (s *search) bestOf(i, maxHits int, minScore float64) (h worst, err error) {
 	c, seg := s.scratch[i], s.parts[i].Seg
 	for _, r := range c.touched {
 		if !s.meets(i, r) {
 			continue
 		}
 		own, session := s.scores(c, r)
-		if score := own + session; score < least || len(h) == most && score < h[0].Score {
+		if score := own + session; score < minScore || len(h) == maxHits && score < h[0].Score {
 			continue
 		}
 		id, err := seg.ID(r)
@@ -119,7 +120,7 @@ func (s *search) bestOf(i, most int, least float64) (h worst, err error) {
 			return nil, err
 		}
 		switch {
-		case len(h) < most:
+		case len(h) < maxHits:
 			heap.Push(&h, hit)
 		case compareHits(&hit, &h[0]) < 0:
 			h[0] = hit

@@ -157,27 +157,27 @@ func (p *Part) beginning(w *query.Word, visit func(e *entry) (bool, error)) erro
 }
 
 // Has reports whether a live document has word w of a query in one of the fields in which w is searched.
-func (v *Set) Has(w *query.Word) (has bool, err error) {
+func (v *Set) Has(w *query.Word) (found bool, err error) {
 	look := func(p *Part, e *entry) error {
 		return p.having(e, func(o one) bool {
 			content, other := o.times(w.Fields)
-			has = content > 0 || other > 0
-			return !has
+			found = content > 0 || other > 0
+			return !found
 		})
 	}
 	for _, p := range v.parts {
 		if w.Prefix {
 			err = p.beginning(w, func(e *entry) (bool, error) {
 				err := look(p, e)
-				return !has, err
+				return !found, err
 			})
 		} else if e, ok, lerr := p.Seg.lookup([]byte(w.Term)); lerr != nil {
 			err = lerr
 		} else if ok {
 			err = look(p, &e)
 		}
-		if err != nil || has {
-			return has, err
+		if err != nil || found {
+			return found, err
 		}
 	}
 	return false, nil
@@ -200,16 +200,16 @@ func (p *Part) having(e *entry, visit func(one) bool) error {
 	}
 }
 
-// Holders calls visit for the live rows that have a term in one of the given fields. If more rows than the parameter
-// most have the term in any field, dead rows included, Holders does not call visit and returns false. If no row has the
-// term, it returns true.
-func (p *Part) Holders(term string, in query.FieldSet, most int, visit func(row uint32)) (bool, error) {
+// Holders calls visit for the live rows that have a term in one of the fields in fieldSet. If more than maxRows
+// rows have the term in any field, dead rows included, Holders does not call visit and returns false. If no row
+// has the term, it returns true.
+func (p *Part) Holders(term string, fieldSet query.FieldSet, maxRows int, visit func(row uint32)) (bool, error) {
 	e, ok, err := p.Seg.lookup([]byte(term))
-	if err != nil || !ok || e.df > most {
+	if err != nil || !ok || e.df > maxRows {
 		return err == nil && !ok, err
 	}
 	return true, p.having(&e, func(o one) bool {
-		if o.fields()&in != 0 {
+		if o.fields()&fieldSet != 0 {
 			visit(o.row)
 		}
 		return true

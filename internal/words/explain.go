@@ -19,8 +19,8 @@ type watch struct {
 	shares [][]Share
 }
 
-func (w *watch) note(at place, s Share) {
-	if i, ok := w.hits[at]; ok {
+func (w *watch) note(pos place, s Share) {
+	if i, ok := w.hits[pos]; ok {
 		w.shares[i] = append(w.shares[i], s)
 	}
 }

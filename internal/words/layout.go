@@ -73,12 +73,12 @@ func (t *tally) asName() tally {
 	return tally{df: t.names, names: t.names, elsewhere: t.names > 0, times: times{other: t.times.other}}
 }
 
-// sumOf adds up the tallies of all parts.
-func sumOf(parts []tally) (of tally) {
+// sumOf returns the sum of the tallies of all parts.
+func sumOf(parts []tally) (sum tally) {
 	for _, t := range parts {
-		of.add(t)
+		sum.add(t)
 	}
-	return of
+	return sum
 }
 
 // The limits of the cache of tallies. Counting a word with fewer postings is cheaper than caching its tally.

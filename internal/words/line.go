@@ -22,9 +22,9 @@ func (s *Segment) Expires(r uint32) (int64, error) {
 	return int64(v), err
 }
 
-// Ranked returns the row number at position at in order o.
-func (s *Segment) Ranked(o order.Order, at int) (uint32, error) {
-	r, err := s.column32(secByTime+int(o)-1, at)
+// Ranked returns the number of the row with index i in order o.
+func (s *Segment) Ranked(o order.Order, i int) (uint32, error) {
+	r, err := s.column32(secByTime+int(o)-1, i)
 	if err == nil && int(r) >= s.Rows {
 		err = broken("order %d names row %d, but the segment has %d rows", o, r, s.Rows)
 	}

@@ -21,19 +21,19 @@ type partMarks struct {
 
 func (v *Set) newMarks() *marks { return &marks{v, make([]partMarks, len(v.parts))} }
 
-// add marks the session of a row, or the row if it has no session.
-func (m *marks) add(at place) (err error) {
-	p, seg := &m.parts[at.part], m.Set.parts[at.part].Seg
+// add marks the session of the row at pos, or the row itself if it has no session.
+func (m *marks) add(pos place) (err error) {
+	p, seg := &m.parts[pos.part], m.Set.parts[pos.part].Seg
 	if p.layout == nil {
-		if p.layout, err = m.Set.parts[at.part].layout(); err != nil {
+		if p.layout, err = m.Set.parts[pos.part].layout(); err != nil {
 			return err
 		}
 		p.sessions, p.rows = bitset.New(seg.Sessions), bitset.New(seg.Rows)
 	}
-	if n := p.session(at.row); n > 0 || !p.nameless {
+	if n := p.session(pos.row); n > 0 || !p.nameless {
 		p.sessions.Put(n)
 	} else {
-		p.rows.Put(at.row)
+		p.rows.Put(pos.row)
 	}
 	return nil
 }

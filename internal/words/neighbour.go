@@ -20,15 +20,15 @@ func (v *Set) Before(session string, time int64, id string, except map[string]bo
 	return "", false, err
 }
 
-// Neighbours returns the ids of the live documents directly before and after the row that the parameter of names, in
-// the session of that row.
-func (v *Set) Neighbours(of Ref) (ids []string, err error) {
+// Neighbours returns the ids of the live documents directly before and after the row ref, in the session of that
+// row.
+func (v *Set) Neighbours(ref Ref) (ids []string, err error) {
 	for i, p := range v.parts {
-		if p.ID != of.Part {
+		if p.ID != ref.Part {
 			continue
 		}
 		for _, before := range [...]bool{true, false} {
-			to, ok, err := v.next(place{i, of.Row}, before)
+			to, ok, err := v.next(place{i, ref.Row}, before)
 			if err != nil {
 				return nil, err
 			}

@@ -150,17 +150,17 @@ func (o *one) fields() query.FieldSet {
 }
 
 // times returns how often the row has the term in the content, and the sum of the weights of the term in the other
-// fields. Fields that are not in by do not count; this is also true of the content.
-func (o *one) times(by query.FieldSet) (content, other int32) {
+// fields. Only the fields in fieldSet count; this is also true of the content.
+func (o *one) times(fieldSet query.FieldSet) (content, other int32) {
 	if o.tf == nil {
-		if by&query.Of(query.Content) != 0 {
+		if fieldSet&query.Of(query.Content) != 0 {
 			content = 1
 		}
 		return content, 0
 	}
 	if o.tf[0] == 1<<query.Content {
 		times, _ := binary.Uvarint(o.tf[1:])
-		if by&query.Of(query.Content) != 0 {
+		if fieldSet&query.Of(query.Content) != 0 {
 			content = int32(min(times, mostTimes))
 		}
 		return content, 0
@@ -174,7 +174,7 @@ func (o *one) times(by query.FieldSet) (content, other int32) {
 		times, n := binary.Uvarint(o.tf[at:])
 		at += n
 		switch k := int32(min(times, mostTimes)); {
-		case by&query.Of(f) == 0:
+		case fieldSet&query.Of(f) == 0:
 		case f == query.Content:
 			content = k
 		default:

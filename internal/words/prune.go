@@ -114,9 +114,10 @@ func (s *search) mostWeight(t *times) float64 {
 	return c*(1+shareBefore+shareBehind) + float64(t.other)/unit
 }
 
-// pruned returns the best hits that pass the filter, the best first; at most as many as the parameter most. The bool
-// result is false if a pass over all rows is cheaper, or if it is unknown which is cheaper.
-func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok bool, err error) {
+// pruned returns the best hits that pass the filter, the best first, but no more than maxHits. The hits have a
+// score of at least minScore. ok is false if a pass over all rows is cheaper, or if it is unknown which is
+// cheaper.
+func (s *search) pruned(maxHits int, minScore float64, limits pruning) (hits []Hit, ok bool, err error) {
 	if s.filter.Session != nil {
 		return nil, false, nil // few rows are searched anyway
 	}
@@ -124,7 +125,7 @@ func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok
 	if len(p.tries) == 0 {
 		return nil, false, nil
 	}
-	in, err := s.candidates(&p, most, least, limits)
+	in, err := s.candidates(&p, maxHits, minScore, limits)
 	if in == nil || err != nil {
 		return nil, false, err
 	}
@@ -137,14 +138,15 @@ func (s *search) pruned(most int, least float64, limits pruning) (hits []Hit, ok
 		err = pass.sessions()
 	}
 	if err == nil {
-		hits, err = pass.ordered(most, least)
+		hits, err = pass.ordered(maxHits, minScore)
 	}
 	return hits, err == nil, err
 }
 
 // candidates makes the first pass: it searches all rows for the conditions and the rarest words of the query. It
-// returns the rows of the sessions in which a document can be among the best hits, or nil if these are too many rows.
-func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([]spans, error) {
+// returns the rows of the sessions in which a document can be among the best maxHits hits with a score of at least
+// minScore. It returns nil if these are too many rows.
+func (s *search) candidates(p *plan, maxHits int, minScore float64, limits pruning) ([]spans, error) {
 	pass, err := s.pass(nil)
 	defer pass.release()
 	if err != nil {
@@ -166,29 +168,30 @@ func (s *search) candidates(p *plan, most int, least float64, limits pruning) ([
 				return nil, err
 			}
 		}
-		if in, err := pass.reaching(t.rest, most, least, p.requires, limits); in != nil || err != nil {
+		if in, err := pass.reaching(t.rest, maxHits, minScore, p.requires, limits); in != nil || err != nil {
 			return in, err
 		}
 	}
 	return nil, nil
 }
 
-// reaching returns the rows of those sessions in which a document can still be among the best hits. It assumes that the
-// words not searched for yet add at most rest to the score of each document. The result is nil if there are too many
-// such rows. If requires is true, a document without a score so far cannot be a hit.
-func (s *search) reaching(rest float64, most int, least float64, requires bool, limits pruning) ([]spans, error) {
+// reaching returns the rows of those sessions in which a document can still be among the best maxHits hits with a
+// score of at least minScore. It assumes that the words not searched for yet add at most rest to the score of each
+// document. The result is nil if there are too many such rows. If requires is true, a document without a score so
+// far cannot be a hit.
+func (s *search) reaching(rest float64, maxHits int, minScore float64, requires bool, limits pruning) ([]spans, error) {
 	if err := s.sessions(); err != nil {
 		return nil, err
 	}
-	hits, err := s.ordered(most, least)
+	hits, err := s.ordered(maxHits, minScore)
 	if err != nil {
 		return nil, err
 	}
-	if len(hits) == most {
-		least = max(least, hits[most-1].Score)
+	if len(hits) == maxHits {
+		minScore = max(minScore, hits[maxHits-1].Score)
 	}
 	inSession := float64(sessionShare * sessionBest * rest)
-	if !requires && (rest+inSession)*slack >= least {
+	if !requires && (rest+inSession)*slack >= minScore {
 		return nil, nil
 	}
 	marks := s.newMarks()
@@ -206,7 +209,7 @@ func (s *search) reaching(rest float64, most int, least float64, requires bool, 
 			default:
 				limit += c.shares[n] + inSession
 			}
-			if limit*slack >= least {
+			if limit*slack >= minScore {
 				if err := marks.add(place{i, r}); err != nil {
 					return nil, err
 				}

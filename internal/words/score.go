@@ -57,9 +57,9 @@ type Filter struct {
 
 func (f *Filter) judges(part uint64) bool { return f.Judged != nil && f.Judged(part) }
 
-func inTurn(n int, do func(i int) error) error {
+func inTurn(n int, fn func(i int) error) error {
 	for i := range n {
-		if err := do(i); err != nil {
+		if err := fn(i); err != nil {
 			return err
 		}
 	}
@@ -179,15 +179,15 @@ type search struct {
 	watch    *watch
 }
 
-// Search returns the best documents: at most n, the best first, and sorted by id if their scores are equal. They pass
-// the filter and have at least the score least. If accept is not nil, Search calls it for the documents in this order,
-// and returns only those for which it returns true.
-func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, least float64,
+// Search returns the best documents: at most n, the best first, and sorted by id if their scores are equal. They
+// pass the filter and have a score of at least minScore. If accept is not nil, Search calls accept for the
+// documents in this order, and returns only those for which accept returns true.
+func (v *Set) Search(ctx context.Context, q *query.Query, f Filter, n int, minScore float64,
 	accept func(Hit) (bool, error)) ([]Hit, error) {
-	return v.search(ctx, q, &f, n, least, accept, usual)
+	return v.search(ctx, q, &f, n, minScore, accept, usual)
 }
 
-func (v *Set) search(ctx context.Context, q *query.Query, f *Filter, n int, least float64,
+func (v *Set) search(ctx context.Context, q *query.Query, f *Filter, n int, minScore float64,
 	accept func(Hit) (bool, error), limits pruning) ([]Hit, error) {
 	if docs, _ := v.Docs(); docs == 0 || n <= 0 {
 		return nil, nil
@@ -197,7 +197,7 @@ func (v *Set) search(ctx context.Context, q *query.Query, f *Filter, n int, leas
 		return nil, err
 	}
 	defer s.release()
-	return s.best(n, least, accept, limits)
+	return s.best(n, minScore, accept, limits)
 }
 
 func (s *search) release() {
@@ -225,11 +225,11 @@ func (v *Set) prepare(ctx context.Context, q *query.Query, f *Filter) (*search, 
 	return s, nil
 }
 
-// pass returns a search for the words of s that has not looked for any of them. If in is not nil, the search is limited
-// to the rows in it, one list for each part. These must be whole sessions: since neighbours and best scores come from
-// the same session, the search then needs no other rows, and gives these rows the same scores as a search of all rows.
-// The caller must release the search, also if pass fails.
-func (s *search) pass(in []spans) (*search, error) {
+// pass returns a copy of s for another pass, in which no word was searched for yet. If rows is not nil, the search
+// is limited to these rows; rows has one list for each part. The lists must cover whole sessions: since neighbours
+// and best scores come from the same session, the search then needs no other rows, and gives these rows the same
+// scores as a search of all rows. The caller must release the search, also if pass fails.
+func (s *search) pass(rows []spans) (*search, error) {
 	is := *s
 	is.scratch, is.mustHave, is.looked, is.nearby, is.watch, is.odd = nil, 0, 0, 0, nil, false
 	f := s.filter
@@ -242,8 +242,8 @@ func (s *search) pass(in []spans) (*search, error) {
 		c := newScratch(lay, p.Seg.Rows, p.Seg.Sessions)
 		is.scratch = append(is.scratch, c)
 		c.only, c.narrowed = f.Only[p.ID]
-		if in != nil {
-			c.some, c.in = true, in[i]
+		if rows != nil {
+			c.some, c.in = true, rows[i]
 			continue
 		}
 		if f.Session == nil || f.judges(p.ID) {
@@ -460,15 +460,16 @@ func (s *search) idf(i, df int) float64 {
 	return math.Log(1 + (s.docs-d+0.5)/(d+0.5))
 }
 
-// nearbyOf returns a factor for the scores of documents that do not have the word themselves. The factor is used if
-// only one word of the query is found. It is the lowest score of a document with the word, divided by the limit of what
-// neighbours can add. It makes every document with the word rank above all documents without it.
-func (s *search) nearbyOf(of tally) float64 {
+// nearbyOf returns a factor for the scores of documents that do not have the word themselves. t is the tally of
+// the word. The factor is used if only one word of the query is found. It is the lowest score of a document with
+// the word, divided by the limit of what neighbours can add. The factor makes every document with the word rank
+// above all documents without the word.
+func (s *search) nearbyOf(t tally) float64 {
 	least := math.Inf(1)
-	if of.longest > 0 {
-		least = 1 / s.norm(of.longest)
+	if t.longest > 0 {
+		least = 1 / s.norm(t.longest)
 	}
-	if of.elsewhere {
+	if t.elsewhere {
 		least = min(least, 1.0/unit)
 	}
 	return least / (least + k1)
@@ -554,18 +555,18 @@ func (s *search) spread(i int, idf float64) error {
 	return s.ctx.Err()
 }
 
-// touchNeighbours marks the neighbours of an odd row as rows to be scored, if the row has the current term in its
-// content. It marks only neighbours that are odd rows too.
-func (s *search) touchNeighbours(at place) error {
-	c := s.scratch[at.part]
+// touchNeighbours marks the neighbours of the row at pos as rows to be scored. It marks only neighbours that are
+// odd rows. The row at pos must be an odd row that has the current term in its content.
+func (s *search) touchNeighbours(pos place) error {
+	c := s.scratch[pos.part]
 	for _, before := range [...]bool{true, false} {
-		to, ok, err := s.next(at, before)
+		to, ok, err := s.next(pos, before)
 		if err != nil {
 			return err
 		}
 		switch {
 		case !ok || !s.scratch[to.part].odd.Has(to.row):
-		case to.part == at.part:
+		case to.part == pos.part:
 			c.touch(to.row)
 		default:
 			c.far = append(c.far, to)
@@ -574,30 +575,31 @@ func (s *search) touchNeighbours(at place) error {
 	return nil
 }
 
-// add adds the weight x of the current term to the score of a row. own is the weight without the row's neighbours.
-func (s *search) add(at place, x, own, idf float64) {
+// add adds the score of the current term to the score of the row at pos. x is the weight of the term, own is the
+// weight without the row's neighbours, and idf is the weight of the word.
+func (s *search) add(pos place, x, own, idf float64) {
 	if x == 0 {
 		return // the link exists on one side only
 	}
-	c := s.scratch[at.part]
-	if c.score[at.row] == 0 {
-		c.touched = append(c.touched, at.row)
+	c := s.scratch[pos.part]
+	if c.score[pos.row] == 0 {
+		c.touched = append(c.touched, pos.row)
 	}
 	adds := float64(idf * float64(float64((k1+1)*x)/(x+k1)))
-	c.score[at.row] += adds
+	c.score[pos.row] += adds
 	if s.watch != nil {
-		s.watch.note(at, Share{s.at, adds, 1 - own/x})
+		s.watch.note(pos, Share{s.at, adds, 1 - own/x})
 	}
 }
 
-// weight returns w of the package comment for an odd row.
-func (s *search) weight(c *scratch, at place) (float64, error) {
-	x := s.own(c, at.row)
+// weight returns w of the package comment for the row at pos, which is an odd row.
+func (s *search) weight(c *scratch, pos place) (float64, error) {
+	x := s.own(c, pos.row)
 	for _, side := range [...]struct {
 		before bool
 		share  float64
 	}{{true, shareBefore}, {false, shareBehind}} {
-		to, ok, err := s.next(at, side.before)
+		to, ok, err := s.next(pos, side.before)
 		if err != nil {
 			return 0, err
 		}
@@ -636,11 +638,13 @@ func (s *search) norm(length uint32) float64 {
 	return (1 - lengthShare) + float64(lengthShare*float64(float64(length)/s.avg))
 }
 
-// next is Set.next, with a check that the neighbour is among the searched rows.
-func (s *search) next(at place, before bool) (place, bool, error) {
-	to, ok, err := s.Set.next(at, before)
+// next returns the result of Set.next, after checking that the neighbour is among the searched rows. If it is not,
+// the segment is damaged, and next returns an error.
+func (s *search) next(pos place, before bool) (place, bool, error) {
+	to, ok, err := s.Set.next(pos, before)
 	if c := s.scratch[to.part]; ok && c.some && !c.in.has(to.row) {
-		return place{}, false, broken("row %d of part %d has a neighbour in another session", at.row, s.parts[at.part].ID)
+		return place{}, false, broken("row %d of part %d has a neighbour in another session", pos.row,
+			s.parts[pos.part].ID)
 	}
 	return to, ok, err
 }

@@ -257,10 +257,10 @@ func (s *Segment) before(r uint32, time int64, id string) (bool, error) {
 	return string(b) < id, err
 }
 
-// behind returns the first row in the range from ≤ row < to that does not come before the given time and id. If all
-// rows of the range come before them, it returns to.
-func (s *Segment) behind(from, to uint32, time int64, id string) (r uint32, err error) {
-	n := sort.Search(int(to-from), func(i int) bool {
+// behind returns the first row in the range from ≤ row < end that does not come before the given time and id. If
+// all rows of the range come before them, it returns end.
+func (s *Segment) behind(from, end uint32, time int64, id string) (r uint32, err error) {
+	n := sort.Search(int(end-from), func(i int) bool {
 		is, e := s.before(from+uint32(i), time, id)
 		if e != nil && err == nil {
 			err = e

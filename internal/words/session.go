@@ -1,7 +1,7 @@
 package words
 
 // InSession returns the live rows of a session and their ids. The rows of each part are in the order of the part.
-func (v *Set) InSession(name string) (at []Ref, ids []string, err error) {
+func (v *Set) InSession(name string) (refs []Ref, ids []string, err error) {
 	for _, p := range v.parts {
 		n, ok, err := p.Seg.FindSession(name)
 		if err != nil {
@@ -22,19 +22,19 @@ func (v *Set) InSession(name string) (at []Ref, ids []string, err error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			at, ids = append(at, Ref{p.ID, r}), append(ids, string(id))
+			refs, ids = append(refs, Ref{p.ID, r}), append(ids, string(id))
 		}
 	}
-	return at, ids, nil
+	return refs, ids, nil
 }
 
-// LSN returns the version of a row.
-func (v *Set) LSN(at Ref) (uint64, error) {
-	i, ok := v.index[at.Part]
+// LSN returns the version of the document in the row ref.
+func (v *Set) LSN(ref Ref) (uint64, error) {
+	i, ok := v.index[ref.Part]
 	if !ok {
-		return 0, broken("a reference to a row of part %d, which does not exist", at.Part)
+		return 0, broken("a reference to a row of part %d, which does not exist", ref.Part)
 	}
-	return v.parts[i].Seg.LSN(at.Row)
+	return v.parts[i].Seg.LSN(ref.Row)
 }
 
 // Union returns a set with the parts of both a and b, so that the documents of both are ranked together, with

@@ -103,8 +103,8 @@ func (e *edit) add(p *Part) {
 	e.parts = append(e.parts, p)
 }
 
-// Find returns the live row of an id and its version; ok is false if there is none.
-func (v *Set) Find(id string) (at Ref, lsn uint64, ok bool, err error) {
+// Find returns the live row of an id and its version; ok is false if the id has no live row.
+func (v *Set) Find(id string) (ref Ref, lsn uint64, ok bool, err error) {
 	i, r, ok, err := v.find(id)
 	if err != nil || !ok {
 		return Ref{}, 0, false, err
@@ -133,12 +133,12 @@ type place struct {
 	row  uint32
 }
 
-// next returns the live row after a row in its session, or before it if before is true. The bool reports whether the
-// session has such a row.
-func (v *Set) next(at place, before bool) (place, bool, error) {
-	p := v.parts[at.part]
-	if p.special.Has(at.row) {
-		l := p.links[at.row]
+// next returns the next live row after the row at pos in its session. If before is true, it returns the previous
+// live row instead. The bool reports whether the session has such a row.
+func (v *Set) next(pos place, before bool) (place, bool, error) {
+	p := v.parts[pos.part]
+	if p.special.Has(pos.row) {
+		l := p.links[pos.row]
 		has, none, to := l.hasBehind, l.noBehind, l.behind
 		if before {
 			has, none, to = l.hasBefore, l.noBefore, l.before
@@ -154,12 +154,12 @@ func (v *Set) next(at place, before bool) (place, bool, error) {
 			return place{i, to.Row}, true, nil
 		}
 	}
-	r, ok, err := p.adjoins(at.row, before)
-	return place{at.part, r}, ok, err
+	r, ok, err := p.adjoins(pos.row, before)
+	return place{pos.part, r}, ok, err
 }
 
-// adjoins returns the next live row of the same segment, or the previous one if before is true. The bool reports
-// whether there is such a row in the segment and it belongs to the same session.
+// adjoins returns the next live row after row r in the same segment. If before is true, it returns the previous
+// live row instead. The bool reports whether the segment has such a row, and this row belongs to the same session.
 func (p *Part) adjoins(r uint32, before bool) (uint32, bool, error) {
 	session, err := p.Seg.Session(r)
 	if err != nil {
@@ -193,28 +193,28 @@ func (p *Part) nameless(session uint32) (bool, error) {
 	return len(name) == 0, err
 }
 
-// kill marks a row as dead. It makes the neighbour before the row and the neighbour after the row neighbours of each
-// other.
-func (e *edit) kill(at place) error {
-	before, hasBefore, err := e.next(at, true)
+// kill marks the row at pos as dead. It makes the neighbour before the row and the neighbour after the row
+// neighbours of each other.
+func (e *edit) kill(pos place) error {
+	before, hasBefore, err := e.next(pos, true)
 	if err != nil {
 		return err
 	}
-	behind, hasBehind, err := e.next(at, false)
+	behind, hasBehind, err := e.next(pos, false)
 	if err != nil {
 		return err
 	}
-	length, err := e.parts[at.part].Seg.column32(secLength, int(at.row))
+	length, err := e.parts[pos.part].Seg.column32(secLength, int(pos.row))
 	if err != nil {
 		return err
 	}
-	p := e.owned(at.part)
-	p.dead = p.dead.With(at.row, p.Seg.Rows)
+	p := e.owned(pos.part)
+	p.dead = p.dead.With(pos.row, p.Seg.Rows)
 	p.deaths++
 	p.lost += uint64(length)
-	if p.special.Has(at.row) {
-		delete(p.links, at.row)
-		p.special[at.row>>6] &^= 1 << (at.row & 63)
+	if p.special.Has(pos.row) {
+		delete(p.links, pos.row)
+		p.special[pos.row>>6] &^= 1 << (pos.row & 63)
 	}
 	return e.join(before, hasBefore, behind, hasBehind)
 }
@@ -233,44 +233,46 @@ func (e *edit) join(a place, hasA bool, b place, hasB bool) error {
 	return nil
 }
 
-// point makes the row to the neighbour of the row at: the next one, or the previous one if before is true. If has is
-// false, the row at gets no neighbour on that side. point stores a link only if the neighbour is not the adjacent row.
-func (e *edit) point(at place, before bool, to place, has bool) error {
-	r, ok, err := e.parts[at.part].adjoins(at.row, before)
+// point sets the neighbour of the row at pos in its session: the next row, or the previous one if before is true.
+// If exists is false, the row gets no neighbour on that side, and point ignores neighbour. point stores a link
+// only if the neighbour is not the adjacent row.
+func (e *edit) point(pos place, before bool, neighbour place, exists bool) error {
+	r, ok, err := e.parts[pos.part].adjoins(pos.row, before)
 	if err != nil {
 		return err
 	}
-	natural := ok == has && (!has || to.part == at.part && to.row == r)
-	was := e.parts[at.part]
-	if natural && !was.special.Has(at.row) {
+	natural := ok == exists && (!exists || neighbour.part == pos.part && neighbour.row == r)
+	was := e.parts[pos.part]
+	if natural && !was.special.Has(pos.row) {
 		return nil
 	}
-	p := e.owned(at.part)
-	l := p.links[at.row]
+	p := e.owned(pos.part)
+	l := p.links[pos.row]
 	var ref Ref
-	if has {
-		ref = Ref{e.parts[to.part].ID, to.row}
+	if exists {
+		ref = Ref{e.parts[neighbour.part].ID, neighbour.row}
 	}
 	if before {
-		l.before, l.hasBefore, l.noBefore = ref, !natural, !natural && !has
+		l.before, l.hasBefore, l.noBefore = ref, !natural, !natural && !exists
 	} else {
-		l.behind, l.hasBehind, l.noBehind = ref, !natural, !natural && !has
+		l.behind, l.hasBehind, l.noBehind = ref, !natural, !natural && !exists
 	}
 	if l.empty() {
-		delete(p.links, at.row)
-		p.special[at.row>>6] &^= 1 << (at.row & 63)
+		delete(p.links, pos.row)
+		p.special[pos.row>>6] &^= 1 << (pos.row & 63)
 		return nil
 	}
 	if p.links == nil {
 		p.links = map[uint32]link{}
 	}
-	p.links[at.row] = l
-	p.special = p.special.With(at.row, p.Seg.Rows)
+	p.links[pos.row] = l
+	p.special = p.special.With(pos.row, p.Seg.Rows)
 	return nil
 }
 
-// around returns the last live row before a time and id in a session, and the first live row at or after them. It
-// searches all parts except the part with index but.
+// around returns the neighbours that a row with a time and an id would have in a session. before is the last live
+// row that comes before the time and id, and behind is the first live row that does not. hasBefore and hasBehind
+// report whether these rows exist. around searches all parts except the part with the index but.
 func (e *edit) around(session string, time int64, id string,
 	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
@@ -408,9 +410,10 @@ func (e *edit) link(n int) error {
 	return nil
 }
 
-// insert connects row r of the new part n with its neighbours in the other parts. The rows of part n from r up to the
-// next row of another part are adjacent to each other, so insert links only the first and the last of them, and returns
-// the last one. The rows before r must be linked already.
+// insert connects row r of the new part n with its neighbours in the other parts. The rows of part n in the
+// session are from ≤ row < to. Those of them from r up to the next row of another part are adjacent to each other.
+// So insert links only the first and the last of these rows, and returns the last one. The rows before r must be
+// linked already.
 func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, err error) {
 	seg := e.parts[n].Seg
 	time, err := seg.Time(r)
@@ -456,8 +459,8 @@ func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, e
 	return last, e.join(place{n, last}, true, behind, hasBehind)
 }
 
-func (e *edit) nearer(before place, has bool, own place) (bool, error) {
-	if !has {
+func (e *edit) nearer(before place, hasBefore bool, own place) (bool, error) {
+	if !hasBefore {
 		return true, nil
 	}
 	return e.less(before, own)

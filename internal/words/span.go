@@ -31,28 +31,28 @@ func (l spans) rows() (n int) {
 	return n
 }
 
-// among calls visit for the live rows in the list that have a term. It does not decode groups of postings that have no
-// such rows.
-func (p *Part) among(e *entry, in spans, visit func(one)) error {
-	if len(in) == 0 {
+// among calls visit for those live rows in the list rows that have the term of e. It does not decode groups of
+// postings that have no such rows.
+func (p *Part) among(e *entry, rows spans, visit func(one)) error {
+	if len(rows) == 0 {
 		return nil
 	}
 	posts, err := p.Seg.posts(e)
 	if err != nil {
 		return err
 	}
-	for posts.from = int64(in[0].from); ; {
+	for posts.from = int64(rows[0].from); ; {
 		o, ok, err := posts.next()
 		if err != nil || !ok {
 			return err
 		}
-		for o.row >= in[0].to {
-			if in = in[1:]; len(in) == 0 {
+		for o.row >= rows[0].to {
+			if rows = rows[1:]; len(rows) == 0 {
 				return nil
 			}
-			posts.from = int64(in[0].from)
+			posts.from = int64(rows[0].from)
 		}
-		if o.row >= in[0].from && !p.dead.Has(o.row) {
+		if o.row >= rows[0].from && !p.dead.Has(o.row) {
 			visit(o)
 		}
 	}

@@ -83,8 +83,9 @@ func (s *stateReader) uvarint() uint64 {
 	return v
 }
 
-// rows decodes n row numbers in ascending order, and calls each for every one of them.
-func (s *stateReader) rows(n uint64, rows int, each func(r uint32)) {
+// rows decodes n row numbers in ascending order, and calls visit for every one of them. rows is the number of rows
+// of the segment: if a row number is not below rows, the data is bad, and decoding stops.
+func (s *stateReader) rows(n uint64, rows int, visit func(r uint32)) {
 	last := int64(-1)
 	for ; n > 0 && !s.bad; n-- {
 		d := s.uvarint()
@@ -93,7 +94,7 @@ func (s *stateReader) rows(n uint64, rows int, each func(r uint32)) {
 			return
 		}
 		last += int64(d)
-		each(uint32(last))
+		visit(uint32(last))
 	}
 }
 

@@ -242,7 +242,8 @@ func (c *client) memory(t testing.TB, store, path, content string) object {
 	return c.ok(t, "POST", store+"/memories", object{"path": path, "content": content})
 }
 
-// pages reads all pages of a list, and calls between, if not nil, after each page. path may have a query.
+// pages reads all pages of a list. If between is not nil, pages calls it after each page except the last. path may
+// have a query.
 func (c *client) pages(t testing.TB, path string, between func()) (all []object) {
 	t.Helper()
 	sep := "?"

@@ -100,7 +100,8 @@ func clear(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// pages runs memctl to write its manual pages, and compresses them.
+// pages runs memctl to write its manual pages to the folder from, and writes the compressed pages to the folder
+// to.
 func (o *options) pages(memctl, from, to string) error {
 	if _, err := o.output(memctl, "manual", from); err != nil {
 		return err

@@ -160,14 +160,14 @@ func (r *Remote) beaten(ctx context.Context, next *head) error {
 	return &remote.MovedError{Place: r.Place(), Head: h.position}
 }
 
-// inParts writes data in parts after each of which vfs.Streamed may sync.
-func inParts(f io.WriterAt, data []byte, at int64) error {
+// inParts writes data to f at offset off, in parts of at most 1 MiB. After each part, vfs.Streamed may sync.
+func inParts(f io.WriterAt, data []byte, off int64) error {
 	for len(data) > 0 {
-		n, err := f.WriteAt(data[:min(len(data), 1<<20)], at)
+		n, err := f.WriteAt(data[:min(len(data), 1<<20)], off)
 		if err != nil {
 			return err
 		}
-		data, at = data[n:], at+int64(n)
+		data, off = data[n:], off+int64(n)
 	}
 	return nil
 }

@@ -237,10 +237,10 @@ func (r *Remote) Wait(ctx context.Context, beyond uint64) error {
 	}
 }
 
-// search returns the number of the first entry from the number from on and before the number to for which after returns
-// true; it returns to if there is no such entry. If after returns true for an entry, it must return true for all later
-// entries. An entry with a damaged head is treated like the next entry.
-func (r *Remote) search(ctx context.Context, from, to uint64, after func(*head) bool) (uint64, error) {
+// search returns the number of the first entry in [from, to) for which pred returns true, or to if there is no
+// such entry. If pred returns true for an entry, pred must return true for all later entries. An entry with a
+// damaged head is treated like the next entry.
+func (r *Remote) search(ctx context.Context, from, to uint64, pred func(*head) bool) (uint64, error) {
 	for from < to {
 		if err := ctx.Err(); err != nil {
 			return 0, err
@@ -257,7 +257,7 @@ func (r *Remote) search(ctx context.Context, from, to uint64, after func(*head) 
 			to = mid
 		case err != nil:
 			return 0, err
-		case after(&h):
+		case pred(&h):
 			to = mid
 		default:
 			from = probe + 1

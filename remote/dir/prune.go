@@ -18,7 +18,7 @@ import (
 const leftAfter = 48 * time.Hour
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
-func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error) {
+func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (removed int, err error) {
 	newest, err := r.head(ctx)
 	if err != nil {
 		return 0, err
@@ -30,7 +30,7 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (r
 	floor := old
 	if last := newest.position.Number; last > old {
 		floor, err = r.search(ctx, old, last, func(h *head) bool {
-			return h.position.Epoch > epoch || h.position.Epoch == epoch && h.position.At.LSN > before
+			return h.position.Epoch > epoch || h.position.Epoch == epoch && h.position.At.LSN > pos
 		})
 		if err != nil {
 			return 0, err

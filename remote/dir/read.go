@@ -90,29 +90,29 @@ func (g *reading) flushDamage() error {
 	return nil
 }
 
-// entry yields the piece of an entry, if the piece belongs to the requested range. It returns false at the end of the
+// entry yields the piece of entry n, if the piece belongs to the requested range. more is false at the end of the
 // range.
-func (g *reading) entry(at uint64) (more bool, err error) {
-	h, b, err := g.r.readHead(at, true)
-	if g.r.pruned(at, err) {
+func (g *reading) entry(n uint64) (more bool, err error) {
+	h, b, err := g.r.readHead(n, true)
+	if g.r.pruned(n, err) {
 		return false, g.truncated
 	}
 	p := &h.position
 	if err == nil {
 		if p.Epoch > g.epoch {
-			if at == g.first && g.before.position.Epoch != g.epoch && g.damaged == nil {
+			if n == g.first && g.before.position.Epoch != g.epoch && g.damaged == nil {
 				return false, g.truncated // no entry of the epoch is kept
 			}
 			return false, g.flushDamage()
 		}
 		if verr := h.verify(b, g.before); verr != nil {
-			err = &errs.CorruptionError{Path: g.r.entry(at), Offset: -1, Err: verr}
+			err = &errs.CorruptionError{Path: g.r.entry(n), Offset: -1, Err: verr}
 		}
 	}
 	known := g.before.position.Number > 0
 	g.before = h
 	switch {
-	case at < g.first && (err == nil || errors.Is(err, errs.ErrCorrupt)):
+	case n < g.first && (err == nil || errors.Is(err, errs.ErrCorrupt)):
 		return true, nil
 	case errors.Is(err, errs.ErrCorrupt):
 		if g.damaged = append(g.damaged, err); g.begun {
@@ -137,13 +137,14 @@ func (g *reading) entry(at uint64) (more bool, err error) {
 	return true, nil
 }
 
-// verify verifies the bytes of an entry. If the entry before is known, it also verifies that this entry follows it.
-func (h *head) verify(b []byte, before head) error {
-	switch p := &before.position; {
+// verify verifies the bytes b of an entry. prev is the head of the entry before; its number is 0 if that entry is
+// unknown. If prev is known, verify also verifies that this entry follows prev.
+func (h *head) verify(b []byte, prev head) error {
+	switch p := &prev.position; {
 	case sha256.Sum256(b) != h.sha:
 		return errBytes
 	case p.Number == 0:
-	case h.previous != before.sum:
+	case h.previous != prev.sum:
 		return errChain
 	case h.kind == kindPiece && (h.from != p.At || h.position.Epoch != p.Epoch):
 		return errString

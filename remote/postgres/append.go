@@ -24,21 +24,21 @@ func settle(ctx context.Context, c *pgx.Conn) error {
 }
 
 // Head returns the newest entry; see remote.Remote.
-func (r *Remote) Head(ctx context.Context) (at remote.Position, err error) {
+func (r *Remote) Head(ctx context.Context) (head remote.Position, err error) {
 	err = r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, s *state) error {
 		e, err := r.newest(ctx, c, s)
 		if err != nil {
 			return err
 		}
-		if at = (remote.Position{}); e != nil {
-			at = e.position()
+		if head = (remote.Position{}); e != nil {
+			head = e.position()
 		}
 		return settle(ctx, c)
 	})
 	if err != nil {
 		return remote.Position{}, err
 	}
-	return at, nil
+	return head, nil
 }
 
 // Append appends a piece; see remote.Remote.
@@ -136,8 +136,8 @@ func (r *Remote) Wait(ctx context.Context, beyond uint64) error {
 }
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left of snapshots.
-func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error) {
-	epoch, before = min(epoch, math.MaxInt64), min(before, math.MaxInt64)
+func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (removed int, err error) {
+	epoch, pos = min(epoch, math.MaxInt64), min(pos, math.MaxInt64)
 	err = r.change(ctx, "pruning", func(ctx context.Context, c *pgx.Conn, s *state) error {
 		removed = 0
 		if s.number == 0 {
@@ -146,7 +146,7 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (r
 		floor := s.number
 		var first *int64
 		if err := c.QueryRow(ctx, "SELECT min(number) FROM "+r.schema+".entries WHERE epoch > $1 OR epoch = $1 "+
-			"AND to_lsn > $2", int64(epoch), int64(before)).Scan(&first); err != nil {
+			"AND to_lsn > $2", int64(epoch), int64(pos)).Scan(&first); err != nil {
 			return err
 		}
 		if first != nil {

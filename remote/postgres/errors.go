@@ -20,9 +20,10 @@ var (
 	errString     = errors.New("the piece does not begin where the one before it ends")
 )
 
-// damaged returns a *errs.CorruptionError for a row.
-func (r *Remote) damaged(what string, err error) error {
-	return &errs.CorruptionError{Path: r.Place() + " (" + what + ")", Offset: -1, Err: err}
+// damaged returns a *errs.CorruptionError for a part of the remote, such as a row. part is the name of the damaged
+// part.
+func (r *Remote) damaged(part string, err error) error {
+	return &errs.CorruptionError{Path: r.Place() + " (" + part + ")", Offset: -1, Err: err}
 }
 
 // isDamage reports whether err means that the database server could not read its own stored data.

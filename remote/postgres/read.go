@@ -59,7 +59,7 @@ type found struct {
 	err   error
 }
 
-// page reads the next entries into found; more reports whether others may follow.
+// page reads the next entries into g.found. more reports whether other entries may follow.
 func (g *reading) page(ctx context.Context) (more bool, err error) {
 	begin := *g
 	err = g.r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, s *state) error {
@@ -110,7 +110,7 @@ func (g *reading) unreadable(err error) (more bool, _ error) {
 	return g.next <= g.most, nil
 }
 
-// start finds the entry that contains the position from. more is false if the epoch ends at that position.
+// start finds the entry that contains the position g.from. more is false if the epoch ends at that position.
 func (g *reading) start(ctx context.Context, c *pgx.Conn) (more bool, err error) {
 	var before, first, begins *int64
 	err = c.QueryRow(ctx, "SELECT (SELECT max(number) FROM "+g.r.schema+".entries WHERE epoch = $1 AND to_lsn <= $2), "+

@@ -161,25 +161,25 @@ func (r *Remote) put(ctx context.Context, name string, b []byte, condition strin
 	return info.ETag, r.wrapped("storing", name, err)
 }
 
-// get returns an object and its ETag. The parameter most is the maximum size of the object in bytes.
-func (r *Remote) get(ctx context.Context, name string, most int64) (b []byte, tag string, err error) {
-	return r.getPart(ctx, name, 0, most, minio.GetObjectOptions{})
+// get returns an object and its ETag. maxBytes is the maximum size of the object.
+func (r *Remote) get(ctx context.Context, name string, maxBytes int64) (b []byte, tag string, err error) {
+	return r.getPart(ctx, name, 0, maxBytes, minio.GetObjectOptions{})
 }
 
-// getPart returns an object, or the range of it that opts requests. The parameter most is the maximum number of bytes,
-// and at is the offset in the object at which the range begins.
-func (r *Remote) getPart(ctx context.Context, name string, at, most int64, opts minio.GetObjectOptions) ([]byte, string,
-	error) {
-	ctx, cancel := context.WithTimeout(ctx, timeFor(min(most, segment.MaxSize)))
+// getPart returns an object, or the range of it that opts requests, and the ETag of the object. maxBytes is the
+// maximum number of bytes, and off is the offset in the object at which the range begins.
+func (r *Remote) getPart(ctx context.Context, name string, off, maxBytes int64, opts minio.GetObjectOptions) ([]byte,
+	string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeFor(min(maxBytes, segment.MaxSize)))
 	defer cancel()
 	body, info, _, err := r.core.GetObject(ctx, r.o.Bucket, r.key(name), opts)
 	if err != nil {
 		return nil, "", r.wrapped("reading", name, err)
 	}
 	defer body.Close()
-	b, err := remote.ReadAll(body, info.Size, most)
+	b, err := remote.ReadAll(body, info.Size, maxBytes)
 	if errors.Is(err, errs.ErrTooLarge) {
-		return nil, "", &errs.CorruptionError{Path: r.key(name), Offset: at, Err: err}
+		return nil, "", &errs.CorruptionError{Path: r.key(name), Offset: off, Err: err}
 	}
 	if err != nil {
 		return nil, "", r.wrapped("reading", name, err)

@@ -17,7 +17,7 @@ import (
 const leftAfter = 48 * time.Hour
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
-func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (removed int, err error) {
+func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (removed int, err error) {
 	// Listed before the head is replaced: see the package comment.
 	var listed []string
 	for _, folder := range []string{dataFolder, listFolder} {
@@ -31,9 +31,9 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (r
 		}
 	}
 	floor := uint64(0)
-	gone := func(l *listRef) bool { return l.Epoch < epoch || l.Epoch == epoch && l.End <= before }
+	gone := func(l *listRef) bool { return l.Epoch < epoch || l.Epoch == epoch && l.End <= pos }
 	err = r.entries(ctx, func(d *document) { floor = d.newest().Number }, gone, func(e *entry) (bool, error) {
-		if e.Epoch > epoch || e.Epoch == epoch && e.To.LSN > before {
+		if e.Epoch > epoch || e.Epoch == epoch && e.To.LSN > pos {
 			floor = min(floor, e.Number)
 			return false, nil
 		}

@@ -426,8 +426,8 @@ func (r *Remote) Wait(ctx context.Context, beyond uint64) error { return r.inner
 func (r *Remote) Drop(ctx context.Context, id uuid.UUID) error { return r.inner.Drop(ctx, id) }
 
 // Prune removes old pieces.
-func (r *Remote) Prune(ctx context.Context, epoch uint64, before segment.LSN) (int, error) {
-	return r.inner.Prune(ctx, epoch, before)
+func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (int, error) {
+	return r.inner.Prune(ctx, epoch, pos)
 }
 
 // Register records that a machine uses the copy. Its name is encrypted.

@@ -219,14 +219,15 @@ func (r *Remote) verified(ctx context.Context, s *remote.Snapshot) (*pinned, err
 	return p, nil
 }
 
-// signed verifies that a known machine has signed the sealed bytes of a snapshot, and pins the bytes that were signed.
-func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body) (*pinned, error) {
-	n := in.Size() - statementSize
+// signed verifies that a known machine has signed body, the sealed bytes of the snapshot s, and pins the bytes
+// that were signed.
+func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, body remote.Body) (*pinned, error) {
+	n := body.Size() - statementSize
 	if n < 0 {
 		return nil, r.damaged(s.ID, errNoStatement)
 	}
 	end := make([]byte, statementSize)
-	if m, err := in.ReadAt(end, n); m < len(end) {
+	if m, err := body.ReadAt(end, n); m < len(end) {
 		return nil, err
 	}
 	st, err := r.trusted(end, statedOf(s))
@@ -236,7 +237,7 @@ func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, in remote.Body)
 	if err != nil {
 		return nil, r.damaged(s.ID, err)
 	}
-	p := &pinned{Body: in, size: n}
+	p := &pinned{Body: body, size: n}
 	if st.length != uint64(n) {
 		return nil, r.damaged(s.ID, errBytes)
 	}

@@ -56,11 +56,11 @@ func (s *Sender) purgesDue(b *Binding) bool {
 	return b.Log < s.o.Erase || s.o.Clock().Sub(b.Purged.Since).Abs() >= s.o.Gather
 }
 
-// erase records that purged data must be removed from the remote, if must is set. Snapshots that end at or before the
-// position clean have no purged data.
-func (d *Due) erase(must bool, clean segment.LSN) {
+// erase records that purged data must be removed from the remote. It does nothing if required is false. Snapshots
+// that end at or before the position clean have no purged data.
+func (d *Due) erase(required bool, clean segment.LSN) {
 	switch {
-	case !must:
+	case !required:
 	case d.Erase:
 		d.Clean = min(d.Clean, clean)
 	default:

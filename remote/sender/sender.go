@@ -30,9 +30,10 @@ type Source interface {
 	// Base returns the mark from which a snapshot that is begun now needs the log. Snapshots that are begun later need
 	// no part of the log before this mark.
 	Base(ctx context.Context) (past.Mark, error)
-	// Erased returns a position: at moments before it, the store had nothing of what was erased by the purges that
-	// ended after the position after of its log. It returns 0 if no such position is known.
-	Erased(ctx context.Context, after segment.LSN) (segment.LSN, error)
+	// Erased returns a position of the log: before this position, the store had none of the data that later purges
+	// have erased. Later purges are those that ended after the log position pos. Erased returns 0 if no such position
+	// is known.
+	Erased(ctx context.Context, pos segment.LSN) (segment.LSN, error)
 	// Snapshot begins a snapshot.
 	Snapshot(ctx context.Context) (Snapshot, error)
 }
@@ -360,9 +361,9 @@ func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
 	return s.begun(ctx, head.Epoch, head.Log)
 }
 
-// begin begins an epoch after the newest entry head, for the log id. why becomes Status.Reason. If begin succeeds, it
-// returns errAgain, so that the next attempt sends the pieces.
-func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, why string) error {
+// begin begins an epoch after the newest entry head of the remote, for the log id. reason becomes Status.Reason.
+// If begin succeeds, it returns errAgain, so that the next attempt sends the pieces.
+func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, reason string) error {
 	b := s.bound()
 	log := s.source.Past()
 	if b.Request == uuid.Nil {
@@ -396,7 +397,7 @@ func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, wh
 		return err
 	}
 	s.mu.Lock()
-	s.status.Began, s.status.Reason = a.Time, why
+	s.status.Began, s.status.Reason = a.Time, reason
 	s.mu.Unlock()
 	return s.begun(ctx, epoch, id.Epoch)
 }
@@ -508,16 +509,16 @@ func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Po
 	return err
 }
 
-// record writes to wal/sent up to which position the remote has the log. It writes nothing if that position is recorded
-// already.
-func (s *Sender) record(log *past.Log, id past.ID, at past.Mark) error {
+// record writes mark, the position up to which the remote has the log, to wal/sent. It writes nothing if wal/sent
+// already has this position.
+func (s *Sender) record(log *past.Log, id past.ID, mark past.Mark) error {
 	b := s.bound()
 	tag := b.Tag()
-	before, ok, err := log.Sent(at.LSN)
-	if ok && err == nil && before.ID == id && before.Mark == at && before.Copy == tag {
+	before, ok, err := log.Sent(mark.LSN)
+	if ok && err == nil && before.ID == id && before.Mark == mark && before.Copy == tag {
 		return nil
 	}
-	err = log.SetSent(id, at, tag, s.o.Clock(), s.o.FileMode)
+	err = log.SetSent(id, mark, tag, s.o.Clock(), s.o.FileMode)
 	if errors.Is(err, past.ErrBegunAgain) {
 		return nil // the next attempt begins an epoch
 	}

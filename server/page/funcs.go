@@ -75,14 +75,14 @@ func age(now, t time.Time) string {
 	return fmt.Sprintf(form, human.Count(int(d/(365*day)), "year", "years"))
 }
 
-// count returns a number and its noun as text. It separates thousands by commas and uses the noun one for 1, otherwise
-// more.
-func count(n any, one, more string) string {
+// count returns a number and its noun as text. It separates thousands by commas. It uses the noun one for 1, and
+// the noun plural for all other numbers.
+func count(n any, one, plural string) string {
 	s := grouped(fmt.Sprint(n))
 	if s == "1" {
 		return "1 " + one
 	}
-	return s + " " + more
+	return s + " " + plural
 }
 
 func grouped(digits string) string {

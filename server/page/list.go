@@ -274,9 +274,9 @@ func (r *request) typing() bool { return r.get("typed") != "" }
 // are similar.
 func searches(r *request) bool { return strings.TrimSpace(r.get("q")) != "" || r.get("like") != "" }
 
-// query returns the search that the parameters of a request specify. The result by is the kind of the search, such as
-// "words". If the request asked for another kind, notes has the reason.
-func (p *Page) query(r *request) (q varve.Query, by string, notes []string) {
+// query returns the search that the parameters of a request specify. kind is the kind of the search, such as
+// "words". If the request asked for another kind, notes has the reason for the difference.
+func (p *Page) query(r *request) (q varve.Query, kind string, notes []string) {
 	if q.Like = r.get("like"); q.Like != "" {
 		return q, "similarity", nil
 	}

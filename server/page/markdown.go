@@ -191,10 +191,10 @@ func (i *inert) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// open writes the HTML start tag of a link to the target to. The link cannot be followed if the target is invalid, has
-// another scheme than http, https and mailto, or is a heading.
-func (i *inert) open(w util.BufWriter, to string) {
-	u, err := url.Parse(to)
+// open writes the HTML start tag of a link to href. The link cannot be followed if href is invalid, has another
+// scheme than http, https and mailto, or is a heading.
+func (i *inert) open(w util.BufWriter, href string) {
+	u, err := url.Parse(href)
 	switch {
 	case err != nil, u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto",
 		u.Scheme == "" && u.Host != "":
@@ -208,7 +208,7 @@ func (i *inert) open(w util.BufWriter, to string) {
 		}
 		i.attribute(w, "href", link("note", "path", target))
 	default:
-		i.attribute(w, `class="out" role="link" tabindex="0" data-out`, to)
+		i.attribute(w, `class="out" role="link" tabindex="0" data-out`, href)
 	}
 }
 

@@ -136,17 +136,17 @@ func linesOf(s string) (l lines) {
 // from its beginning.
 const beforePlace = 20
 
-// lineStart returns the offset at which a line begins, or the length of the text if the text has fewer lines. The first
-// line has the number 1.
-func lineStart(text string, line int) (at int) {
+// lineStart returns the offset at which a line begins, or the length of the text if the text has fewer lines. The
+// first line has the number 1.
+func lineStart(text string, line int) (off int) {
 	for ; line > 1; line-- {
-		i := strings.IndexByte(text[at:], '\n')
+		i := strings.IndexByte(text[off:], '\n')
 		if i < 0 {
 			return len(text)
 		}
-		at += i + 1
+		off += i + 1
 	}
-	return at
+	return off
 }
 
 // fill sets the fields of d that show the text of the note. If all is false, it shows at most MostShown bytes: the

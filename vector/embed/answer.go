@@ -111,16 +111,16 @@ func (a *answer) read() error {
 	return nil
 }
 
-// item parses one element of the list in an answer of the OpenAI protocol, {"index":0,"embedding":[…]}. If the element
-// has no index, item uses the parameter at, the position of the element in the list.
-func (a *answer) item(at int) error {
+// item parses one element of the list in an answer of the OpenAI protocol, {"index":0,"embedding":[…]}. i is the
+// position of the element in the list; item uses i if the element has no index.
+func (a *answer) item(i int) error {
 	var v []float32
 	err := a.object(func(member string) (err error) {
 		switch {
 		case strings.EqualFold(member, "index") && a.dec.PeekKind() == '0':
 			var n jsontext.Token
 			if n, err = a.token(); err == nil {
-				at, err = strconv.Atoi(n.String())
+				i, err = strconv.Atoi(n.String())
 			}
 		case strings.EqualFold(member, "embedding"):
 			v, err = a.vector()
@@ -132,10 +132,10 @@ func (a *answer) item(at int) error {
 	if err != nil {
 		return err
 	}
-	if at < 0 || at >= a.texts || a.list[at] != nil || v == nil {
-		return a.e.wrong("vector %d of %d is missing or occurs twice", at, a.texts)
+	if i < 0 || i >= a.texts || a.list[i] != nil || v == nil {
+		return a.e.wrong("vector %d of %d is missing or occurs twice", i, a.texts)
 	}
-	a.list[at] = v
+	a.list[i] = v
 	return nil
 }
 
@@ -163,9 +163,9 @@ func (a *answer) vector() ([]float32, error) {
 	return v, err
 }
 
-// object parses a JSON object and calls each with the name of each member. The function each must read the value. null
+// object parses a JSON object, and calls f with the name of each member. f must read the value of the member. null
 // counts as an object without members.
-func (a *answer) object(each func(name string) error) error {
+func (a *answer) object(f func(name string) error) error {
 	t, err := a.token()
 	if err != nil || t.Kind() == 'n' {
 		return err
@@ -175,7 +175,7 @@ func (a *answer) object(each func(name string) error) error {
 	}
 	for a.dec.PeekKind() != '}' {
 		if t, err = a.token(); err == nil {
-			err = each(t.String())
+			err = f(t.String())
 		}
 		if err != nil {
 			return err
@@ -185,9 +185,9 @@ func (a *answer) object(each func(name string) error) error {
 	return err
 }
 
-// array parses a JSON list and calls each with the index of each element. The function each must read the element. null
-// counts as an empty list.
-func (a *answer) array(each func(i int) error) error {
+// array parses a JSON list, and calls f with the index of each element. f must read the element. null counts as an
+// empty list.
+func (a *answer) array(f func(i int) error) error {
 	t, err := a.token()
 	if err != nil || t.Kind() == 'n' {
 		return err
@@ -196,7 +196,7 @@ func (a *answer) array(each func(i int) error) error {
 		return fmt.Errorf("the answer has %s instead of a list", t.Kind())
 	}
 	for i := 0; a.dec.PeekKind() != ']'; i++ {
-		if err := each(i); err != nil {
+		if err := f(i); err != nil {
 			return err
 		}
 	}

@@ -8,10 +8,11 @@ const settledBit = 1 << 63
 // was set, and not for an anchor with the offset 0.
 const anchorBit = 1 << 63
 
-// Anchor returns the anchor, which relates the wall clock to the machine's uptime: offset is the difference of the two,
-// at is the uptime at which the anchor was set, and settled reports whether a later reading of the clock has confirmed
-// it. ok is false if no anchor was set. Anchor first loads the offset and then, if an anchor was set, the time.
-func (p Page) Anchor() (offset, at int64, settled, ok bool) {
+// Anchor returns the anchor, which relates the wall clock to the machine's uptime: offset is the difference of the
+// two, uptime is the uptime at which the anchor was set, and settled reports whether a later reading of the clock
+// has confirmed the anchor. ok is false if no anchor was set. Anchor first loads the offset and then, if an anchor
+// was set, the uptime.
+func (p Page) Anchor() (offset, uptime int64, settled, ok bool) {
 	v := p.words.Load(wordAnchorOffset)
 	if v == 0 {
 		return 0, 0, false, false
@@ -21,17 +22,18 @@ func (p Page) Anchor() (offset, at int64, settled, ok bool) {
 }
 
 // SettleAnchor records that the anchor that was set at the given uptime is confirmed.
-func (p Page) SettleAnchor(at int64) { p.raise(wordAnchorTime, uint64(at)|settledBit) }
+func (p Page) SettleAnchor(uptime int64) { p.raise(wordAnchorTime, uint64(uptime)|settledBit) }
 
-// CastAnchor sets the offset and the time of the anchor, and reports whether it set the offset. It sets the offset only
-// if the current one is prev. If had is false, it does so only if no anchor was set. CastAnchor first raises the time,
-// so a process that sees the new offset also sees the new time. It never lowers the time: a process that is stopped
-// here while another one sets a newer anchor does not change the time of that anchor.
-func (p Page) CastAnchor(prev int64, had bool, offset, at int64) bool {
+// CastAnchor raises the uptime of the anchor and sets its offset, and reports whether it set the offset. If
+// hasPrev is true, it sets the offset only if the current offset is prev. If hasPrev is false, it sets the offset
+// only if no anchor was set. CastAnchor first raises the uptime, so a process that sees the new offset also sees
+// the new uptime. It never lowers the uptime: a process that is stopped here while another one sets a newer anchor
+// does not change the uptime of that anchor.
+func (p Page) CastAnchor(prev int64, hasPrev bool, offset, uptime int64) bool {
 	old := uint64(0)
-	if had {
+	if hasPrev {
 		old = uint64(prev) ^ anchorBit
 	}
-	p.raise(wordAnchorTime, uint64(at))
+	p.raise(wordAnchorTime, uint64(uptime))
 	return p.words.CompareAndSwap(wordAnchorOffset, old, uint64(offset)^anchorBit)
 }

@@ -28,5 +28,5 @@ func (p Page) SwapTurns(old, new uint64) bool { return p.words.CompareAndSwap(wo
 // Rest returns the time until which background flushers pause, in milliseconds of the machine's uptime.
 func (p Page) Rest() uint64 { return p.words.Load(wordRest) }
 
-// SetRest records the time until which background flushers pause.
+// SetRest records the time until which background flushers pause, in milliseconds of the machine's uptime.
 func (p Page) SetRest(until uint64) { p.words.Store(wordRest, until) }

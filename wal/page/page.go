@@ -151,7 +151,7 @@ func (p Page) Clear(keepAnchor bool) {
 func (p Page) Tail() uint64 { return p.words.Load(wordTail) }
 
 // SetTail sets the position that Tail returns.
-func (p Page) SetTail(at uint64) { p.words.Store(wordTail, at) }
+func (p Page) SetTail(pos uint64) { p.words.Store(wordTail, pos) }
 
 // Durable returns the position below which all frames of the log are synced.
 func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
@@ -160,7 +160,7 @@ func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
 func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
 
 // SetDurable sets the position that Durable returns. Only a recovery calls it.
-func (p Page) SetDurable(at uint64) { p.words.Store(wordDurable, at) }
+func (p Page) SetDurable(pos uint64) { p.words.Store(wordDurable, pos) }
 
 // Flushed returns the position below which all log entries are in document files.
 func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
@@ -169,7 +169,7 @@ func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
 func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
 
 // SetFlushed sets the position that Flushed returns. Only a recovery calls it.
-func (p Page) SetFlushed(at uint64) { p.words.Store(wordFlushed, at) }
+func (p Page) SetFlushed(pos uint64) { p.words.Store(wordFlushed, pos) }
 
 // Spilled returns the position below which all entries are in the index.
 func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
@@ -178,13 +178,13 @@ func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
 
 // SetSpilled sets the position that Spilled returns, and may also lower it. Only a recovery calls it.
-func (p Page) SetSpilled(at uint64) { p.words.Store(wordSpilled, at) }
+func (p Page) SetSpilled(pos uint64) { p.words.Store(wordSpilled, pos) }
 
 // Syncing reports whether a sync of the log has begun and has not succeeded yet.
 func (p Page) Syncing() bool { return p.words.Load(wordSyncing) != 0 }
 
 // SetSyncing records whether a sync of the log has begun and has not succeeded yet.
-func (p Page) SetSyncing(on bool) { p.set(wordSyncing, on) }
+func (p Page) SetSyncing(syncing bool) { p.set(wordSyncing, syncing) }
 
 // Poison returns the reason why nothing may be appended to the log, or Healthy if appending is permitted.
 func (p Page) Poison() Poison { return Poison(p.words.Load(wordPoison)) }
@@ -197,7 +197,7 @@ func (p Page) SetPoison(v Poison) { p.words.Store(wordPoison, uint64(v)) }
 func (p Page) Prepared() uint64 { return p.words.Load(wordPrepared) }
 
 // SetPrepared sets the position that Prepared returns.
-func (p Page) SetPrepared(at uint64) { p.words.Store(wordPrepared, at) }
+func (p Page) SetPrepared(pos uint64) { p.words.Store(wordPrepared, pos) }
 
 // Inode returns the inode of the page's file. The process that recovered the log has recorded it.
 func (p Page) Inode() uint64 { return p.words.Load(wordInode) }
@@ -215,7 +215,7 @@ func (p Page) SetHome(ino uint64) { p.words.Store(wordHome, ino) }
 func (p Page) Distrusted() bool { return p.words.Load(wordDistrusted) != 0 }
 
 // SetDistrusted records whether the document files of log entries above Flushed must be written again.
-func (p Page) SetDistrusted(on bool) { p.set(wordDistrusted, on) }
+func (p Page) SetDistrusted(distrusted bool) { p.set(wordDistrusted, distrusted) }
 
 // RaiseCreating records that this process creates segment number. It returns false if a process has already recorded
 // this for the same segment or a later one.
@@ -226,7 +226,7 @@ func (p Page) RaiseCreating(number uint64) bool { return p.raise(wordCreating, n
 func (p Page) Abandoned() bool { return p.words.Load(wordAbandoned) != 0 }
 
 // SetAbandoned sets the value that Abandoned returns.
-func (p Page) SetAbandoned(on bool) { p.set(wordAbandoned, on) }
+func (p Page) SetAbandoned(abandoned bool) { p.set(wordAbandoned, abandoned) }
 
 // IndexRebuilds returns the number of times that an existing index was replaced by a rebuilt one.
 func (p Page) IndexRebuilds() uint64 { return p.words.Load(wordIndexRebuilds) }
@@ -288,36 +288,37 @@ func (p Page) SetLeader(pid int) { p.words.Store(wordLeader, uint64(pid)) }
 // ClearLeader clears the recorded id of the leader if it is still pid.
 func (p Page) ClearLeader(pid int) { p.words.CompareAndSwap(wordLeader, uint64(pid), 0) }
 
-// Polls returns the id of the leader, and the reason, if the leader scans files at intervals because the system does
-// not notify it of changes. Otherwise the id is 0.
-func (p Page) Polls() (leader int, why uint8) {
+// Polls returns the id of the leader, and the cause, if the leader scans files at intervals because the system
+// does not notify it of changes. cause is the number of a wal.PollCause. If the leader does not scan at intervals,
+// the id is 0.
+func (p Page) Polls() (leader int, cause uint8) {
 	v := p.words.Load(wordPolls)
 	return int(v >> 8), uint8(v)
 }
 
-// SetPolls records that the leader scans files at intervals, and the reason. leader 0 means that the system notifies
-// the leader of changes.
-func (p Page) SetPolls(leader int, why uint8) {
-	p.words.Store(wordPolls, uint64(leader)<<8|uint64(why))
+// SetPolls records that the leader scans files at intervals, and the cause, which is the number of a
+// wal.PollCause. leader 0 means that the system notifies the leader of changes.
+func (p Page) SetPolls(leader int, cause uint8) {
+	p.words.Store(wordPolls, uint64(leader)<<8|uint64(cause))
 }
 
-// set stores 1 in a word if on is true, and otherwise 0.
-func (p Page) set(word int, on bool) {
+// set stores 1 in a word if value is true, and otherwise 0.
+func (p Page) set(word int, value bool) {
 	v := uint64(0)
-	if on {
+	if value {
 		v = 1
 	}
 	p.words.Store(word, v)
 }
 
-// raise sets a word to a value if that is higher than the current value, and reports whether it did.
-func (p Page) raise(word int, to uint64) bool {
+// raise sets a word to value if value is higher than the current content of the word, and reports whether it did.
+func (p Page) raise(word int, value uint64) bool {
 	for {
 		v := p.words.Load(word)
-		if v >= to {
+		if v >= value {
 			return false
 		}
-		if p.words.CompareAndSwap(word, v, to) {
+		if p.words.CompareAndSwap(word, v, value) {
 			return true
 		}
 	}

@@ -14,7 +14,7 @@ func (p Page) SwapPurger(old, new uint64) bool { return p.words.CompareAndSwap(w
 func (p Page) PurgeFailed() bool { return p.words.Load(wordPurgeFailed) != 0 }
 
 // SetPurgeFailed sets the value that PurgeFailed returns.
-func (p Page) SetPurgeFailed(on bool) { p.set(wordPurgeFailed, on) }
+func (p Page) SetPurgeFailed(failed bool) { p.set(wordPurgeFailed, failed) }
 
 // DisplacedBelow returns a position in the log. The document files that entries below this position replace must be
 // overwritten, because a purge has failed. 0 means that no files must be overwritten.

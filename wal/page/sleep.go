@@ -25,12 +25,12 @@ func (p Page) Releases(lock int) uint64 { return p.words.Load(wordReleases + loc
 // slept count too.
 func (p Page) Waiters(lock int) uint64 { return p.words.Load(wordWaiters + lock) }
 
-// AwaitRelease sleeps until a lock is released, but at most for the given time. During the sleep, this process counts
-// as a waiter of the lock. If the value of Releases is no longer was, the value that the caller has seen, AwaitRelease
-// returns at once. Call it only if Sleeps returns true.
-func (p Page) AwaitRelease(lock int, was uint64, most time.Duration) {
+// AwaitRelease sleeps until a lock is released, but at most for timeout. releases is the value of Releases that
+// the caller has seen: if Releases returns another value by now, AwaitRelease returns at once. During the sleep,
+// this process counts as a waiter of the lock. Call AwaitRelease only if Sleeps returns true.
+func (p Page) AwaitRelease(lock int, releases uint64, timeout time.Duration) {
 	p.add(wordWaiters+lock, 1)
-	p.words.(vfs.Awaiter).Await(wordReleases+lock, was, most)
+	p.words.(vfs.Awaiter).Await(wordReleases+lock, releases, timeout)
 	p.add(wordWaiters+lock, ^uint64(0))
 }
 
@@ -47,17 +47,17 @@ func (p Page) Released(lock int) {
 // changes, or 0 if no process sleeps.
 func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 
-// RaiseSleeper records that this process is about to sleep until the durable position changes, and the position that it
-// has seen.
-func (p Page) RaiseSleeper(was uint64) { p.raise(wordSleeper, was) }
+// RaiseSleeper records that this process has seen the durable position pos, and is about to sleep until the
+// durable position changes. If pos or a higher position is already recorded, RaiseSleeper does nothing.
+func (p Page) RaiseSleeper(pos uint64) { p.raise(wordSleeper, pos) }
 
-// ClearSleeper sets the position that Sleeper returns to 0 if it is still was.
-func (p Page) ClearSleeper(was uint64) { p.words.CompareAndSwap(wordSleeper, was, 0) }
+// ClearSleeper sets the position that Sleeper returns to 0 if it is still pos.
+func (p Page) ClearSleeper(pos uint64) { p.words.CompareAndSwap(wordSleeper, pos, 0) }
 
-// AwaitDurable sleeps until the durable position is not was any more, but at most for the given time. Call it only if
-// Sleeps returns true.
-func (p Page) AwaitDurable(was uint64, most time.Duration) {
-	p.words.(vfs.Awaiter).Await(wordDurable, was, most)
+// AwaitDurable sleeps while the durable position is pos, but at most for timeout. Call it only if Sleeps returns
+// true.
+func (p Page) AwaitDurable(pos uint64, timeout time.Duration) {
+	p.words.(vfs.Awaiter).Await(wordDurable, pos, timeout)
 }
 
 // WakeDurable wakes the processes that sleep in AwaitDurable. Call it only if Sleeps returns true.

@@ -70,9 +70,10 @@ func blockSum(version uint32, packed, plain []byte) uint64 {
 
 func CopyName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
-// WriteCopy writes the compressed copy of a segment into a new file, and syncs it. If in has a method Packed that
-// returns a block in compressed form, WriteCopy uses that form and does not compress the block.
-func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) error {
+// WriteCopy writes the compressed copy of a segment into a new file, and syncs the file. src reads the segment. If
+// src has a method Packed that returns a block in compressed form, WriteCopy uses that form and does not compress
+// the block.
+func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, src Source) error {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) err
 	for i := 0; ; i++ {
 		// What a file has beyond the size of a segment, perhaps a hole of terabytes, does not belong to the
 		// log.
-		n, err := ReadFull(in, plain[:min(block, geo.Size-uint64(at))], at)
+		n, err := ReadFull(src, plain[:min(block, geo.Size-uint64(at))], at)
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func WriteCopy(out vfs.File, geo segment.Geometry, number uint64, in Source) err
 			break
 		}
 		var packed []byte
-		if e, ok := in.(interface {
+		if e, ok := src.(interface {
 			Packed(block int, plain []byte) []byte
 		}); ok {
 			packed = e.Packed(i, plain[:n])

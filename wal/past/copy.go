@@ -151,8 +151,8 @@ func (c *Copy) read(i int, head *[blockHead]byte) ([]byte, error) {
 	return c.packed[:n], err
 }
 
-// unpack decompresses the block at an offset of the file into dst, and checks it against its header.
-func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
+// unpack decompresses the block at the offset off of the file into dst, and checks the block against its header.
+func (c *Copy) unpack(dec *zstd.Decoder, off int64, head *[blockHead]byte, packed, dst []byte) ([]byte, error) {
 	le := binary.LittleEndian
 	plain, err := dec.DecodeAll(packed, dst)
 	if err == nil && (len(plain) != int(le.Uint32(head[4:])) ||
@@ -160,7 +160,7 @@ func (c *Copy) unpack(dec *zstd.Decoder, at int64, head *[blockHead]byte, packed
 		err = errors.New("the block does not match its checksum")
 	}
 	if err != nil {
-		err = c.bad(at, err)
+		err = c.bad(off, err)
 	}
 	return plain, err
 }
@@ -237,8 +237,8 @@ func (c *Copy) seek(i int) (*[blockHead]byte, error) {
 	}
 }
 
-func (c *Copy) bad(at int64, err error) error {
-	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
+func (c *Copy) bad(off int64, err error) error {
+	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), off, segment.ErrPayload, err)
 }
 
 // InflateCopy returns the decompressed content of an archived segment, as far as it can be read despite damage. whole
@@ -296,8 +296,9 @@ func (c *Copy) Packed(i int, plain []byte) []byte {
 	return b
 }
 
-// EachBlock calls do for each block of the segment with its offset.
-func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
+// EachBlock calls visit for each block of the segment with the offset of the block in the segment. It returns the
+// first error of visit.
+func (c *Copy) EachBlock(visit func(b []byte, at int64) error) error {
 	for i := 0; ; i++ {
 		if err := c.block(i); err != nil {
 			return err
@@ -305,7 +306,7 @@ func (c *Copy) EachBlock(do func(b []byte, at int64) error) error {
 		if len(c.plain) == 0 {
 			return nil
 		}
-		if err := do(c.plain, int64(i)*BlockSize); err != nil {
+		if err := visit(c.plain, int64(i)*BlockSize); err != nil {
 			return err
 		}
 	}

@@ -120,10 +120,10 @@ func (e *EndedError) Unwrap() []error {
 	return []error{ErrBegunAgain, e.Err}
 }
 
-// error returns the error for a reader that has read the ended log up to the position at. err is the error of reading
-// the log after at, or nil.
-func (e *Ending) error(at LSN, err error) *EndedError {
-	ended := &EndedError{Reason: e.Reason, At: at, Time: e.Time, Err: err}
+// error returns the error for a reader that has read the ended log up to position pos. err is the error of reading
+// the log after pos, or nil.
+func (e *Ending) error(pos LSN, err error) *EndedError {
+	ended := &EndedError{Reason: e.Reason, At: pos, Time: e.Time, Err: err}
 	if e.Reason.moves() {
 		ended.Next = e.Next
 	}
@@ -267,18 +267,18 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Continues returns nil if a reader that has read the log id up to the mark at can continue. If that log has ended, the
-// error is an *EndedError. Continues reads the segment with the mark, so a reader should call it only when it begins.
-// If this segment is no longer kept, Continues does not check the mark; Pieces then reports a gap.
-func (p *Log) Continues(ctx context.Context, id ID, at Mark) error {
-	if err := p.continues(id, at); err != nil {
+// Continues returns nil if a reader that has read the log id up to mark can continue. If that log has ended, the
+// error is an *EndedError. Continues reads the segment that contains mark, so a reader should call Continues only
+// when it begins. If this segment is no longer kept, Continues does not check mark; Pieces then reports a gap.
+func (p *Log) Continues(ctx context.Context, id ID, mark Mark) error {
+	if err := p.continues(id, mark); err != nil {
 		return err
 	}
-	return p.contains(ctx, at)
+	return p.contains(ctx, mark)
 }
 
-// continues is like Continues, but uses only the records in wal/ended, and does not check the mark in the log.
-func (p *Log) continues(id ID, at Mark) error {
+// continues is like Continues, but uses only the records in wal/ended, and does not check mark in the log.
+func (p *Log) continues(id ID, mark Mark) error {
 	list, err := p.Endings()
 	if err != nil {
 		return err
@@ -288,39 +288,39 @@ func (p *Log) continues(id ID, at Mark) error {
 		if n := len(list); n > 0 {
 			ending = list[n-1]
 		}
-		return ending.error(at.LSN, nil)
+		return ending.error(mark.LSN, nil)
 	}
 	last := uint64(0)
 	for i := range list {
 		if last = list[i].Epoch; last > id.Epoch {
-			return list[i].error(at.LSN, nil)
+			return list[i].error(mark.LSN, nil)
 		}
 	}
 	if last != id.Epoch { // the record was lost with files that were replaced
-		return (&Ending{}).error(at.LSN, nil)
+		return (&Ending{}).error(mark.LSN, nil)
 	}
 	return nil
 }
 
-// contains returns an *EndedError if the log has another chain hash at the mark's position. If the log cannot be read
-// there, contains returns nil.
-func (p *Log) contains(ctx context.Context, at Mark) error {
-	if at.LSN == 0 || at.Sum == 0 {
+// contains returns an *EndedError if the log has another chain hash at the position of mark. If the log is damaged
+// or no longer kept there, contains returns nil.
+func (p *Log) contains(ctx context.Context, mark Mark) error {
+	if mark.LSN == 0 || mark.Sum == 0 {
 		return nil
 	}
-	end, err := p.EndOf(p.Geometry.Number(at.LSN - 1))
-	if err != nil || end == at {
+	end, err := p.EndOf(p.Geometry.Number(mark.LSN - 1))
+	if err != nil || end == mark {
 		return err
 	}
-	m, err := p.Chain(ctx, at.LSN)
+	m, err := p.Chain(ctx, mark.LSN)
 	var none *NoFrameError
 	switch {
-	case err == nil && m == at, errors.Is(err, errs.ErrTruncated):
+	case err == nil && m == mark, errors.Is(err, errs.ErrTruncated):
 		return nil
 	case err == nil, errors.Is(err, errs.ErrNotFound):
-		return (&Ending{}).error(at.LSN, nil)
-	case errors.As(err, &none) && errors.Is(none.Here, segment.ErrEnd) && (end.Sum == 0 || end.LSN < at.LSN):
-		return (&Ending{}).error(at.LSN, err) // the frames of the log end before the mark
+		return (&Ending{}).error(mark.LSN, nil)
+	case errors.As(err, &none) && errors.Is(none.Here, segment.ErrEnd) && (end.Sum == 0 || end.LSN < mark.LSN):
+		return (&Ending{}).error(mark.LSN, err) // the frames of the log end before the mark
 	case IsNoFrame(err):
 		return nil // damage, for which Pieces returns a gap
 	}

@@ -56,11 +56,11 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver makes Files read the archived copies instead of the files, for the segment with the position at and for the
-// next segment. It returns false if it was already called for both segments.
-func (f *Files) FallOver(at LSN) bool {
+// FallOver makes Files read the archived copies instead of the files, for the segment with position pos and for
+// the next segment. It returns false if it was already called for both segments.
+func (f *Files) FallOver(pos LSN) bool {
 	f.Close()
-	n := f.p.Geometry.Number(at)
+	n := f.p.Geometry.Number(pos)
 	if f.fell[n] && f.fell[n+1] {
 		return false
 	}

@@ -2,17 +2,18 @@ package past
 
 import "github.com/varve-db/varve/errs"
 
-// truncated returns, as lost, the error for a position below to that is no longer kept. Either the position was
-// released, or an earlier log had it, and the current log begins above it.
-func (p *Log) truncated(at, to LSN) (lost, err error) {
-	begun, err := p.Begun(to)
+// truncated returns, as lost, the error for a position pos below end that is no longer kept. lost is a
+// *errs.HistoryGoneError if only an earlier log had the position, because the current log begins above it.
+// Otherwise the position was released, and lost is a *errs.TruncatedError.
+func (p *Log) truncated(pos, end LSN) (lost, err error) {
+	begun, err := p.Begun(end)
 	if err != nil {
 		return nil, err
 	}
-	if at < begun {
+	if pos < begun {
 		return &errs.HistoryGoneError{Begin: begun}, nil
 	}
-	oldest, _, _, err := p.Oldest(to)
+	oldest, _, _, err := p.Oldest(end)
 	return &errs.TruncatedError{Oldest: oldest}, err
 }
 
@@ -30,10 +31,10 @@ func (p *Log) Begun(to LSN) (LSN, error) {
 	return began, nil
 }
 
-// Gone returns a *errs.HistoryGoneError if the position belongs to an earlier log whose entries are gone, and otherwise
-// nil.
-func (p *Log) Gone(at, to LSN) error {
-	if begun, err := p.Begun(to); err == nil && at < begun {
+// Gone returns a *errs.HistoryGoneError if position pos belongs to an earlier log whose entries are gone, and
+// otherwise nil. It examines the log below end.
+func (p *Log) Gone(pos, end LSN) error {
+	if begun, err := p.Begun(end); err == nil && pos < begun {
 		return &errs.HistoryGoneError{Begin: begun}
 	}
 	return nil

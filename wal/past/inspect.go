@@ -128,13 +128,13 @@ func (p *Log) OpenSegment(number uint64) (vfs.File, error) {
 	return p.FS.OpenFile(p.path(segment.Name(number)), os.O_RDONLY, 0)
 }
 
-// Place returns the number of the segment that contains a position, and the offset in its file.
-func (p *Log) Place(at LSN) (number uint64, offset int64) {
-	return p.Geometry.Number(at), p.Geometry.Offset(at)
+// Place returns the number of the segment that contains position pos, and the offset of pos in the segment's file.
+func (p *Log) Place(pos LSN) (number uint64, offset int64) {
+	return p.Geometry.Number(pos), p.Geometry.Offset(pos)
 }
 
-// SegmentOf returns the number of the segment that contains a position.
-func (p *Log) SegmentOf(at LSN) uint64 { return p.Geometry.Number(at) }
+// SegmentOf returns the number of the segment that contains position pos.
+func (p *Log) SegmentOf(pos LSN) uint64 { return p.Geometry.Number(pos) }
 
 // SegmentEnd returns the position where a segment ends and the next one begins.
 func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
@@ -350,10 +350,10 @@ func (p *Log) ReadArchive(ctx context.Context, number uint64,
 	return damage, nil
 }
 
-// ArchivedAt returns the entry at a position from the archive. If the archive does not have the segment, the error
-// matches fs.ErrNotExist.
-func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
-	number, offset := p.Place(at)
+// ArchivedAt returns the entry at position pos from the archive. If the archive does not have the segment, the
+// error matches fs.ErrNotExist.
+func (p *Log) ArchivedAt(ctx context.Context, pos LSN) (Entry, error) {
+	number, offset := p.Place(pos)
 	var frame []byte
 	need := int64(segment.HeaderSize)
 	var h segment.Header
@@ -369,7 +369,7 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 		}
 		frame = append(frame, plain[from:min(int64(len(plain)), from+need-int64(len(frame)))]...)
 		if len(frame) == segment.HeaderSize && need == segment.HeaderSize {
-			if h, herr = p.Geometry.ParseHeader(frame, at); herr != nil {
+			if h, herr = p.Geometry.ParseHeader(frame, pos); herr != nil {
 				return false
 			}
 			need += int64(h.Length)
@@ -383,7 +383,7 @@ func (p *Log) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
 		return Entry{}, err
 	case herr != nil:
 		return Entry{}, herr
-	case h.LSN != at || int64(len(frame)) < need:
+	case h.LSN != pos || int64(len(frame)) < need:
 		for _, d := range damage {
 			return Entry{}, d
 		}

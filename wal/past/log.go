@@ -80,9 +80,9 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
-// After returns the first position at which a batch ends and up to which [from, to) has at least n entries. If there is
-// no such position, it returns to.
-func (p *Log) After(ctx context.Context, from, to Mark, n int) (at Mark, err error) {
+// After returns the mark of the first position at which a batch ends and up to which [from, to) has at least n
+// entries. If no position meets this condition, the result is the mark to.
+func (p *Log) After(ctx context.Context, from, to Mark, n int) (mark Mark, err error) {
 	err = p.walk(ctx, from, to.LSN, func(h *segment.Header, payload []byte, err error) bool {
 		if err != nil {
 			return true // a reader of the entries finds the same
@@ -91,13 +91,13 @@ func (p *Log) After(ctx context.Context, from, to Mark, n int) (at Mark, err err
 			n--
 		}
 		if n <= 0 && !h.More() {
-			at = Mark{LSN: h.End(), Sum: h.Follow(payload)}
+			mark = Mark{LSN: h.End(), Sum: h.Follow(payload)}
 			return false
 		}
 		return true
 	})
 	if errors.Is(err, errStop) {
-		return at, nil
+		return mark, nil
 	}
 	return to, err
 }
@@ -117,22 +117,22 @@ func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err er
 	return found, err
 }
 
-// ErasedAt returns which of the given positions below to have a frame that a purge has erased. It reads the segment of
-// each position only once. A position that cannot be read does not count as erased.
-func (p *Log) ErasedAt(ctx context.Context, to LSN, at ...LSN) (map[LSN]bool, error) {
+// ErasedAt returns those of positions whose frame a purge has erased. It reads only the log below end, and the
+// segment of each position only once. A position that cannot be read does not count as erased.
+func (p *Log) ErasedAt(ctx context.Context, end LSN, positions ...LSN) (map[LSN]bool, error) {
 	erased := map[LSN]bool{}
-	at = slices.Compact(slices.Sorted(slices.Values(at)))
-	for len(at) > 0 {
-		number := p.Geometry.Number(at[0])
+	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
+	for len(positions) > 0 {
+		number := p.Geometry.Number(positions[0])
 		n := 1
-		for n < len(at) && p.Geometry.Number(at[n]) == number {
+		for n < len(positions) && p.Geometry.Number(positions[n]) == number {
 			n++
 		}
-		asked := at[:n]
-		if at = at[n:]; asked[0] >= to || asked[0] < p.Geometry.Size {
+		asked := positions[:n]
+		if positions = positions[n:]; asked[0] >= end || asked[0] < p.Geometry.Size {
 			continue
 		}
-		_ = p.within(ctx, asked[n-1], to, func(h *segment.Header, _ []byte) bool {
+		_ = p.within(ctx, asked[n-1], end, func(h *segment.Header, _ []byte) bool {
 			if h.Kind == segment.KindErased {
 				if _, found := slices.BinarySearch(asked, h.LSN); found {
 					erased[h.LSN] = true
@@ -247,10 +247,10 @@ func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	return h, nil, err
 }
 
-// hole determines why the position none.At, below to, has no frame. next is the position at which reading can continue.
-// lost is the error for a part that is missing or damaged. lost is nil if nothing is missing, because a repair has
-// begun a new log there.
-func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error) {
+// hole determines why the position none.At, below end, has no frame. next is the position at which reading can
+// continue. lost is the error for a part that is missing or damaged. lost is nil if nothing is missing, because a
+// repair has begun a new log there.
+func (p *Log) hole(none *NoFrameError, end LSN) (lost error, next LSN, err error) {
 	geo := p.Geometry
 	number := geo.Number(none.At)
 	if geo.Offset(none.At) == 0 {
@@ -264,13 +264,13 @@ func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error)
 		}
 	}
 	ended := errors.Is(none.Here, segment.ErrEnd)
-	missing := gone(here) || ended && gone(after) && to > geo.Start(number+1)
+	missing := gone(here) || ended && gone(after) && end > geo.Start(number+1)
 	behind, err := p.numbers()
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, n := range behind { // not by the value of to, which may be a mark that was made up
-		if n <= number || n > geo.Number(to-1) {
+		if n <= number || n > geo.Number(end-1) {
 			continue
 		}
 		if s, h, err := p.Start(n); err == nil {
@@ -283,10 +283,10 @@ func (p *Log) hole(none *NoFrameError, to LSN) (lost error, next LSN, err error)
 		}
 	}
 	if next == 0 {
-		next = to
+		next = end
 	}
 	if missing {
-		lost, err = p.truncated(none.At, to)
+		lost, err = p.truncated(none.At, end)
 		return lost, next, err
 	}
 	return p.damage(none), next, nil
@@ -320,15 +320,16 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below the position to is kept without a hole. oldest is the position after the
-// start frame of the oldest segment after which no segment is missing. whole reports whether a log begins with this
-// segment. began is the end of the previous segment: a reader that has read everything below began has missed nothing.
-func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
-	oldest, began = to, to
-	if to == 0 {
+// Oldest returns how far back the log below position end is kept without a hole. oldest is the position after the
+// start frame of the oldest segment after which no segment is missing. whole reports whether a log begins with
+// this segment. began is the end of the previous segment: a reader that has read everything below began has missed
+// nothing.
+func (p *Log) Oldest(end LSN) (oldest, began LSN, whole bool, err error) {
+	oldest, began = end, end
+	if end == 0 {
 		return 0, 0, true, nil
 	}
-	for n := p.Geometry.Number(to - 1); n > 0; n-- {
+	for n := p.Geometry.Number(end - 1); n > 0; n-- {
 		s, h, err := p.Start(n)
 		if err != nil && !IsNoFrame(err) {
 			return 0, 0, false, err
@@ -344,15 +345,15 @@ func (p *Log) Oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	return oldest, began, false, nil
 }
 
-// First returns the position where the oldest kept segment begins, even if the segment is damaged, or to if no segment
-// is kept. A reader that begins there finds every hole and all damage.
-func (p *Log) First(to LSN) (LSN, error) {
+// First returns the position where the oldest kept segment begins, even if the segment is damaged, or end if no
+// segment below end is kept. A reader that begins there finds every hole and all damage.
+func (p *Log) First(end LSN) (LSN, error) {
 	numbers, err := p.numbers()
 	if err != nil {
 		return 0, err
 	}
 	for _, n := range numbers {
-		if p.Geometry.Start(n) >= to {
+		if p.Geometry.Start(n) >= end {
 			break
 		}
 		_, _, err := p.Start(n)
@@ -364,7 +365,7 @@ func (p *Log) First(to LSN) (LSN, error) {
 			return 0, err
 		}
 	}
-	return to, nil
+	return end, nil
 }
 
 // numbers returns, in ascending order, the numbers of the segments of which a file or an archived copy is kept.
@@ -390,21 +391,21 @@ func (p *Log) numbers() (numbers []uint64, err error) {
 	return slices.Compact(numbers), nil
 }
 
-// At returns the entry at an LSN. It reads the frames of the segment in order up to this position, so it does not
-// return bytes that only look like an entry. If no entry begins at the position, the error matches errs.ErrNotFound. If
-// this part of the log is no longer kept, it matches errs.ErrTruncated.
-func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
-	if at >= to || at < p.Geometry.Size {
+// At returns the entry at position pos of the log below end. It reads the frames of the segment in order up to
+// pos, so it does not return bytes that only look like an entry. If no entry below end begins at pos, the error
+// matches errs.ErrNotFound. If this part of the log is no longer kept, the error matches errs.ErrTruncated.
+func (p *Log) At(ctx context.Context, pos, end LSN) (Entry, error) {
+	if pos >= end || pos < p.Geometry.Size {
 		return Entry{}, errs.ErrNotFound
 	}
 	var e Entry
 	found := false
-	err := p.within(ctx, at, to, func(h *segment.Header, payload []byte) bool {
-		if h.LSN == at && h.Kind >= KindUser {
+	err := p.within(ctx, pos, end, func(h *segment.Header, payload []byte) bool {
+		if h.LSN == pos && h.Kind >= KindUser {
 			e = EntryOf(h, payload)
 			found = true
 		}
-		return h.LSN < at
+		return h.LSN < pos
 	})
 	if err == nil && !found {
 		err = errs.ErrNotFound
@@ -412,30 +413,31 @@ func (p *Log) At(ctx context.Context, at, to LSN) (Entry, error) {
 	return e, err
 }
 
-// Chain returns the chain hash at a position. If no frame ends there, the error matches errs.ErrNotFound.
-func (p *Log) Chain(ctx context.Context, at LSN) (Mark, error) {
-	if at < p.Geometry.Size {
+// Chain returns the mark with the chain hash at position pos. If no frame ends at pos, the error matches
+// errs.ErrNotFound.
+func (p *Log) Chain(ctx context.Context, pos LSN) (Mark, error) {
+	if pos < p.Geometry.Size {
 		return Mark{}, errs.ErrNotFound
 	}
 	var m Mark
 	// Up to the end of the segment: a frame that reaches beyond at is read whole, and is no damage.
-	err := p.within(ctx, at-1, p.Geometry.End(p.Geometry.Number(at-1)), func(h *segment.Header, _ []byte) bool {
+	err := p.within(ctx, pos-1, p.Geometry.End(p.Geometry.Number(pos-1)), func(h *segment.Header, _ []byte) bool {
 		m = Mark{h.End(), h.Sum}
-		return h.End() < at
+		return h.End() < pos
 	})
-	if err == nil && m.LSN != at {
+	if err == nil && m.LSN != pos {
 		err = errs.ErrNotFound
 	}
 	return m, err
 }
 
-// within calls visit for the frames of the segment that contains the position at, from the beginning of the segment,
-// until visit returns false.
-func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
-	number := p.Geometry.Number(at)
+// within calls visit for the frames of the segment that contains position pos, from the beginning of the segment
+// up to position to, until visit returns false.
+func (p *Log) within(ctx context.Context, pos, to LSN, visit func(*segment.Header, []byte) bool) error {
+	number := p.Geometry.Number(pos)
 	_, h, err := p.Start(number)
 	if gone(err) {
-		lost, err := p.truncated(at, to)
+		lost, err := p.truncated(pos, to)
 		return errors.Join(lost, err)
 	}
 	if err != nil {
@@ -447,7 +449,7 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 	var lost error
 	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)),
 		func(h *segment.Header, payload []byte, err error) bool {
-			if gap := (*errs.GapError)(nil); errors.As(err, &gap) && at >= gap.To {
+			if gap := (*errs.GapError)(nil); errors.As(err, &gap) && pos >= gap.To {
 				return true
 			}
 			if err != nil {
@@ -462,9 +464,10 @@ func (p *Log) within(ctx context.Context, at, to LSN, visit func(*segment.Header
 	return err
 }
 
-// CopySegment copies the bytes of a segment, up to the position to or the end of the segment, into out. It reads the
-// segment or its archived copy. It does not check the bytes: to check them, read what was written.
-func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out io.WriterAt) error {
+// CopySegment copies the bytes of a segment into out, up to position end or up to the end of the segment if that
+// comes first. It reads the segment or its archived copy. It does not check the bytes: to check them, read what
+// was written.
+func (p *Log) CopySegment(ctx context.Context, number uint64, end LSN, out io.WriterAt) error {
 	files := &Files{p: p}
 	defer files.Close()
 	f, err := files.Open(number)
@@ -473,11 +476,11 @@ func (p *Log) CopySegment(ctx context.Context, number uint64, to LSN, out io.Wri
 	}
 	geo := p.Geometry
 	b := make([]byte, Chunk)
-	for at := geo.Start(number); at < min(to, geo.End(number)); {
+	for at := geo.Start(number); at < min(end, geo.End(number)); {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := ReadFull(f, b[:min(uint64(len(b)), to-at, geo.End(number)-at)], geo.Offset(at))
+		n, err := ReadFull(f, b[:min(uint64(len(b)), end-at, geo.End(number)-at)], geo.Offset(at))
 		if err != nil || n == 0 {
 			return err
 		}

@@ -40,17 +40,18 @@ func (e *GapError) Unwrap() error { return e.Err }
 // pieceSize is the size in bytes from which a piece ends at the next end of a batch.
 const pieceSize = 1 << 20
 
-// Pieces yields the log in [from, to) as raw bytes. A batch must end at from. If from has a chain hash, the first frame
-// must follow this hash; otherwise only its own checksum is verified. If from is 0, Pieces begins at the lowest
-// position after which the log has no hole. A frame must end at to, and the log must be durable up to to (see
-// FileLog.Durable and the attested mark of a checkpoint). A batch that ends above to is left out.
+// Pieces yields the log in [from, to) as raw bytes. A batch must end at from. If from has a chain hash, the first
+// frame must follow this hash; otherwise only its own checksum is verified. If from is 0, Pieces begins at the
+// lowest position after which the log has no hole. The position to must be the end of a frame, and the log must be
+// durable up to that position (see FileLog.Durable and the attested mark of a checkpoint). A batch that ends above
+// that position is left out.
 //
-// For a gap, Pieces yields a *GapError, and the next iteration yields what follows, from the next end of a batch. Any
-// other error ends the iteration.
+// For a gap, Pieces yields a *GapError, and the next iteration yields what follows, from the next end of a batch.
+// Any other error ends the iteration.
 //
-// If another log begins within [from, to), the *GapError before it wraps an *EndedError with the reason. If another log
-// has replaced the log with the mark from, the first *GapError wraps this reason. Pieces does not report a purge, but
-// Continues does.
+// If another log begins within [from, to), the *GapError before it wraps an *EndedError with the reason. If
+// another log has replaced the log with the mark from, the first *GapError wraps this reason. Pieces does not
+// report a purge, but Continues does.
 func (p *Log) Pieces(ctx context.Context, from Mark, to LSN) iter.Seq2[Piece, error] {
 	return func(yield func(Piece, error) bool) {
 		if from.LSN > to {

@@ -52,21 +52,21 @@ func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	return at, err
 }
 
-// Since returns the position of the first entry whose clock reading (Entry.Reading) is t or later, or to if there is no
-// such entry. Readings are not in order: a later entry may have an earlier reading. If the log may have lost entries
-// with a reading of t or later, because the oldest kept entry has such a reading too, the error is a
-// *errs.TruncatedError.
+// Since returns the position of the first entry below end whose clock reading (Entry.Reading) is t or later, or
+// end if no entry has such a reading. Readings are not in order: a later entry may have an earlier reading. If the
+// log may have lost entries with a reading of t or later, because the oldest kept entry has such a reading too,
+// the error is a *errs.TruncatedError.
 //
 // The times of frames are in order, and a reading is never later than the time of its frame. So the times of the
 // segments determine the segment in which the search begins: no earlier segment has an entry with such a reading.
-func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
-	oldest, _, whole, err := p.Oldest(to)
-	if err != nil || oldest >= to {
-		return to, err
+func (p *Log) Since(ctx context.Context, t time.Time, end LSN) (LSN, error) {
+	oldest, _, whole, err := p.Oldest(end)
+	if err != nil || oldest >= end {
+		return end, err
 	}
 	since := t.UnixMicro()
 	from := oldest
-	for n := p.Geometry.Number(to - 1); p.Geometry.Start(n) >= p.Geometry.Size; n-- {
+	for n := p.Geometry.Number(end - 1); p.Geometry.Start(n) >= p.Geometry.Size; n-- {
 		_, h, err := p.Start(n)
 		if err != nil {
 			return 0, err
@@ -80,9 +80,9 @@ func (p *Log) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
 			break
 		}
 	}
-	at := to
+	at := end
 	var lost error
-	err = p.walk(ctx, Mark{LSN: from}, to, func(h *segment.Header, payload []byte, err error) bool {
+	err = p.walk(ctx, Mark{LSN: from}, end, func(h *segment.Header, payload []byte, err error) bool {
 		if err != nil {
 			lost = err
 			return false

@@ -127,14 +127,14 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	return nil
 }
 
-// header returns the header of the valid frame at a position.
-func (s *Salvaged) header(at LSN) (segment.Header, error) {
+// header returns the header of the valid frame at position pos.
+func (s *Salvaged) header(pos LSN) (segment.Header, error) {
 	var b [segment.HeaderSize]byte
-	n, err := ReadFull(s.Source, b[:], s.geo.Offset(at))
+	n, err := ReadFull(s.Source, b[:], s.geo.Offset(pos))
 	if err != nil {
 		return segment.Header{}, err
 	}
-	h, err := s.geo.ParseHeader(b[:n], at)
+	h, err := s.geo.ParseHeader(b[:n], pos)
 	if err != nil {
 		return h, fmt.Errorf("reading the frame after a damaged part: %w", err)
 	}
@@ -202,20 +202,20 @@ func SalvageCopy(fsys vfs.FS, name string, number uint64) (plain []byte, bad []e
 	return plain, bad, nil
 }
 
-// blockAt decompresses the block at an offset of the file. end is the offset after the block, or 0 if the header of the
-// block is damaged.
-func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
-	c.starts, c.last = []int64{at}, false
+// blockAt decompresses the block at the offset off of the file. end is the offset after the block, or 0 if the
+// header of the block is damaged.
+func (c *Copy) blockAt(off int64) (plain []byte, end int64, err error) {
+	c.starts, c.last = []int64{off}, false
 	head, err := c.seek(0)
 	if err != nil || head == nil {
 		return nil, 0, err
 	}
 	packed := make([]byte, binary.LittleEndian.Uint32(head[:]))
-	n, err := ReadFull(c.f, packed, at+blockHead)
+	n, err := ReadFull(c.f, packed, off+blockHead)
 	if err != nil {
 		return nil, 0, err
 	}
-	plain, err = c.unpack(c.dec, at, head, packed[:n], nil)
+	plain, err = c.unpack(c.dec, off, head, packed[:n], nil)
 	if end = c.starts[1]; err != nil && end < c.size {
 		c.starts, c.last = []int64{end}, false
 		if _, after := c.seek(0); after != nil {
@@ -225,11 +225,12 @@ func (c *Copy) blockAt(at int64) (plain []byte, end int64, err error) {
 	return plain, end, err
 }
 
-// soundParts decompresses the parts of a damaged block that match their zstd checksum into b. b must be filled with
-// zeros; for the other parts the zeros remain. The block begins at the offset at of the file and ends before end.
-func (c *Copy) soundParts(strict *zstd.Decoder, at, end int64, b []byte) error {
-	packed := make([]byte, min(max(end-at-blockHead, 0), 2*BlockSize))
-	n, err := ReadFull(c.f, packed, at+blockHead)
+// soundParts decompresses the parts of a damaged block that match their zstd checksum into b. b must be filled
+// with zeros; for the other parts the zeros remain. The block begins at the offset off of the file and ends before
+// end.
+func (c *Copy) soundParts(strict *zstd.Decoder, off, end int64, b []byte) error {
+	packed := make([]byte, min(max(end-off-blockHead, 0), 2*BlockSize))
+	n, err := ReadFull(c.f, packed, off+blockHead)
 	if err != nil {
 		return err
 	}

@@ -71,36 +71,36 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 	return s, true, p.reaches(s.Mark.LSN, durable)
 }
 
-// reaches returns a *errs.CopyBehindError if the log after the position at is no longer kept.
-func (p *Log) reaches(at, durable LSN) error {
-	number := p.Geometry.Number(at - 1)
+// reaches returns a *errs.CopyBehindError if the log after position pos is no longer kept. durable is the position
+// up to which the log is durable.
+func (p *Log) reaches(pos, durable LSN) error {
+	number := p.Geometry.Number(pos - 1)
 	if _, _, err := p.Start(number); !gone(err) {
 		return nil // it exists, or is damaged, which verify reports
 	}
-	if s, _, err := p.Start(number + 1); err == nil && (s.PrevEnd == at ||
-		s.PrevEnd == 0 && at == p.Geometry.Start(number+1)) {
+	if s, _, err := p.Start(number + 1); err == nil && (s.PrevEnd == pos ||
+		s.PrevEnd == 0 && pos == p.Geometry.Start(number+1)) {
 		return nil // the mark is where the removed segment ends, or where the log begins
 	}
 	oldest, _, _, err := p.Oldest(durable)
-	if err != nil || oldest <= at {
+	if err != nil || oldest <= pos {
 		return err
 	}
-	return &errs.CopyBehindError{Sent: at, Oldest: oldest}
+	return &errs.CopyBehindError{Sent: pos, Oldest: oldest}
 }
 
-// SetSent durably records in wal/sent that a copy in another place has the log below at.LSN. A batch must end at this
-// position. id is the ID that the log had when the copy was begun. If that log has ended since, SetSent writes nothing,
-// and the error is an *EndedError. The record is that of one copy: a reader that finds the record of another copy must
-// not replace it. tag is a number that the reader derives from the identity of its copy, or 0.
-func (p *Log) SetSent(id ID, at Mark, tag uint32, now time.Time, mode fs.FileMode) error {
-	if !p.Geometry.Holds(at.LSN) {
-		return fmt.Errorf("%w: position %d is not the end of a batch", errs.ErrInvalid, at.LSN)
+// SetSent durably records in wal/sent that a copy in another place has the log below mark.LSN. A batch must end at
+// this position. id is the ID that the log had when the copy was begun. If that log has ended since, SetSent
+// writes nothing, and the error is an *EndedError.
+func (p *Log) SetSent(id ID, mark Mark, tag uint32, now time.Time, mode fs.FileMode) error {
+	if !p.Geometry.Holds(mark.LSN) {
+		return fmt.Errorf("%w: position %d is not the end of a batch", errs.ErrInvalid, mark.LSN)
 	}
-	if err := p.continues(id, at); err != nil {
+	if err := p.continues(id, mark); err != nil {
 		return err
 	}
 	micro := min(max(now.UnixMicro(), 0), MostTime)
-	s := Sent{ID: id, Mark: at, Copy: tag, Time: time.UnixMicro(micro)}
+	s := Sent{ID: id, Mark: mark, Copy: tag, Time: time.UnixMicro(micro)}
 	return p.writeSmall(sentName, s.encode(), mode)
 }
 

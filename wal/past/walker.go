@@ -27,11 +27,11 @@ type Walker struct {
 	raw  []byte // bytes of the frame that was last returned
 }
 
-// NewWalker returns a Walker whose next frame begins at the position at.LSN and must follow the chain hash at.Sum. If
-// at.Sum is 0, the hash is unknown and not checked. open returns a reader of a segment, which the Walker does not
-// close.
-func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), at Mark) Walker {
-	return Walker{geo: geo, open: open, At: at, Linked: at.Sum != 0}
+// NewWalker returns a Walker whose next frame begins at position mark.LSN and must follow the chain hash mark.Sum.
+// If mark.Sum is 0, the hash is unknown and not checked. open returns a reader of a segment, which the Walker does
+// not close.
+func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), mark Mark) Walker {
+	return Walker{geo: geo, open: open, At: mark, Linked: mark.Sum != 0}
 }
 
 // OneSegment returns a function open for a Walker that reads only one segment, src. For other segments the function

@@ -84,8 +84,9 @@ func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, b
 	return res, true, err
 }
 
-// begin starts the fallback, and a goroutine that ends it as soon as Redis answers again.
-func (s *standIn) begin(why error) {
+// begin starts the fallback because of cause, an error of Redis. It also starts a goroutine that ends the fallback
+// as soon as Redis answers again.
+func (s *standIn) begin(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.active() {
@@ -94,7 +95,7 @@ func (s *standIn) begin(why error) {
 	s.local.Store(working.NewLocal(s.clock))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	s.tell(Event{Kind: FallbackBegan, Time: s.clock.Wall(), Err: why})
+	s.tell(Event{Kind: FallbackBegan, Time: s.clock.Wall(), Err: cause})
 	s.watch.Go(func() { s.look(ctx) })
 }
 
@@ -117,8 +118,9 @@ func (s *standIn) look(ctx context.Context) {
 	}
 }
 
-// end ends the fallback. The caller holds mu, so no operation uses local at the same time.
-func (s *standIn) end(why error) {
+// end ends the fallback. cause is nil if Redis answers again. The caller holds mu, so no operation uses local at
+// the same time.
+func (s *standIn) end(cause error) {
 	l := s.local.Load()
 	if l == nil {
 		return
@@ -127,7 +129,7 @@ func (s *standIn) end(why error) {
 	all := collect(l)
 	s.written = append(s.written, all...)
 	s.local.Store(nil)
-	s.tell(Event{Kind: FallbackEnded, Time: s.clock.Wall(), Err: why, Written: all})
+	s.tell(Event{Kind: FallbackEnded, Time: s.clock.Wall(), Err: cause, Written: all})
 }
 
 func (s *standIn) close() {

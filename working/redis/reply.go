@@ -18,10 +18,10 @@ type reply struct {
 	err *error
 }
 
-func (r reply) fail(what string) {
+func (r reply) fail(want string) {
 	if *r.err == nil {
 		*r.err = &errs.CorruptionError{Path: "redis", Offset: -1,
-			Err: fmt.Errorf("the reply of the server has %T instead of %s", r.v, what)}
+			Err: fmt.Errorf("the reply of the server has %T instead of %s", r.v, want)}
 	}
 }
 

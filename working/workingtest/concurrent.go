@@ -20,13 +20,13 @@ func (t *T) Memories(opts *working.Options) []*working.Memory {
 	return all
 }
 
-func each(all []*working.Memory, workers, times int, do func(m *working.Memory, id, i int)) {
+func each(all []*working.Memory, workers, times int, f func(m *working.Memory, id, i int)) {
 	var wg sync.WaitGroup
 	for k, m := range all {
 		for w := range workers {
 			wg.Go(func() {
 				for i := range times {
-					do(m, k*workers+w, i)
+					f(m, k*workers+w, i)
 				}
 			})
 		}

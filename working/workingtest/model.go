@@ -77,123 +77,123 @@ func anyOrder(t *T) {
 	}
 }
 
-func (is *model) step(t *T, m *working.Memory, r *rand.Rand, i, notes, keep int) string {
+func (want *model) step(t *T, m *working.Memory, r *rand.Rand, i, notes, keep int) string {
 	key := string(rune('a' + r.IntN(8)))
 	switch n := r.IntN(100); {
 	case n < 25:
 		t.Set(m, key, i)
-		is.state.values[key] = modelValue{v: float64(i)}
+		want.state.values[key] = modelValue{v: float64(i)}
 		return "set " + key
 	case n < 40:
 		d := time.Duration(1+r.IntN(90)) * time.Minute
 		t.Set(m, key, i, working.Expires(d))
-		is.state.values[key] = modelValue{float64(i), is.now + d}
+		want.state.values[key] = modelValue{float64(i), want.now + d}
 		return fmt.Sprint("set ", key, " for ", d)
 	case n < 50:
 		_, err := m.Delete(t.Ctx, key)
 		t.OK(err)
-		delete(is.state.values, key)
+		delete(want.state.values, key)
 		return "delete " + key
 	case n < 60:
 		d := time.Duration(r.IntN(30))*time.Minute + 30*time.Second
 		t.Advance(d)
-		is.now += d
+		want.now += d
 		return fmt.Sprint("advance ", d)
 	case n < 70:
 		_, err := m.Append(t.Ctx, fmt.Sprint(i))
 		t.OK(err)
-		is.state.notes = append(is.state.notes, fmt.Sprint(i))
-		is.state.notes = is.state.notes[max(0, len(is.state.notes)-notes):]
+		want.state.notes = append(want.state.notes, fmt.Sprint(i))
+		want.state.notes = want.state.notes[max(0, len(want.state.notes)-notes):]
 		return "append"
 	case n < 73:
 		_, err := m.SetTask(t.Ctx, working.Task{Status: fmt.Sprint("s", i)})
 		t.OK(err)
-		is.state.task = fmt.Sprint("s", i)
+		want.state.task = fmt.Sprint("s", i)
 		return "task"
 	case n < 75:
 		_, err := m.ClearTask(t.Ctx)
 		t.OK(err)
-		is.state.task = ""
+		want.state.task = ""
 		return "clear task"
 	case n < 77:
 		_, err := m.Clear(t.Ctx)
 		t.OK(err)
-		is.state.values = map[string]modelValue{}
+		want.state.values = map[string]modelValue{}
 		return "clear"
 	case n < 79:
 		_, err := m.ClearScratchpad(t.Ctx)
 		t.OK(err)
-		is.state.notes = nil
+		want.state.notes = nil
 		return "clear scratchpad"
-	case n < 88 || len(is.marks) == 0:
-		is.mark(t.Mark(m, "").ID, keep, "")
+	case n < 88 || len(want.marks) == 0:
+		want.mark(t.Mark(m, "").ID, keep, "")
 		return "checkpoint"
 	case n < 94:
-		at := r.IntN(len(is.marks))
-		was := is.marks[at]
-		is.mark(t.Restore(m, was.id).ID, keep, was.id)
-		is.state = was.state.clone()
-		for key, v := range is.state.values {
+		at := r.IntN(len(want.marks))
+		was := want.marks[at]
+		want.mark(t.Restore(m, was.id).ID, keep, was.id)
+		want.state = was.state.clone()
+		for key, v := range want.state.values {
 			if v.over != 0 && v.over <= was.at {
-				delete(is.state.values, key)
+				delete(want.state.values, key)
 			} else if v.over != 0 {
-				v.over += is.now - was.at
-				is.state.values[key] = v
+				v.over += want.now - was.at
+				want.state.values[key] = v
 			}
 		}
 		return fmt.Sprint("restore ", at)
 	default:
-		at := r.IntN(len(is.marks))
-		_, err := m.DeleteCheckpoint(t.Ctx, is.marks[at].id)
+		at := r.IntN(len(want.marks))
+		_, err := m.DeleteCheckpoint(t.Ctx, want.marks[at].id)
 		t.OK(err)
-		is.marks = slices.Delete(is.marks, at, at+1)
+		want.marks = slices.Delete(want.marks, at, at+1)
 		return fmt.Sprint("delete checkpoint ", at)
 	}
 }
 
-func (is *model) mark(id string, keep int, spare string) {
-	is.marks = append(is.marks, modelMark{id, is.now, is.state.clone()})
-	for i := 0; len(is.marks) > keep && i < len(is.marks)-1; {
-		if is.marks[i].id == spare {
+func (want *model) mark(id string, keep int, spare string) {
+	want.marks = append(want.marks, modelMark{id, want.now, want.state.clone()})
+	for i := 0; len(want.marks) > keep && i < len(want.marks)-1; {
+		if want.marks[i].id == spare {
 			i++
 			continue
 		}
-		is.marks = slices.Delete(is.marks, i, i+1)
+		want.marks = slices.Delete(want.marks, i, i+1)
 	}
 }
 
-func (is *model) compare(t *T, m *working.Memory, what string) {
+func (want *model) compare(t *T, m *working.Memory, label string) {
 	t.Helper()
 	now, err := m.Snapshot(t.Ctx)
 	t.OK(err)
-	same(t, what, now, is.state, is.now)
+	same(t, label, now, want.state, want.now)
 	ids := []string{}
-	for i, mark := range is.marks {
+	for i, mark := range want.marks {
 		ids = append(ids, mark.id)
 		s, err := m.LoadCheckpoint(t.Ctx, mark.id)
 		t.OK(err)
-		same(t, fmt.Sprintf("%s: checkpoint %d", what, i), s, mark.state, mark.at)
+		same(t, fmt.Sprintf("%s: checkpoint %d", label, i), s, mark.state, mark.at)
 	}
-	t.Equal(what+": checkpoints", t.Marks(m), ids)
+	t.Equal(label+": checkpoints", t.Marks(m), ids)
 	c := t.Stats(m)
-	t.Equal(what+": counts", []int{c.UserKeys, c.Notes, c.Checkpoints},
-		[]int{len(is.state.at(is.now)), len(is.state.notes), len(ids)})
+	t.Equal(label+": counts", []int{c.UserKeys, c.Notes, c.Checkpoints},
+		[]int{len(want.state.at(want.now)), len(want.state.notes), len(ids)})
 }
 
-func same(t *T, what string, got *working.Snapshot, want modelState, now time.Duration) {
+func same(t *T, label string, got *working.Snapshot, want modelState, now time.Duration) {
 	t.Helper()
-	t.Equal(what+": values", got.Values, want.at(now))
+	t.Equal(label+": values", got.Values, want.at(now))
 	for key, d := range got.TTL {
-		t.About(what+": lifetime of "+key, d, want.values[key].over-now)
+		t.About(label+": lifetime of "+key, d, want.values[key].over-now)
 	}
 	status := ""
 	if got.Task != nil {
 		status = got.Task.Status
 	}
-	t.Equal(what+": task", status, want.task)
+	t.Equal(label+": task", status, want.task)
 	texts := []string{}
 	for _, n := range got.Notes {
 		texts = append(texts, n.Text)
 	}
-	t.Equal(what+": scratchpad", texts, append([]string{}, want.notes...))
+	t.Equal(label+": scratchpad", texts, append([]string{}, want.notes...))
 }

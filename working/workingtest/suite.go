@@ -91,11 +91,11 @@ func (t *T) Fails(err, want error) {
 	}
 }
 
-// Equal fails the test if the two values are not deeply equal.
-func (t *T) Equal(what string, got, want any) {
+// Equal fails the test if got and want are not deeply equal. label begins the message.
+func (t *T) Equal(label string, got, want any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: got %#v, want %#v", what, got, want)
+		t.Errorf("%s: got %#v, want %#v", label, got, want)
 	}
 }
 
@@ -176,11 +176,11 @@ func (t *T) TTL(m *working.Memory, key string) time.Duration {
 	return d
 }
 
-// About fails the test if a remaining lifetime is longer than want, or more than 20 seconds shorter. The clock of a
-// server advances while a case runs, and a slow machine may need some time.
-func (t *T) About(what string, got, want time.Duration) {
+// About fails the test if got, a remaining lifetime, is longer than want, or more than 20 seconds shorter. The
+// clock of a server advances while a case runs, and a slow machine may need some time. label begins the message.
+func (t *T) About(label string, got, want time.Duration) {
 	t.Helper()
 	if got > want || got < want-20*time.Second {
-		t.Errorf("%s: %v remain, want %v", what, got, want)
+		t.Errorf("%s: %v remain, want %v", label, got, want)
 	}
 }

@@ -19,11 +19,12 @@ import (
 // except stage, which the workers call.
 type form interface {
 	begin(info *repair.BackupInfo, folders []string) error
-	// computed copies the first whole bytes of in, the results of a re-embedding. It calls before ahead of each piece,
-	// and wanted after the last piece: if wanted returns true, computed keeps the copy (kept), otherwise it removes the
-	// copy.
-	computed(ctx context.Context, in vfs.File, whole int64, before func() error,
-		wanted func() (bool, error)) (size int64, sum string, kept bool, err error)
+	// computed copies the first whole bytes of src, the file with the results of a re-embedding. It calls check before
+	// each piece; an error of check ends the copying. After the last piece it calls keep: if keep returns true,
+	// computed keeps the copy and returns kept = true; otherwise it removes the copy. size and sum are the size of a
+	// kept copy and its sha256, as hexadecimal digits.
+	computed(ctx context.Context, src vfs.File, whole int64, check func() error,
+		keep func() (bool, error)) (size int64, sum string, kept bool, err error)
 	// create creates a text file that the backup writes while it copies the documents.
 	create(name string) (text, error)
 	// stage writes the part of a document that may be written in any order. Workers call stage.
@@ -83,8 +84,8 @@ func (f *folderForm) begin(_ *repair.BackupInfo, folders []string) error {
 	return nil
 }
 
-func (f *folderForm) computed(ctx context.Context, in vfs.File, whole int64, before func() error,
-	wanted func() (bool, error)) (size int64, sum string, kept bool, err error) {
+func (f *folderForm) computed(ctx context.Context, src vfs.File, whole int64, check func() error,
+	keep func() (bool, error)) (size int64, sum string, kept bool, err error) {
 	if !f.computedBefore {
 		if err := f.fs.Mkdir(f.path(path.Dir(places.Computed)), f.folder); err != nil {
 			return 0, "", false, err
@@ -92,9 +93,9 @@ func (f *folderForm) computed(ctx context.Context, in vfs.File, whole int64, bef
 	}
 	f.computedBefore = true
 	next := places.Computed + ".new"
-	size, sum, err = f.copy(ctx, in, whole, next, before)
+	size, sum, err = f.copy(ctx, src, whole, next, check)
 	if err == nil {
-		kept, err = wanted()
+		kept, err = keep()
 	}
 	switch from := f.path(filepath.FromSlash(next)); {
 	case err != nil:

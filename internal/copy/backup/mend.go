@@ -261,11 +261,11 @@ func pieceOf(f vfs.File, n int, off int64) []byte {
 	return b
 }
 
-// mend corrects one wrong bit of the frame, or of the start of the segment, that begins at position at. It changes only
-// what m returns, never the file. mend reports whether it corrected a bit.
-func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
+// mend corrects one wrong bit of the frame that begins at position pos, or of the start of the segment if the
+// segment begins there. It changes only what m returns, never the file. mend reports whether it corrected a bit.
+func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path string, pos wal.LSN) bool {
 	geo := past.Geometry
-	offset := geo.Offset(at)
+	offset := geo.Offset(pos)
 	turn := func(b []byte, off int64, right func([]byte) bool) bool {
 		if b == nil || right(b) || !unflip(ctx, b, right) {
 			return false
@@ -276,13 +276,13 @@ func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path st
 	if offset == 0 {
 		return turn(pieceOf(f, segment.StartSize, 0), 0, func(b []byte) bool {
 			s, h, err := segment.ParseStart(b)
-			return err == nil && h.LSN == at && s.Geometry == geo
+			return err == nil && h.LSN == pos && s.Geometry == geo
 		})
 	}
 	head := pieceOf(f, segment.HeaderSize, offset)
-	h, err := geo.ParseHeader(head, at)
+	h, err := geo.ParseHeader(head, pos)
 	if err != nil {
-		return turn(head, offset, func(b []byte) bool { _, err := geo.ParseHeader(b, at); return err == nil })
+		return turn(head, offset, func(b []byte) bool { _, err := geo.ParseHeader(b, pos); return err == nil })
 	}
 	return turn(pieceOf(f, int(h.Length), offset+segment.HeaderSize), offset+segment.HeaderSize, func(b []byte) bool {
 		frame := h
@@ -291,30 +291,30 @@ func (m *mendedFS) mend(ctx context.Context, past *past.Log, f vfs.File, path st
 	})
 }
 
-// fill replaces the unreadable bytes of a segment by a gap, from position at up to the next frame with a sound header.
-// The gap includes the damaged frame at that position. fill first tries mend. It reports whether it has mended the
+// fill replaces the unreadable bytes of a segment by a gap, from position pos up to the next frame with a sound
+// header. The gap includes the damaged frame at pos. fill first tries mend. It reports whether it has mended the
 // frame or made a gap.
-func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path string, at wal.LSN) bool {
+func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path string, pos wal.LSN) bool {
 	geo := past.Geometry
-	if m.mend(ctx, past, f, path, at) {
+	if m.mend(ctx, past, f, path, pos) {
 		return true
 	}
-	before, err := past.Chain(ctx, at)
+	before, err := past.Chain(ctx, pos)
 	if err != nil {
 		return false
 	}
-	whole := pieceOf(f, int(geo.Size-uint64(geo.Offset(at))), geo.Offset(at))
+	whole := pieceOf(f, int(geo.Size-uint64(geo.Offset(pos))), geo.Offset(pos))
 	if whole == nil { // the segment is cut short
 		info, err := f.Stat()
-		if err != nil || info.Size <= geo.Offset(at) || info.Size > int64(geo.Size) {
+		if err != nil || info.Size <= geo.Offset(pos) || info.Size > int64(geo.Size) {
 			return false
 		}
-		if whole = pieceOf(f, int(info.Size-geo.Offset(at)), geo.Offset(at)); whole == nil {
+		if whole = pieceOf(f, int(info.Size-geo.Offset(pos)), geo.Offset(pos)); whole == nil {
 			return false
 		}
 	}
 	for off := segment.MinGap; off+segment.HeaderSize <= len(whole) && ctx.Err() == nil; off += 8 {
-		next := at + uint64(off)
+		next := pos + uint64(off)
 		if !segment.MayBeHeader(whole[off:], next) {
 			continue
 		}
@@ -322,7 +322,7 @@ func (m *mendedFS) fill(ctx context.Context, past *past.Log, f vfs.File, path st
 		if err != nil {
 			continue
 		}
-		for _, g := range geo.Gaps(at, next, before.Sum, h.Previous, h.Time) {
+		for _, g := range geo.Gaps(pos, next, before.Sum, h.Previous, h.Time) {
 			m.pieces[path] = append(m.pieces[path], piece{geo.Offset(g.At), int64(g.Len), g.Bytes})
 		}
 		return true

@@ -109,9 +109,10 @@ const (
 	recordMost = 16 << 20
 )
 
-// wholeRecords returns the offset at which the complete records in a file end, judging by their lengths. Any bytes
-// after that offset are torn, is being overwritten, or is not a record: a sparse file may have terabytes of zeros.
-func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
+// wholeRecords returns the offset at which the complete records of a file end, judging by the lengths that the
+// records have. The bytes after this offset are part of a torn record, are being overwritten, or are no records: a
+// sparse file may have terabytes of zeros.
+func wholeRecords(ctx context.Context, f vfs.File) (end int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -119,19 +120,19 @@ func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	var head [recordHead]byte
 	for n := 0; ; n++ {
 		if n%HeldEvery == 0 && ctx.Err() != nil {
-			return at, ctx.Err()
+			return end, ctx.Err()
 		}
-		if k, err := f.ReadAt(head[:], at); k < len(head) {
+		if k, err := f.ReadAt(head[:], end); k < len(head) {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			return at, err
+			return end, err
 		}
 		size := int64(binary.LittleEndian.Uint32(head[:]))
-		if size == 0 || size > recordMost || at+recordHead+size > info.Size {
-			return at, nil
+		if size == 0 || size > recordMost || end+recordHead+size > info.Size {
+			return end, nil
 		}
-		at += recordHead + size
+		end += recordHead + size
 	}
 }
 
@@ -177,18 +178,18 @@ func (b *backup) models(ctx context.Context) error {
 // copyPiece is the number of bytes of a large file that are copied at a time.
 const copyPiece = 1 << 20
 
-// copy copies the file in to the file name of the backup, and replaces an existing file. The parameter whole is the
-// number of bytes to copy. Before each piece, copy calls the function before; an error of that function ends the
-// copying. copy returns the size and the sha256 of the copy.
-func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string,
-	before func() error) (size int64, sum string, err error) {
+// copy copies the first whole bytes of src to the file name of the backup, and replaces an existing file. It calls
+// check before each piece; an error of check ends the copying. copy returns the size of the copy in bytes and its
+// sha256, as hexadecimal digits.
+func (n *newFolder) copy(ctx context.Context, src vfs.File, whole int64, name string,
+	check func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)
 	if err != nil {
 		return 0, "", err
 	}
 	h := sha256.New()
 	if err = out.Truncate(0); err == nil {
-		size, err = copyPieces(ctx, in, whole, io.MultiWriter(h, io.NewOffsetWriter(out, 0)), before)
+		size, err = copyPieces(ctx, src, whole, io.MultiWriter(h, io.NewOffsetWriter(out, 0)), check)
 	}
 	if err == nil && n.barrier == nil {
 		err = out.Sync()
@@ -196,16 +197,17 @@ func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name str
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, out.Close())
 }
 
-// copyPieces copies the first whole bytes of a file, or fewer if the file was truncated meanwhile.
-func copyPieces(ctx context.Context, in vfs.File, whole int64, out io.Writer, before func() error) (size int64,
+// copyPieces copies the first whole bytes of src to out, or fewer if src was truncated meanwhile. It calls check
+// before each piece; an error of check ends the copying. copyPieces returns the number of bytes copied.
+func copyPieces(ctx context.Context, src vfs.File, whole int64, out io.Writer, check func() error) (size int64,
 	err error) {
 	buf := make([]byte, min(copyPiece, whole))
 	for err == nil && size < whole {
-		if err = errors.Join(ctx.Err(), before()); err != nil {
+		if err = errors.Join(ctx.Err(), check()); err != nil {
 			break
 		}
 		var k int
-		if k, err = in.ReadAt(buf[:min(int64(len(buf)), whole-size)], size); k > 0 {
+		if k, err = src.ReadAt(buf[:min(int64(len(buf)), whole-size)], size); k > 0 {
 			if _, werr := out.Write(buf[:k]); werr != nil {
 				err = werr
 			}

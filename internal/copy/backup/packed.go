@@ -118,8 +118,8 @@ func (f *packedForm) begin(info *repair.BackupInfo, _ []string) error {
 	return err
 }
 
-func (f *packedForm) computed(ctx context.Context, in vfs.File, whole int64, before func() error,
-	wanted func() (bool, error)) (size int64, sum string, kept bool, err error) {
+func (f *packedForm) computed(ctx context.Context, src vfs.File, whole int64, check func() error,
+	keep func() (bool, error)) (size int64, sum string, kept bool, err error) {
 	name := places.Computed
 	if !f.again {
 		name, f.again = computedFirst, true
@@ -128,8 +128,8 @@ func (f *packedForm) computed(ctx context.Context, in vfs.File, whole int64, bef
 	if err != nil {
 		return 0, "", false, err
 	}
-	if _, err = copyPieces(ctx, in, whole, s, before); err == nil {
-		kept, err = wanted()
+	if _, err = copyPieces(ctx, src, whole, s, check); err == nil {
+		kept, err = keep()
 	}
 	if err != nil || !kept {
 		s.Drop()

@@ -41,9 +41,10 @@ type lost struct {
 	why   string
 }
 
-// noteDamage adds a damaged file to the report.
-func (r *restore) noteDamage(name, why, done string) {
-	d := repair.Damage{Path: name, Why: why, Done: done, Missing: strings.HasPrefix(done, missing)}
+// noteDamage adds a damaged file to the report. reason describes the damage. done describes the source of the
+// restored content; it begins with the word missing if content is missing.
+func (r *restore) noteDamage(name, reason, done string) {
+	d := repair.Damage{Path: name, Why: reason, Done: done, Missing: strings.HasPrefix(done, missing)}
 	if k := kind.At(name); k != nil {
 		d.ID, _ = k.ID(k.Below(name))
 	}
@@ -250,13 +251,13 @@ func remains(raw []byte) (hashes map[string]bool, lines map[string]oldLine) {
 	return hashes, lines
 }
 
-// lose records a file that must be restored from a source other than its file in the backup. The parameter known
-// reports whether f.hash is from the list of the backup.
-func (r *restore) lose(f listedFile, known bool, why string) {
+// lose records a file that must be restored from a source other than its file in the backup. known reports whether
+// f.hash is from the list of the backup, and reason is the explanation for the report.
+func (r *restore) lose(f listedFile, known bool, reason string) {
 	if r.lost == nil {
 		r.lost = map[string]*lost{}
 	}
-	r.lost[f.name] = &lost{listedFile: f, known: known, why: why}
+	r.lost[f.name] = &lost{listedFile: f, known: known, why: reason}
 }
 
 // spoilt handles a file of the backup that does not match its hash: it corrects a single wrong bit, or records the
@@ -340,8 +341,8 @@ func (r *restore) healed(f *lost, data []byte, mtime time.Time, version uint64, 
 	return r.deliver(f.listedFile, data, mtime, version, number)
 }
 
-// healFrom restores lost documents from the entries of a log between two positions. The parameter done describes the
-// source for the report.
+// healFrom restores lost documents from the entries of a log in the range [from, to). done is the text for the
+// report; it names the log.
 func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN, done string) error {
 	var codec record.Codec
 	codec.Bound(past.Geometry.Limit())

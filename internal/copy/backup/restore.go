@@ -166,8 +166,8 @@ func (r *restore) asked() string {
 	return "the end of the backup"
 }
 
-func (r *restore) impossible(why string) error {
-	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
+func (r *restore) impossible(reason string) error {
+	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: reason}
 }
 
 // included reports whether a commit whose last entry is e belongs to the state that is restored.
@@ -265,7 +265,8 @@ func (r *restore) choose(ctx context.Context) error {
 	return nil
 }
 
-// follow applies one commit after another. done reports whether it reached a commit after the restored moment.
+// follow applies the commits of the log, in order, up to the restored moment. done reports whether follow reached
+// a commit after that moment.
 func (r *restore) follow(ctx context.Context) (done bool, err error) {
 	var batch []wal.Entry
 	for _, part := range r.past {

@@ -48,56 +48,57 @@ func (s source) close() error {
 	return s.p.file.Close()
 }
 
-// open opens a backup. A folder is read as it is. A packed file is read as if it were that folder.
-func open(fsys vfs.FS, at string, unseal repair.Unseal) (source, error) {
-	info, err := fsys.Stat(at)
+// open opens the backup at path. The returned source reads a folder as it is, and a packed file as if it were that
+// folder.
+func open(fsys vfs.FS, path string, unseal repair.Unseal) (source, error) {
+	info, err := fsys.Stat(path)
 	if err != nil || !info.Mode.IsRegular() {
 		return source{FS: fsys}, nil // ReadInfo reports it
 	}
-	f, err := fsys.OpenFile(at, os.O_RDONLY, 0)
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return source{}, fmt.Errorf("reading the backup: %w", err)
 	}
-	p, err := openGiven(fsys, f, info.Size, at, unseal)
+	p, err := openGiven(fsys, f, info.Size, path, unseal)
 	if err != nil {
 		return source{}, errors.Join(err, f.Close())
 	}
 	return source{p, p}, nil
 }
 
-func openGiven(fsys vfs.FS, f vfs.File, size int64, at string, unseal repair.Unseal) (*packedFS, error) {
+func openGiven(fsys vfs.FS, f vfs.File, size int64, path string, unseal repair.Unseal) (*packedFS, error) {
 	head := make([]byte, 64)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("reading the backup %s: %w", at, err)
+		return nil, fmt.Errorf("reading the backup %s: %w", path, err)
 	}
 	var r io.ReaderAt = f
 	switch head = head[:n]; {
 	case !isSealed(head):
 	case unseal == nil:
 		return nil, fmt.Errorf("%s is sealed: %w → give the file with the identity (private key) that opens the backup",
-			at, errs.ErrInvalid)
+			path, errs.ErrInvalid)
 	default:
 		r, size, err = unseal(failing{f}, size)
 		if failed := (*readError)(nil); errors.As(err, &failed) {
-			return nil, fmt.Errorf("reading the sealed backup %s: %w", at, failed.err)
+			return nil, fmt.Errorf("reading the sealed backup %s: %w", path, failed.err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("opening the sealed backup %s: %w", at, err)
+			return nil, fmt.Errorf("opening the sealed backup %s: %w", path, err)
 		}
-		r = &unsealed{r, filepath.Base(at)}
+		r = &unsealed{r, filepath.Base(path)}
 	}
 	if !isSealed(head) && !pack.Is(head) && !pack.Ends(f, size) {
-		return nil, fmt.Errorf("%s: %w: neither a folder made by a backup nor a packed backup", at, errs.ErrNoStore)
+		return nil, fmt.Errorf("%s: %w: neither a folder made by a backup nor a packed backup", path, errs.ErrNoStore)
 	}
-	p, err := openPacked(fsys, r, size, at)
+	p, err := openPacked(fsys, r, size, path)
 	if err != nil {
 		return nil, err
 	}
 	p.file = f
 	h := p.p.Header()
-	if i, err := ReadInfo(p, at); err == nil && h != (pack.Header{}) && (h.Store != i.Store || h.LSN != i.From.LSN) {
-		return nil, damagedBackup(filepath.Base(at), errors.New("the header belongs to another backup"))
+	if i, err := ReadInfo(p, path); err == nil && h != (pack.Header{}) && (h.Store != i.Store || h.LSN != i.From.LSN) {
+		return nil, damagedBackup(filepath.Base(path), errors.New("the header belongs to another backup"))
 	}
 	return p, nil
 }
@@ -139,14 +140,15 @@ func (u *unsealed) ReadAt(b []byte, off int64) (int, error) {
 
 func isSealed(head []byte) bool { return strings.HasPrefix(string(head), sealedMagic) }
 
-// PackedTime returns the time of a file that begins and ends as a packed backup does, or begins as a sealed one. For
-// anything else, such as half a packed backup, it returns the zero time.
-func PackedTime(fsys vfs.FS, at string) time.Time {
-	info, err := fsys.Stat(at)
+// PackedTime returns the modification time of the file at path if this file begins and ends as a packed backup
+// does, or begins as a sealed backup does. For any other file, such as half a packed backup, it returns the zero
+// time.
+func PackedTime(fsys vfs.FS, path string) time.Time {
+	info, err := fsys.Stat(path)
 	if err != nil || !info.Mode.IsRegular() {
 		return time.Time{}
 	}
-	f, err := fsys.OpenFile(at, os.O_RDONLY, 0)
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return time.Time{}
 	}
@@ -159,13 +161,13 @@ func PackedTime(fsys vfs.FS, at string) time.Time {
 	return info.Mtime
 }
 
-// openPacked opens a packed backup as a file system in which the path at is a folder with the files of the backup.
-func openPacked(fsys vfs.FS, r io.ReaderAt, size int64, at string) (*packedFS, error) {
-	p, err := pack.Open(r, size, filepath.Base(at), validName)
+// openPacked opens a packed backup as a file system in which path is a folder with the files of the backup.
+func openPacked(fsys vfs.FS, r io.ReaderAt, size int64, path string) (*packedFS, error) {
+	p, err := pack.Open(r, size, filepath.Base(path), validName)
 	if err != nil {
 		return nil, err
 	}
-	return &packedFS{FS: fsys, at: filepath.Clean(at), p: p}, nil
+	return &packedFS{FS: fsys, at: filepath.Clean(path), p: p}, nil
 }
 
 // validName returns an error for a name that no file of a packed backup has.

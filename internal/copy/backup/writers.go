@@ -228,9 +228,9 @@ func (ws *writers) wrote(name string, number uint32, version uint64) {
 	}
 }
 
-// numbered returns the writers of the documents, numbered from 1 on in the order of the log, and
-// the number of each file's writer, by the hash of the file's name.
-func (ws *writers) numbered() (list []writer.Writer, by map[uint64]uint32) {
+// numbered returns the writers of the documents, numbered from 1 in the order of the log. numbers has the number
+// of each file's writer, by the hash of the file's name.
+func (ws *writers) numbered() (list []writer.Writer, numbers map[uint64]uint32) {
 	used := map[uint64]uint32{} // by the position of the description
 	for _, at := range ws.by {
 		used[at] = 0
@@ -243,11 +243,11 @@ func (ws *writers) numbered() (list []writer.Writer, by map[uint64]uint32) {
 		used[w.Since] = w.Number
 		list = append(list, w)
 	}
-	by = map[uint64]uint32{}
+	numbers = map[uint64]uint32{}
 	for key, at := range ws.by {
 		if n := used[at]; n != 0 {
-			by[key] = n
+			numbers[key] = n
 		}
 	}
-	return list, by
+	return list, numbers
 }

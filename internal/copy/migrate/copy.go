@@ -74,15 +74,16 @@ func (m *migrate) folder(name string) error {
 	return err
 }
 
-// settled syncs the copy, which includes all changes up to an LSN, and records that LSN in the state of the migration.
-func (m *migrate) settled(at wal.LSN) error {
+// settled syncs the copy, which includes all changes up to position pos, and records pos in the state of the
+// migration.
+func (m *migrate) settled(pos wal.LSN) error {
 	if err := m.durable(); err != nil {
 		return err
 	}
 	if err := m.fs.SyncDir(m.to(kind.Memories.Folder)); err != nil {
 		return fmt.Errorf("syncing %s: %w: %w", m.to(kind.Memories.Folder), errs.ErrSyncFailed, err)
 	}
-	m.state.LSN, m.report.LSN = at, at
+	m.state.LSN, m.report.LSN = pos, pos
 	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
 }
 
@@ -235,21 +236,22 @@ func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
 	return nil
 }
 
-// catchUp copies the memories that the log records as changed since position at, until few are left. If the log no
-// longer has a part of the entries since then, it visits all memories. It returns the position up to which the copy
-// includes all changes.
-func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
+// catchUp copies the memories that the log records as changed since position pos. It then copies the memories that
+// were changed in the meantime, and so on, until few are left or catchUps rounds were made. If the log no longer
+// has a part of the entries, catchUp visits all memories. It returns the position up to which the copy includes
+// all changes.
+func (m *migrate) catchUp(ctx context.Context, pos wal.LSN) (wal.LSN, error) {
 	for range catchUps {
 		if err := m.live.CatchUp(ctx); err != nil {
-			return at, err
+			return pos, err
 		}
 		to := m.live.Log.Applied()
-		if to <= at {
+		if to <= pos {
 			break
 		}
 		ids := map[string]bool{}
 		var err error
-		for e, eerr := range m.live.Log.Past().Entries(ctx, wal.Mark{LSN: at}, to) {
+		for e, eerr := range m.live.Log.Past().Entries(ctx, wal.Mark{LSN: pos}, to) {
 			if err = eerr; err != nil {
 				break
 			}
@@ -258,25 +260,25 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 			}
 		}
 		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrCorrupt) {
-			if at, err = m.pass(ctx, "copying", false); err != nil {
-				return at, err
+			if pos, err = m.pass(ctx, "copying", false); err != nil {
+				return pos, err
 			}
 			continue
 		}
 		if err != nil {
-			return at, err
+			return pos, err
 		}
 		for _, id := range slices.Sorted(maps.Keys(ids)) {
 			if err := m.changed(ctx, id); err != nil {
-				return at, err
+				return pos, err
 			}
 		}
-		at = to
+		pos = to
 		if len(ids) < littleLeft {
 			break
 		}
 	}
-	return at, nil
+	return pos, nil
 }
 
 // coarsest is the resolution of the times of files on the coarsest file systems.

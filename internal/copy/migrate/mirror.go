@@ -254,8 +254,8 @@ func (m *migrate) copyFile(name string, info vfs.Info) error {
 	})
 }
 
-func readChunk(f io.ReaderAt, b []byte, at int64) (int, error) {
-	n, err := f.ReadAt(b, at)
+func readChunk(f io.ReaderAt, b []byte, off int64) (int, error) {
+	n, err := f.ReadAt(b, off)
 	if err == io.EOF {
 		err = nil
 	}

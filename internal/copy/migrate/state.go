@@ -135,11 +135,11 @@ func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {
 	return nil
 }
 
-// Residence returns an error if the folder does not contain the current store. The error is a *errs.MovedError if the
-// store was moved away, and errs.ErrNoStore if the folder is the copy of an unfinished migration. If the switch was
-// made but the migration was not completed, Residence returns a function done that completes it; otherwise done is
-// nil.
-func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
+// Residence returns an error if the folder does not contain the current store. The error is a *errs.MovedError if
+// the store was moved away, and a *repair.UnfinishedError, which matches errs.ErrNoStore, if the folder is the
+// copy of an unfinished migration. If the switch was made but the migration was not completed, Residence returns
+// the function finish, which completes the migration; otherwise finish is nil.
+func Residence(fsys vfs.FS, dir string) (finish func() error, err error) {
 	note, gone, err := readMoved(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -174,11 +174,12 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	return nil, &repair.UnfinishedError{From: m.From, To: dir}
 }
 
-// elsewhere reports whether volume, the volume of a Windows path, differs from the volume of the copy and begins with
-// \\: such a volume is a network host, which would learn about an access, or a device. migrate.json may name such a
-// folder: it is not read, and repeating the command completes the migration.
-func elsewhere(volume, of string) bool {
-	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, of)
+// elsewhere reports whether volume, the volume of a Windows path, differs from copyVolume, the volume of the copy,
+// and begins with \\. Such a volume is a device, or a network host, which would learn about an access.
+// migrate.json may name a folder on such a volume: that folder is not read, and repeating the command completes
+// the migration.
+func elsewhere(volume, copyVolume string) bool {
+	return strings.HasPrefix(strings.ReplaceAll(volume, `\`, "/"), "//") && !strings.EqualFold(volume, copyVolume)
 }
 
 // settle completes a migration whose note was found in the old place. The process that wrote the note may have been

@@ -113,13 +113,12 @@ func (h *Host) Run(ctx context.Context) {
 
 func (h *Host) sleep(ctx context.Context, d time.Duration) error { return h.c.Sender.Sleep(ctx, d) }
 
-// waitForChange waits after an error: if sending has stopped, until the place changes; otherwise until the place
-// changes or the pause has passed. Two errors are not treated as the end of sending: a *sender.LostError, because
-// another disk may be mounted at the place for a while, and a *sender.ClaimedError, because the other user may remove
-// the copy.
-func (h *Host) waitForChange(ctx context.Context, place Place, why error, pause time.Duration) {
+// waitForChange waits after sending has failed with the error cause. If cause matches sender.ErrStopped, it waits
+// until the place changes; otherwise it waits until the place changes or the pause has passed. A *sender.LostError
+// does not count as stopped: another disk may be mounted at the place for a while, and the copy may come back.
+func (h *Host) waitForChange(ctx context.Context, place Place, cause error, pause time.Duration) {
 	lost, claimed := (*sender.LostError)(nil), (*sender.ClaimedError)(nil)
-	stopped := errors.Is(why, sender.ErrStopped) && !errors.As(why, &lost) && !errors.As(why, &claimed)
+	stopped := errors.Is(cause, sender.ErrStopped) && !errors.As(cause, &lost) && !errors.As(cause, &claimed)
 	for waited := time.Duration(0); stopped || waited < pause; waited += h.c.Every {
 		if h.sleep(ctx, h.c.Every) != nil {
 			return

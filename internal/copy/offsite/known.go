@@ -52,8 +52,9 @@ func Proven(ctx context.Context, r remote.Remote, known sealed.Known) error {
 	return known.Check(r.Place(), &best)
 }
 
-// provenBy reports whether a sound piece of an epoch ends at the position known or after it. It sets best to the end of
-// the furthest piece that it has read, if that is after best.
+// provenBy reports whether a sound piece of an epoch, read from the position from on, ends at or after the
+// position in known. If no such piece exists, provenBy sets best to the furthest end of a sound piece, unless best
+// is already further.
 func provenBy(ctx context.Context, r remote.Remote, epoch uint64, from segment.LSN, known sealed.Known,
 	best *remote.Position) (bool, error) {
 	for p, err := range r.Read(ctx, epoch, from) {

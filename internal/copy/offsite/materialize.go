@@ -117,12 +117,12 @@ func (e *DamagedError) Error() string {
 // Unwrap makes the error match the damage.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Materialize makes a store of what a remote has up to a moment, the newest one if at is zero. It needs one snapshot
-// and the pieces from the snapshot to the moment. If the snapshot or a piece is damaged, it tries an older snapshot,
-// and Moment.Damage lists the damage. If no snapshot with sound pieces leads to the moment, it returns an error, and
-// never restores an earlier moment instead. The folder keeps its mark until the caller has verified the store and calls
-// finish.
-func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (m Moment, finish func() error,
+// Materialize makes a store from a remote, with the content of the given moment; the zero time means the newest
+// moment. It needs one snapshot and the pieces from the snapshot to the moment. If the snapshot or a piece is
+// damaged, Materialize tries an older snapshot, and Moment.Damage lists the damage. If no snapshot with sound
+// pieces leads to the moment, Materialize returns an error; it never restores an earlier moment instead. The
+// folder keeps its mark until the caller has verified the store and calls finish.
+func Materialize(ctx context.Context, r remote.Remote, moment time.Time, t Target) (m Moment, finish func() error,
 	err error) {
 	names, err := vfs.Contents(t.FS, t.Dir)
 	mark, left := vfs.Unfinished(t.FS, t.Dir)
@@ -137,7 +137,7 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return m, nil, fmt.Errorf("reading %s: %w", t.Dir, err)
 	}
-	list, wrong, damage, err := choices(ctx, r, at)
+	list, wrong, damage, err := choices(ctx, r, moment)
 	if err != nil {
 		return m, nil, err
 	}
@@ -148,13 +148,13 @@ func Materialize(ctx context.Context, r remote.Remote, at time.Time, t Target) (
 	if err := vfs.WriteMark(t.FS, t.Dir, vfs.Mark{Kind: Kind, Store: store}, t.FileMode); err != nil {
 		return m, nil, err
 	}
-	a := &attempts{r: r, at: at, t: &t, damage: damage}
+	a := &attempts{r: r, at: moment, t: &t, damage: damage}
 	for i := range list {
 		var done bool
 		if m, done, err = a.epoch(ctx, &list[i]); done || err != nil {
 			break
 		}
-		err = &MomentError{Place: r.Place(), At: at, First: first(list), Wrong: wrong}
+		err = &MomentError{Place: r.Place(), At: moment, First: first(list), Wrong: wrong}
 	}
 	if err != nil {
 		return m, nil, errors.Join(err, t.Discard(store))
@@ -567,25 +567,25 @@ func (f *filling) fits(p *remote.Piece) error {
 	return nil
 }
 
-// write writes a piece, whose bytes begin at position at, into its segment.
-func (f *filling) write(p *remote.Piece, at segment.LSN) (err error) {
+// write writes a piece, whose bytes begin at position pos of the log, into its segment.
+func (f *filling) write(p *remote.Piece, pos segment.LSN) (err error) {
 	geo := f.epoch.Geometry
-	if n := geo.Number(at); f.out == nil || n != f.number {
+	if n := geo.Number(pos); f.out == nil || n != f.number {
 		if err := f.done(); err != nil {
 			return err
 		}
 		if f.out, err = vfs.CreateNew(f.t.FS, f.path("wal/"+segment.Name(n)), f.t.FileMode); err != nil {
 			return err
 		}
-		if f.number = n; geo.Offset(at) != 0 {
-			return &errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: at,
+		if f.number = n; geo.Offset(pos) != 0 {
+			return &errs.CorruptionError{Path: f.r.Place(), Offset: -1, LSN: pos,
 				Err: errors.New("the copy lacks the start of the segment")}
 		}
 		if err := f.out.Truncate(int64(geo.Size)); err != nil {
 			return err
 		}
 	}
-	_, err = f.out.WriteAt(p.Bytes, geo.Offset(at))
+	_, err = f.out.WriteAt(p.Bytes, geo.Offset(pos))
 	return err
 }
 

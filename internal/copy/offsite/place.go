@@ -60,10 +60,10 @@ func (p *Places) real() string {
 // folder is the folder in the user's state that has one group of files for each store.
 const folder = "copies"
 
-// path returns the path of a file about the copy.
-func (p *Places) path(what string) string {
+// path returns the path of the file of the given kind about the copy; files lists the kinds.
+func (p *Places) path(kind string) string {
 	sum := sha256.Sum256([]byte(p.real()))
-	return filepath.Join(p.State, folder, p.Store.String()+"-"+hex.EncodeToString(sum[:8])+"."+what+".json")
+	return filepath.Join(p.State, folder, p.Store.String()+"-"+hex.EncodeToString(sum[:8])+"."+kind+".json")
 }
 
 // ofStore reports whether a name is that of the file "place" of the store, regardless of the store's folder.
@@ -271,16 +271,16 @@ func (c *Copied) Restore() (err error) {
 	return err
 }
 
-func (p *Places) write(what string, v any) error {
+func (p *Places) write(kind string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
-	return p.writeBytes(what, append(b, '\n'))
+	return p.writeBytes(kind, append(b, '\n'))
 }
 
-func (p *Places) writeBytes(what string, b []byte) error {
-	name := p.path(what)
+func (p *Places) writeBytes(kind string, b []byte) error {
+	name := p.path(kind)
 	if err := vfs.MkdirAll(p.FS, filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("creating %s: %w", filepath.Dir(name), err)
 	}

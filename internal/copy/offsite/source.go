@@ -55,8 +55,9 @@ func (s *Source) Base(ctx context.Context) (past.Mark, error) {
 	return s.base(ctx, &o.checkpoint)
 }
 
-// Erased returns a position of the store's log: all data that purges have erased since the log ended at position after
-// was at the returned position or later. It returns 0 if the position is unknown.
+// Erased returns a position of the store's log. All data that later purges have erased was at this position or
+// after it. Later purges are those that ended after the log position after. Erased returns 0 if the position is
+// unknown.
 func (s *Source) Erased(ctx context.Context, after segment.LSN) (segment.LSN, error) {
 	if err := s.s.CatchUp(ctx); err != nil {
 		return 0, err

@@ -38,20 +38,20 @@ const (
 
 var stepName = regexp.MustCompile(`^(.+)\.[0-9a-f]{16}\` + stepSuffix + `$`)
 
-// NewStep creates the folder for a fork of a store into the folder to, and removes the folders that killed processes
-// have left.
-func NewStep(fsys vfs.FS, to string, store uuid.UUID, self vfs.Users, random io.Reader,
+// NewStep creates and locks the folder for a fork of a store whose new folder is target. It first removes the
+// folders that killed processes have left beside target.
+func NewStep(fsys vfs.FS, target string, store uuid.UUID, self vfs.Users, random io.Reader,
 	file, folder fs.FileMode) (s *Step, err error) {
-	parent := filepath.Dir(to)
+	parent := filepath.Dir(target)
 	if err := vfs.MkdirAll(fsys, parent, folder); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", parent, err)
 	}
-	clearSteps(fsys, to, store, self, file)
+	clearSteps(fsys, target, store, self, file)
 	var b [8]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
 		return nil, err
 	}
-	s = &Step{dir: to + "." + hex.EncodeToString(b[:]) + stepSuffix}
+	s = &Step{dir: target + "." + hex.EncodeToString(b[:]) + stepSuffix}
 	s.fs = vfs.Below(fsys, s.dir)
 	if err := s.fs.Mkdir(s.dir, folder); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", s.dir, err)

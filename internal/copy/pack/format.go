@@ -167,30 +167,33 @@ func blockSum(head, packed []byte) uint64 {
 	return d.Sum64()
 }
 
-// parseHead returns the sizes in the head of a block.
-func parseHead(b []byte, kind string, at int64) (packed, plain int, err error) {
+// parseHead returns the sizes in the head of a block: of its packed bytes, and of its bytes when decompressed. It
+// returns an error if the block is not of the given kind or a size is impossible. off is the offset of the block,
+// for errors.
+func parseHead(b []byte, kind string, off int64) (packed, plain int, err error) {
 	if len(b) < blockHead || string(b[:4]) != kind || le.Uint32(b[12:]) != 0 {
-		return 0, 0, damaged(at, fmt.Errorf("no %s block begins here", kind))
+		return 0, 0, damaged(off, fmt.Errorf("no %s block begins here", kind))
 	}
 	packed, plain = int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))
 	if packed == 0 || packed > packedMost || plain == 0 || plain > BlockSize {
-		return 0, 0, damaged(at, errors.New("a block has an impossible size"))
+		return 0, 0, damaged(off, errors.New("a block has an impossible size"))
 	}
 	if kind != bodyBlock && plain > listRatio*packed+listFree {
-		return 0, 0, damaged(at, errors.New("a decompressed list would be larger than a list can be"))
+		return 0, 0, damaged(off, errors.New("a decompressed list would be larger than a list can be"))
 	}
 	return packed, plain, nil
 }
 
-// unpack decompresses the packed bytes of a block with the given head into dst, whose capacity is reused.
-func unpack(dec *zstd.Decoder, head, packed, dst []byte, at int64) ([]byte, error) {
+// unpack decompresses the packed bytes of a block with the given head into dst, whose capacity is reused. off is
+// the offset of the block, for errors.
+func unpack(dec *zstd.Decoder, head, packed, dst []byte, off int64) ([]byte, error) {
 	if le.Uint64(head[16:]) != blockSum(head, packed) {
-		return nil, damaged(at, errors.New("checksum mismatch in a block"))
+		return nil, damaged(off, errors.New("checksum mismatch in a block"))
 	}
 	plain := int(le.Uint32(head[8:]))
 	var h zstd.Header
 	if err := h.Decode(packed); err != nil || !h.HasFCS || h.Skippable || h.FrameContentSize != uint64(plain) {
-		return nil, damaged(at, errors.New("a block decompresses to another size than its header says"))
+		return nil, damaged(off, errors.New("a block decompresses to another size than its header says"))
 	}
 	if cap(dst) < plain {
 		dst = make([]byte, 0, plain)
@@ -200,7 +203,7 @@ func unpack(dec *zstd.Decoder, head, packed, dst []byte, at int64) ([]byte, erro
 		err = errors.New("a block decompresses to another size than its header says")
 	}
 	if err != nil {
-		return nil, damaged(at, err)
+		return nil, damaged(off, err)
 	}
 	return b, nil
 }
@@ -267,4 +270,4 @@ func parseEntry(b []byte, f *File) int {
 	return at + entryTail
 }
 
-func damaged(at int64, err error) error { return &errs.CorruptionError{Offset: at, Err: err} }
+func damaged(off int64, err error) error { return &errs.CorruptionError{Offset: off, Err: err} }

@@ -144,47 +144,49 @@ func (p *Reader) named(err error) error {
 	return err
 }
 
-// read returns up to n bytes at an offset: less at the end of the copy.
-func (p *Reader) read(at int64, n int) ([]byte, error) {
-	if at < 0 || at >= p.size {
+// read returns the n bytes at offset off, or fewer at the end of the copy. If off is outside the copy, it returns
+// nil.
+func (p *Reader) read(off int64, n int) ([]byte, error) {
+	if off < 0 || off >= p.size {
 		return nil, nil
 	}
-	b := make([]byte, min(int64(n), p.size-at))
-	k, err := p.r.ReadAt(b, at)
+	b := make([]byte, min(int64(n), p.size-off))
+	k, err := p.r.ReadAt(b, off)
 	if k == len(b) || errors.Is(err, io.EOF) {
 		err = nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s at byte %d: %w", p.name, at, err)
+		return nil, fmt.Errorf("reading %s at byte %d: %w", p.name, off, err)
 	}
 	return b[:k], nil
 }
 
-// block reads and decompresses the block at an offset into dst, and returns the offset of the byte after that block.
-// Damage is a *errs.CorruptionError.
-func (p *Reader) block(at int64, kind string, dst []byte) (raw, plain []byte, next int64, err error) {
-	head, err := p.read(at, blockHead)
+// block reads the block at offset off and decompresses it into dst. It returns the raw bytes of the block, the
+// decompressed bytes, and next, the offset of the byte after the block. next is 0 if the head of the block is
+// unreadable or the file is cut off within the block. Damage is a *errs.CorruptionError.
+func (p *Reader) block(off int64, kind string, dst []byte) (raw, plain []byte, next int64, err error) {
+	head, err := p.read(off, blockHead)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	packed, _, err := parseHead(head, kind, at)
+	packed, _, err := parseHead(head, kind, off)
 	if err != nil {
 		return nil, nil, 0, p.named(err)
 	}
-	next = at + int64(blockHead+packed)
-	raw, err = p.read(at, blockHead+packed)
+	next = off + int64(blockHead+packed)
+	raw, err = p.read(off, blockHead+packed)
 	if err != nil {
 		return nil, nil, next, err
 	}
 	if len(raw) < blockHead+packed {
-		return raw, nil, 0, p.named(damaged(at, errors.New("the file is cut off within a block")))
+		return raw, nil, 0, p.named(damaged(off, errors.New("the file is cut off within a block")))
 	}
 	dec, ok := p.decoders.Get().(*zstd.Decoder)
 	if !ok {
 		return raw, nil, next, errors.New("the decompressor cannot be created")
 	}
 	defer p.decoders.Put(dec)
-	plain, err = unpack(dec, raw[:blockHead], raw[blockHead:], dst, at)
+	plain, err = unpack(dec, raw[:blockHead], raw[blockHead:], dst, off)
 	return raw, plain, next, p.named(err)
 }
 
@@ -333,22 +335,23 @@ func (p *Reader) list(t *trailer, ended bool, valid func(string) error) error {
 	return nil
 }
 
-// enter adds the entries of a block of the list at an offset to the index.
-func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
-	p.lists = append(p.lists, listed{at: at, plain: len(b)})
+// enter adds the entries of a block of the list to the index. off is the offset of the block, and b has its
+// decompressed bytes. valid returns an error for a name that a copy cannot have.
+func (p *Reader) enter(off int64, b []byte, valid func(string) error) error {
+	p.lists = append(p.lists, listed{at: off, plain: len(b)})
 	clear(p.seen)
 	for pos := 0; pos < len(b); {
 		var f File
 		n := parseEntry(b[pos:], &f)
 		if n == 0 {
-			return damaged(at, errors.New("an entry of the list of files is invalid"))
+			return damaged(off, errors.New("an entry of the list of files is invalid"))
 		}
 		if err := valid(f.Name); err != nil {
-			return damaged(at, fmt.Errorf("a copy has no file of this name: %.200q: %w", f.Name, err))
+			return damaged(off, fmt.Errorf("a copy has no file of this name: %.200q: %w", f.Name, err))
 		}
 		block, offset, ok := p.holds(&f)
 		if !ok || f.Size > 0 && (f.block < p.last.block || f.block == p.last.block && f.offset < p.last.offset) {
-			return damaged(at, fmt.Errorf("the position of %.200q in the packed copy is impossible", f.Name))
+			return damaged(off, fmt.Errorf("the position of %.200q in the packed copy is impossible", f.Name))
 		}
 		if f.Size > 0 {
 			p.last.block, p.last.offset = block, offset
@@ -357,12 +360,12 @@ func (p *Reader) enter(at int64, b []byte, valid func(string) error) error {
 		if before, ok := p.seen[hash]; ok {
 			var same File
 			if parseEntry(b[before:], &same); same.Name == f.Name {
-				return damaged(at, fmt.Errorf("the list of files has %.200q twice", f.Name))
+				return damaged(off, fmt.Errorf("the list of files has %.200q twice", f.Name))
 			}
 		}
 		p.seen[hash] = pos
 		if int64(len(p.refs)) >= p.most {
-			return damaged(at, fmt.Errorf("the list has more than %d files, the limit", p.most))
+			return damaged(off, fmt.Errorf("the list has more than %d files, the limit", p.most))
 		}
 		p.refs = append(p.refs, ref{hash, int32(len(p.lists) - 1), int32(pos)})
 		p.bytes += f.Size
@@ -388,11 +391,11 @@ func (p *Reader) distinct() error {
 	return nil
 }
 
-// entry reads an entry of the list.
-func (p *Reader) entry(at ref, f *File) error {
-	b, err := p.pageOf(int(at.page))
-	if err == nil && parseEntry(b[at.at:], f) == 0 {
-		err = p.named(damaged(p.lists[at.page].at, errors.New("the list has changed since it was opened")))
+// entry reads the entry of the list to which r refers into f.
+func (p *Reader) entry(r ref, f *File) error {
+	b, err := p.pageOf(int(r.page))
+	if err == nil && parseEntry(b[r.at:], f) == 0 {
+		err = p.named(damaged(p.lists[r.page].at, errors.New("the list has changed since it was opened")))
 	}
 	return err
 }

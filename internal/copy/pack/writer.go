@@ -237,14 +237,14 @@ func (w *Writer) endList() {
 	w.list = w.list[:0]
 }
 
-// wholeEntries returns the length of the longest beginning of a list that consists of whole entries and has at most the
-// given number of bytes, or else the length of the first entry.
-func wholeEntries(b []byte, most int) int {
+// wholeEntries returns the length of the longest beginning of the list b that consists of whole entries and has at
+// most maxBytes bytes. If the first entry alone is longer, wholeEntries returns the length of that entry.
+func wholeEntries(b []byte, maxBytes int) int {
 	at := 0
 	for at < len(b) {
 		var f File
 		n := parseEntry(b[at:], &f)
-		if at > 0 && at+n > most {
+		if at > 0 && at+n > maxBytes {
 			break
 		}
 		at += n

@@ -66,14 +66,14 @@ func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces
 	return first, ctx.Err()
 }
 
-// mayHave returns a function that reports whether a log entry with a key may have data of the documents with the keys
-// in own. Such an entry is one of these documents, of an assembly, or of working memory.
-func (p *Purger) mayHave(own map[string]bool) func(key []byte) bool {
+// mayHave returns a function that reports whether a log entry may have data of the documents with the given keys.
+// An entry may have such data if it is an entry of one of these documents, of an assembly, or of working memory.
+func (p *Purger) mayHave(keys map[string]bool) func(key []byte) bool {
 	assemblies := p.engine.Kinds().Assemblies.Letter
 	return func(key []byte) bool {
 		if len(key) > 1 && key[0] == record.Kept {
 			key = key[1:]
 		}
-		return len(key) > 1 && (key[0] == record.Working || key[0] == assemblies || own[string(key)])
+		return len(key) > 1 && (key[0] == record.Working || key[0] == assemblies || keys[string(key)])
 	}
 }

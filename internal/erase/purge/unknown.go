@@ -43,10 +43,10 @@ func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]s
 	return unknown, nil
 }
 
-// knownAside removes from left those ids that have a file in the folder of their kind, in quarantine or among the
+// knownAside removes from ids those that have a file in the folder of the kind k, in quarantine or among the
 // parked files.
-func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
-	for _, id := range sorted(left) {
+func (p *Purger) knownAside(_ context.Context, k *engine.Kind, ids map[string]bool) error {
+	for _, id := range sorted(ids) {
 		_, err := p.engine.Env().FS.Stat(k.Path(k.FileName(id)))
 		stands := err == nil
 		if !stands {
@@ -55,14 +55,14 @@ func (p *Purger) knownAside(_ context.Context, k *engine.Kind, left map[string]b
 			}
 		}
 		if stands {
-			delete(left, id)
+			delete(ids, id)
 		}
 	}
 	return nil
 }
 
-// knownBackups removes from left those ids that are in a backup of the index.
-func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string]bool) error {
+// knownBackups removes from ids those that are in a backup of the index.
+func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, ids map[string]bool) error {
 	if k == p.engine.Kinds().Scopes {
 		return nil
 	}
@@ -75,9 +75,9 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 		if err != nil {
 			continue // purging it reports the error
 		}
-		for _, id := range sorted(left) {
+		for _, id := range sorted(ids) {
 			if _, ok, err := set.Get(nil, k.Section, id); ok && err == nil {
-				delete(left, id)
+				delete(ids, id)
 			}
 		}
 		if err := set.Release(); err != nil {
@@ -87,8 +87,8 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 	return nil
 }
 
-// knownPast removes from left those ids of which the log has a version or a deletion.
-func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]bool) error {
+// knownPast removes from ids those of which the log or its archive has a version or a deletion.
+func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, ids map[string]bool) error {
 	oldest, err := p.engine.Log().Past().First(p.engine.Log().Durable())
 	if err != nil {
 		return err
@@ -97,13 +97,13 @@ func (p *Purger) knownPast(ctx context.Context, k *engine.Kind, left map[string]
 		if len(key) > 1 && key[0] == record.Kept {
 			key = key[1:]
 		}
-		known := len(key) > 0 && key[0] == k.Letter && left[string(key[1:])]
+		known := len(key) > 0 && key[0] == k.Letter && ids[string(key[1:])]
 		if known {
-			delete(left, string(key[1:]))
+			delete(ids, string(key[1:]))
 		}
 		return known
 	}) {
-		if ctx.Err() != nil || len(left) == 0 {
+		if ctx.Err() != nil || len(ids) == 0 {
 			break
 		}
 	}

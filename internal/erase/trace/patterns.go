@@ -82,7 +82,7 @@ func (ns *names) at(text string, yield func(n int) bool) {
 }
 
 // begin reports whether text begins with one of the names.
-func (ns *names) begin(text string) (is bool) {
-	ns.at(text, func(int) bool { is = true; return false })
-	return is
+func (ns *names) begin(text string) (found bool) {
+	ns.at(text, func(int) bool { found = true; return false })
+	return found
 }

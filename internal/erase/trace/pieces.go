@@ -88,13 +88,13 @@ func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	return vfs.Unwiped(&t.unwiped, err)
 }
 
-// Entry reports whether a log entry belongs to one of the documents of the set. An entry of an assembly that has a
-// memory of the set as a member also belongs to it, because the entry contains the memory's id and a composite made of
-// the memory's embedding. An entry of working memory belongs to the set if it contains pieces of the contents, because
-// the contents may have been made from that entry.
-func (t *Set) Entry(at segment.LSN, key string, value []byte) bool {
+// Entry reports whether the log entry at position pos belongs to one of the documents of the set. An entry of an
+// assembly that has a memory of the set as a member also belongs to the set, because the entry contains the
+// memory's id and a composite made of the memory's embedding. An entry of working memory belongs to the set if the
+// entry contains pieces of the contents, because the contents may have been made from that entry.
+func (t *Set) Entry(pos segment.LSN, key string, value []byte) bool {
 	if t.redacted != nil {
-		return t.redactedEntry(at, key, value)
+		return t.redactedEntry(pos, key, value)
 	}
 	kept := len(key) > 2 && key[0] == record.Kept // a kept copy of one of a document's versions
 	if kept {

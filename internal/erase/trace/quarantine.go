@@ -185,10 +185,10 @@ func (t *Set) from(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
-// inFile reports whether a file has data of one of the documents of the set. If the file is a part of the log that also
-// has entries of other documents, left is the part to keep. inFile adds files about which the user must decide to the
-// list that Unread returns.
-func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
+// inFile reports whether a file has data of one of the documents of the set. If the file is a part of the log that
+// also has entries of other documents, rest is the part to keep; otherwise rest is nil. inFile adds files about
+// which the user must decide to the list that Unread returns.
+func (t *Set) inFile(fsys vfs.FS, folder, name string) (affected bool, rest []byte, err error) {
 	if t.redacted != nil {
 		return t.redactedFile(fsys, folder, name)
 	}
@@ -230,15 +230,15 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (is bool, left []byte, er
 		return true, f.left, nil
 	}
 	if archived {
-		is = t.proof(b)
+		affected = t.proof(b)
 		switch {
-		case is:
+		case affected:
 		case filepath.Base(folder) == "quarantine":
 			t.doubt(name, "a part of the file cannot be read")
 		default:
 			t.ask(folder, name, "a part of the file cannot be read")
 		}
-		return is, nil, nil
+		return affected, nil, nil
 	}
 	if strings.HasPrefix(from, t.kind.Folder+"/") {
 		return t.Holds(b), nil, nil

@@ -29,17 +29,17 @@ func (t *Set) LearnVersion(k *kind.Kind, id string, doc []byte) {
 	t.names.add(k.FileName(id))
 }
 
-// redactedEntry does the same as Entry, for a set of redacted versions.
-func (t *Set) redactedEntry(at segment.LSN, key string, value []byte) bool {
+// redactedEntry is like Entry, for a set of redacted versions.
+func (t *Set) redactedEntry(pos segment.LSN, key string, value []byte) bool {
 	if len(key) > 2 && key[0] == record.Kept {
 		view, err := record.Parse(value)
 		return err == nil && t.redacted(segment.LSN(view.Previous), key[1:])
 	}
-	return t.redacted(at, key)
+	return t.redacted(pos, key)
 }
 
-// redactedFile does the same as inFile, for a set of redacted versions.
-func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (is bool, left []byte, err error) {
+// redactedFile is like inFile, for a set of redacted versions.
+func (t *Set) redactedFile(fsys vfs.FS, folder, name string) (affected bool, left []byte, err error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name), places.CopyMost)
 	switch {
 	case places.Gone(err) || errors.Is(err, vfs.ErrNotRegular):

@@ -77,22 +77,22 @@ func (t *Set) Lost() (list []Unread) {
 	return list
 }
 
-func (t *Set) doubt(name, why string) {
+func (t *Set) doubt(name, reason string) {
 	if t.copies == nil {
 		t.copies = map[string]string{}
 	}
-	t.copies[name] = why
+	t.copies[name] = reason
 }
 
 // Unread returns the files that may contain traces and about which the user must decide.
 func (t *Set) Unread() []Unread { return t.unread }
 
-func (t *Set) ask(folder, name, why string) {
+func (t *Set) ask(folder, name, reason string) {
 	in := "quarantine/"
 	if filepath.Base(folder) == "parked" {
 		in = "tmp/parked/"
 	}
-	t.unread = append(t.unread, Unread{in + name, why})
+	t.unread = append(t.unread, Unread{in + name, reason})
 }
 
 // rare is the minimum length in bytes of an id that is assumed to identify its document wherever the id occurs.
@@ -141,12 +141,12 @@ var (
 
 // Named reports whether a file, possibly in quarantine/ or tmp/parked/, is named after the file of one of the
 // documents of the set.
-func (t *Set) Named(name string) (is bool) {
+func (t *Set) Named(name string) (found bool) {
 	for at := range len(name) {
 		if t.names.at(name[at:], func(n int) bool {
-			is = beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+n:])
-			return !is
-		}); is {
+			found = beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+n:])
+			return !found
+		}); found {
 			return true
 		}
 	}

@@ -327,8 +327,8 @@ func (g *ground) index() error {
 	return nil
 }
 
-// files reads the files of every kind of document. It reports files that are not documents, and documents in a file
-// with the wrong name. more is false if yield has ended the iteration.
+// files reads the files of every kind of document. It reports each file that is not a document, and each document
+// that is in a file with the wrong name. more is false if yield has ended the iteration.
 func (g *ground) files(yield func(repair.Finding, error) bool) (more bool, err error) {
 	for _, k := range kind.Kinds {
 		if more, err = g.folder(k, yield); !more || err != nil {

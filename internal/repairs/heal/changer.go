@@ -56,9 +56,10 @@ func (c *changer) keep(rel string, n docfile.Note) (where string, info vfs.Info,
 	return where, info, err
 }
 
-// setAside moves the file at a path in the store into quarantine. why is the reason that the file's note gives.
-func (c *changer) setAside(d *repair.Done, rel, why string) error {
-	return c.setAsideWith(d, rel, docfile.Note{Why: why, ID: d.ID})
+// setAside moves the file at the path rel in the store into quarantine. reason is the reason that the file's note
+// in quarantine contains.
+func (c *changer) setAside(d *repair.Done, rel, reason string) error {
+	return c.setAsideWith(d, rel, docfile.Note{Why: reason, ID: d.ID})
 }
 
 // setAsideWith moves a file into quarantine as setAside does, with a note that the caller has written.

@@ -195,8 +195,9 @@ func (h *healer) rawLine(k *kind.Kind, id string) ([]byte, error) {
 	return b, nil
 }
 
-// salvage commits the readable part of a damaged document as the document's newest version.
-func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Content, doc []byte, was wal.LSN) error {
+// salvage commits the readable part doc of a damaged document as the document's newest version. prev is the
+// version that it replaces, or 0 if the document has no version yet.
+func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Content, doc []byte, prev wal.LSN) error {
 	d.ID = c.ID
 	where, info, err := h.r.keep(d.Path, noteOf(d))
 	if err != nil {
@@ -206,7 +207,7 @@ func (h *healer) salvage(held *wal.Held, k *kind.Kind, d *repair.Done, c kind.Co
 		return errNothing
 	}
 	d.Where = where
-	if _, err := h.s.Adopt(h.r.ctx, held, k.Letter, c.ID, doc, info.Mtime.UTC(), was); err != nil {
+	if _, err := h.s.Adopt(h.r.ctx, held, k.Letter, c.ID, doc, info.Mtime.UTC(), prev); err != nil {
 		return err
 	}
 	d.Do = repair.Salvage

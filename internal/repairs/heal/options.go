@@ -21,19 +21,19 @@ type Store interface {
 
 	// PutBack writes a document of the store to the document's file again. It moves the existing file to quarantine.
 	PutBack(ctx context.Context, held *wal.Held, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
-	// Adopt commits a document, byte for byte, as a new version. The parameter was is the version that it replaces, or
-	// 0 if the document has no version yet. If the document has another version by now, the error matches
+	// Adopt commits a document, byte for byte, as a new version. prev is the version that it replaces, or 0 if
+	// the document has no version yet. If the document has another version by now, the error matches
 	// errs.ErrConflict.
 	Adopt(ctx context.Context, held *wal.Held, kind byte, id string, doc []byte, mtime time.Time,
-		was wal.LSN) (wal.LSN, error)
+		prev wal.LSN) (wal.LSN, error)
 	// AdoptNew commits documents that the store does not have, in as few commits as possible.
 	AdoptNew(ctx context.Context, held *wal.Held, kind byte, list []*Adoption)
 	// Judge reads documents as any reader does, and records the result in each Judgement: an edited file is
 	// adopted, many in one commit, or moved to quarantine if the edit is based on an older version than the
 	// present one.
 	Judge(ctx context.Context, kind byte, list []*Judgement)
-	// Delete commits the deletion of a document, if the document's version is still was.
-	Delete(ctx context.Context, held *wal.Held, kind byte, id string, was wal.LSN) error
+	// Delete commits the deletion of a document, if prev is still the document's version.
+	Delete(ctx context.Context, held *wal.Held, kind byte, id string, prev wal.LSN) error
 	// Settle flushes everything committed so far to files and index, with all of the index in its
 	// base, and checks the leftovers of ended processes in tmp/.
 	Settle(ctx context.Context) error
@@ -48,9 +48,10 @@ type Store interface {
 	// RebuildScope rebuilds a scope of working memory from log and archive, if the scope's file cannot be used. It
 	// returns a description of the result, or "" if the file can be used.
 	RebuildScope(ctx context.Context, file string) (string, error)
-	// RebuildAssembly removes the member ids in out from an assembly, if the assembly's version is still was,
-	// and recomputes the composite embedding from the remaining members. It returns the new version.
-	RebuildAssembly(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
+	// RebuildAssembly removes the members with the ids memberIDs from an assembly, if prev is still the
+	// assembly's version, and recomputes the composite embedding from the remaining members. It returns the new
+	// version.
+	RebuildAssembly(ctx context.Context, held *wal.Held, id string, prev wal.LSN, memberIDs []string) (wal.LSN, error)
 	Close() error
 }
 

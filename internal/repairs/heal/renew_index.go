@@ -85,9 +85,9 @@ func (n *renewal) begin() error {
 	return r.retireBelow(n.d, n.log, number, n.attested)
 }
 
-// writers writes to wal/writers the descriptions of all writers that are older than the new log, because the new log
-// does not contain them.
-func (n *renewal) writers(to wal.LSN) error {
+// writers writes to wal/writers the descriptions of all writers before the position start, at which the new log
+// begins, because the new log does not contain them.
+func (n *renewal) writers(start wal.LSN) error {
 	if n.log.Features()&wal.FeatureWriters == 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (n *renewal) writers(to wal.LSN) error {
 	}
 	known := len(t.All())
 	if !whole {
-		if err := state.PastWriters(r.ctx, n.log.Past(), to, t.Add); err != nil {
+		if err := state.PastWriters(r.ctx, n.log.Past(), start, t.Add); err != nil {
 			return err
 		}
 	}
@@ -112,16 +112,16 @@ func (n *renewal) writers(to wal.LSN) error {
 	if err := r.keepFor(n.d, "wal/"+writerfile.Name); err != nil {
 		return err
 	}
-	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= to })
+	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= start })
 	if err := f.Write(list, r.path("tmp", writerfile.Name+".repair"), r.o.fileMode()); err != nil {
 		return fmt.Errorf("writing %s: %w", f.Path(), err)
 	}
 	return nil
 }
 
-// purges writes to wal/purges, durably, all purges that are older than the new log, because the new log does not
-// contain them.
-func (n *renewal) purges(to wal.LSN) error {
+// purges writes to wal/purges, durably, all purges before the position start, at which the new log begins, because
+// the new log does not contain them.
+func (n *renewal) purges(start wal.LSN) error {
 	if n.log.Features()&wal.FeaturePurges == 0 {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (n *renewal) purges(to wal.LSN) error {
 	known := len(c.Rows.All())
 	if !c.Whole() {
 		// What is damaged there as well is lost, and was reported.
-		_ = state.PastPurges(r.ctx, n.log.Past(), 0, to, c.Rows.Add)
+		_ = state.PastPurges(r.ctx, n.log.Past(), 0, start, c.Rows.Add)
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}

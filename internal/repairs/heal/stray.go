@@ -154,10 +154,10 @@ func (o *Options) judgeFiles(ctx context.Context, p *repair.RepairPlan) error {
 	})
 }
 
-// judge decides what to do with a file that belongs to no document of the store. other is the path of another file with
-// the same id, which is adopted instead of this file; "" if there is no such file. why is the fault that the
-// verification reported: judge gives it as the reason if judge finds no other reason.
-func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) {
+// judge decides what to do with a file that belongs to no document of the store. other is the name of another file
+// with the same id, which is adopted instead of this file; "" if there is no such file. fault is the fault that
+// the verification reported. The verdict contains it as the reason if judge finds no other reason.
+func (h *healer) judge(k *kind.Kind, name, other, fault string) (*verdict, error) {
 	v := h.v
 	f := v.Read(k, name)
 	if places.Gone(f.Err) {
@@ -165,7 +165,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 	}
 	aside := func(why string) *verdict { return &verdict{heals: repair.ByMoving, why: why} }
 	if f.Err != nil {
-		return aside(why), nil
+		return aside(fault), nil
 	}
 	c, err := v.Decode(k, name, append([]byte(nil), f.Data...))
 	if err != nil {
@@ -176,7 +176,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 				}
 			}
 		}
-		return h.judgeUnparsable(k, name, why)
+		return h.judgeUnparsable(k, name, fault)
 	}
 	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
@@ -186,7 +186,7 @@ func (h *healer) judge(k *kind.Kind, name, other, why string) (*verdict, error) 
 		if back, err := h.judgeBack(k, &f, c.ID); back != nil || err != nil {
 			return back, err
 		}
-		return aside(why), nil
+		return aside(fault), nil
 	case !errors.Is(err, errs.ErrNotFound):
 		return nil, err
 	}
@@ -249,12 +249,13 @@ func (h *healer) judgeBack(k *kind.Kind, f *verify.File, id string) (*verdict, e
 		stake: "the " + k.Noun + "; no other copy is left"}, nil
 }
 
-// judgeUnparsable decides what to do with a file that is not a document. If the log or the archive has the document to
-// which the file's name belongs, it decides to restore that document. It does not use the readable part of the file,
-// which may be one side of a conflict.
-func (h *healer) judgeUnparsable(k *kind.Kind, name, why string) (*verdict, error) {
+// judgeUnparsable decides what to do with a file that is not a document. If the index lacks the document to which
+// the file's name belongs, and the log or the archive has it, the decision is to restore the document. Otherwise
+// the file is moved to quarantine, with fault as the reason. judgeUnparsable does not use the readable part of the
+// file, which may be one side of a conflict.
+func (h *healer) judgeUnparsable(k *kind.Kind, name, fault string) (*verdict, error) {
 	v := h.v
-	aside := &verdict{heals: repair.ByMoving, why: why}
+	aside := &verdict{heals: repair.ByMoving, why: fault}
 	list := h.known[k.At][name]
 	if len(list) == 0 {
 		return aside, nil

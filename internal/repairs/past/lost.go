@@ -173,9 +173,10 @@ func (d *damage) loss(ctx context.Context, log *wal.FileLog, archived []uint64) 
 	return l, nil
 }
 
-// FramesEnd returns the position at which the frames of the first segment in list end. This position is recorded in the
-// start frame of the next segment. If it cannot be read there, said is false, and end is the end of the whole segment.
-func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, said bool) {
+// FramesEnd returns the position at which the frames of the first segment in list end. The start frame of the next
+// segment records this position. If it cannot be read there, recorded is false, and end is the end of the whole
+// segment.
+func FramesEnd(log *wal.FileLog, list []wal.SegmentFile) (end wal.LSN, recorded bool) {
 	end = log.Past().SegmentEnd(list[0].Number)
 	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 &&
 		list[1].Start.PrevEnd > end-log.SegmentSize() {

@@ -38,12 +38,12 @@ type Version struct {
 	archive bool
 }
 
-// All returns all versions in archive and log of the wanted documents of a kind, by id, the oldest
-// version first. It skips damaged parts.
-func (v *Reader) All(k *kind.Kind, wanted func(id string) bool) (map[string][]Version, error) {
+// All returns the versions in archive and log of the documents of kind k for whose ids match returns true. The map
+// is keyed by id; the versions of a document are sorted from the oldest to the newest. All skips damaged parts.
+func (v *Reader) All(k *kind.Kind, match func(id string) bool) (map[string][]Version, error) {
 	all := map[string][]Version{}
 	visit := func(e *wal.Entry, archive bool) {
-		if len(e.Key) < 2 || e.Key[0] != k.Letter || !wanted(e.Key[1:]) {
+		if len(e.Key) < 2 || e.Key[0] != k.Letter || !match(e.Key[1:]) {
 			return
 		}
 		line, _, err := state.LineIn(e)
@@ -152,11 +152,11 @@ func (v *Reader) Oldest() uint64 {
 	return from
 }
 
-// Older reports whether match returns true for the version at position at or for an earlier version of the same
-// document. It examines at most 1,000 versions, from the newest to the oldest.
-func (v *Reader) Older(at wal.LSN, match func(*index.Entry) bool) bool {
+// Older reports whether match returns true for the version at pos or for an earlier version of the same document.
+// It examines at most 1,000 versions, from the newest to the oldest.
+func (v *Reader) Older(pos wal.LSN, match func(*index.Entry) bool) bool {
 	n := 0
-	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
+	return meets(pos, func(at wal.LSN) (e wal.Entry, ok bool) {
 		if n++; n > 1000 {
 			return e, false
 		}
@@ -168,14 +168,14 @@ func (v *Reader) Older(at wal.LSN, match func(*index.Entry) bool) bool {
 	}, match)
 }
 
-// Passed reports whether match returns true for the version in the index, whose line settled returns, or for a version
-// that is only in the log, at position at or earlier. The document's file may still have such a version, because a
-// flush skips a version if the document has a newer one.
-func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), match func(*index.Entry) bool) bool {
+// Passed reports whether match returns true for the version of a document in the index, whose line settled
+// returns, or for one of its versions that are only in the log, from the position pos backwards. The document's
+// file may still have such a version, because a flush skips a version if the document has a newer one.
+func (v *Reader) Passed(pos wal.LSN, settled func() (index.Entry, error), match func(*index.Entry) bool) bool {
 	if line, err := settled(); err == nil && match(&line) {
 		return true
 	}
-	return meets(at, func(at wal.LSN) (e wal.Entry, ok bool) {
+	return meets(pos, func(at wal.LSN) (e wal.Entry, ok bool) {
 		if at < v.s.State.From() {
 			return e, false
 		}
@@ -184,11 +184,11 @@ func (v *Reader) Passed(at wal.LSN, settled func() (index.Entry, error), match f
 	}, match)
 }
 
-// meets calls match for the versions of a document from position at backwards, and returns true as soon as match
-// returns true. It stops when read has no entry for a position.
-func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), match func(*index.Entry) bool) bool {
-	for at != 0 {
-		e, ok := read(at)
+// meets calls match for the versions of a document, from the version at pos backwards, and returns true as soon as
+// match returns true. It stops when read has no entry for a position.
+func meets(pos wal.LSN, read func(at wal.LSN) (wal.Entry, bool), match func(*index.Entry) bool) bool {
+	for pos != 0 {
+		e, ok := read(pos)
 		if !ok {
 			return false
 		}
@@ -196,7 +196,7 @@ func meets(at wal.LSN, read func(at wal.LSN) (wal.Entry, bool), match func(*inde
 		if err == nil && !e.Delete && match(&line) {
 			return true
 		}
-		at = view.Previous
+		pos = view.Previous
 	}
 	return false
 }

@@ -142,9 +142,9 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 
 const hashMember = `"content_hash":"sha256:`
 
-func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repair.Finding {
-	n, offset := r.v.Source.Log.Past().Place(at)
-	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at,
+func (r *row) finding(kind repair.Kind, pos wal.LSN, key string, err error) repair.Finding {
+	n, offset := r.v.Source.Log.Past().Place(pos)
+	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: pos,
 		Next: repair.NextRepair, Err: err}
 	if len(key) > 1 {
 		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
@@ -265,11 +265,11 @@ func (r *row) vanished() error {
 	return nil
 }
 
-// ahead reports whether the log entry at position at was not applied yet by this process. This happens while another
-// process recovers the log: if this process has replayed the log by itself, it does not follow the log until the
-// recovery ends. ahead returns false if the log is damaged, because damage also stops applying entries.
-func (r *row) ahead(at wal.LSN) bool {
-	return at >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
+// ahead reports whether the log entry at position pos was not applied yet by this process. This happens while
+// another process recovers the log: if this process has replayed the log by itself, it does not follow the log
+// until the recovery ends. ahead returns false if the log is damaged, because damage also stops applying entries.
+func (r *row) ahead(pos wal.LSN) bool {
+	return pos >= r.v.Source.Log.Applied() && r.v.Source.Log.Damage() == nil
 }
 
 // sound reports whether all segments from number n on were read completely, so that no deletion was missed.

@@ -146,14 +146,14 @@ func (v *Run) overlay() error {
 	return nil
 }
 
-// wrong reports whether the result of looking up a document (err, version, deleted) contradicts the log, which has an
-// entry of this document at position at. The version found must be the one at that position, or a newer one. If the
+// wrong reports whether the result of looking up a document (err, version, deleted) contradicts the log, which has
+// an entry of this document at position pos. The version found must be the one at pos, or a newer one. If the
 // document is not found, the result is never wrong, because the document may have been deleted since.
-func wrong(err error, version, at uint64, deleted bool) bool {
+func wrong(err error, version, pos uint64, deleted bool) bool {
 	if errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
-	return err == nil && (version < at || deleted && version == at)
+	return err == nil && (version < pos || deleted && version == pos)
 }
 
 // backups verifies the older base files of the index in backups/.

@@ -211,12 +211,13 @@ func byHand(k *kind.Kind, out *repair.Finding, f *File) string {
 }
 
 // copyOf returns the content of a version from the log or the archive, or nil if neither has the content. It sets
-// out.Severity and out.Heals accordingly.
-func (v *Run) copyOf(k *kind.Kind, out *repair.Finding, want *Standing) []byte {
-	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
-	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
+// f.Severity and f.Heals according to whether and from where the content can be restored, and f.Next to
+// repair.NextRepair.
+func (v *Run) copyOf(k *kind.Kind, f *repair.Finding, want *Standing) []byte {
+	f.Severity, f.Heals, f.Next = repair.Lost, "", repair.NextRepair
+	doc, _, from := v.Past.Document(k, f.ID, want.Version, want.Line.ContentHash)
 	if doc != nil {
-		out.Severity, out.Heals = repair.Healable, from
+		f.Severity, f.Heals = repair.Healable, from
 	}
 	return doc
 }
@@ -233,12 +234,13 @@ func firstDifference(a, b []byte) int64 {
 	return int64(min(len(a), len(b)))
 }
 
-// KindOf returns the kind of finding for documents of kind k that corresponds to the kind of, which is for memories.
-func KindOf(k *kind.Kind, of repair.Kind) repair.Kind {
+// KindOf returns the kind of finding for documents of kind k that corresponds to memoryKind, a kind of finding for
+// memories.
+func KindOf(k *kind.Kind, memoryKind repair.Kind) repair.Kind {
 	if k == kind.Assemblies {
-		return of.OfAssembly()
+		return memoryKind.OfAssembly()
 	}
-	return of
+	return memoryKind
 }
 
 // Decode decodes the document in a file of k's folder. The result may share memory with data.

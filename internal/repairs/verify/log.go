@@ -242,13 +242,13 @@ func (r *row) older(n uint64) bool {
 	return false
 }
 
-// stake describes in finding f which data would be lost with segment n, and which copies would restore the data. The
-// entries of the segment end at position to.
-func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
+// stake describes in finding f which data would be lost with segment n, and which copies would restore the data.
+// end is the position at which the entries of the segment end.
+func (r *row) stake(f *repair.Finding, n uint64, end wal.LSN) {
 	switch {
-	case to <= r.v.Source.Log.Spilled():
+	case end <= r.v.Source.Log.Spilled():
 		f.Stake = "the history of the memories written there; their newest versions are in files and index"
-	case to <= r.v.Source.Log.Flushed():
+	case end <= r.v.Source.Log.Flushed():
 		f.Stake = "the index of the memories written there; their newest versions are in files"
 	default:
 		f.Stake = "acknowledged writes that are not in files yet, and all later writes"
@@ -261,7 +261,7 @@ func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	switch {
 	case r.archived(n):
 		f.Severity, f.Heals = repair.Healable, repair.ByArchive
-	case to <= r.v.Source.Log.Flushed():
+	case end <= r.v.Source.Log.Flushed():
 		f.Severity, f.Heals = repair.Healable, repair.ByFiles
 	}
 }

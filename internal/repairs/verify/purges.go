@@ -49,14 +49,15 @@ func (v *Run) purgedTexts() error {
 	})
 }
 
-// purged reports whether a file cannot be adopted because the file's text was purged. If so, it completes the finding
-// out. The user must decide about the file: a repair would keep the text in quarantine.
-func purged(out *repair.Finding, why error) bool {
-	if !errors.Is(why, errs.ErrPurged) {
+// purged reports whether a file cannot be adopted because the file's text was purged. cause is the error of
+// adopting the file. If the text was purged, purged completes the finding f. The user must decide about the file:
+// a repair would keep the text in quarantine.
+func purged(f *repair.Finding, cause error) bool {
+	if !errors.Is(cause, errs.ErrPurged) {
 		return false
 	}
-	out.Kind, out.Severity, out.Offset, out.Err = repair.PurgedFile, repair.Info, -1, why
-	out.Stake, out.Heals, out.Next = "nothing: the text was removed on purpose", repair.ByHand, ""
+	f.Kind, f.Severity, f.Offset, f.Err = repair.PurgedFile, repair.Info, -1, cause
+	f.Stake, f.Heals, f.Next = "nothing: the text was removed on purpose", repair.ByHand, ""
 	return true
 }
 

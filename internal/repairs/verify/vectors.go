@@ -85,18 +85,18 @@ type vectors struct {
 	has               [kind.Most]atomic.Int64 // documents with a vector, by kind
 }
 
-// vectorsNow loads the index and the vectors from the folder. The parameter was has the result of an earlier call, or
-// is nil; vectorsNow continues with the counts in it.
-func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
+// vectorsNow loads the index and the vectors from the folder. prev has the result of an earlier call, or is nil;
+// vectorsNow continues with the counts in prev.
+func (v *Run) vectorsNow(prev *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
 		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}
 		if s.idx == nil {
 			return nil, errs.ErrClosed
 		}
 		s.model = v.Source.State.ModelBefore(s.idx.LSN())
-		if was != nil {
-			s.embedded.Store(was.embedded.Load())
-			s.lacking.Store(was.lacking.Load())
+		if prev != nil {
+			s.embedded.Store(prev.embedded.Load())
+			s.lacking.Store(prev.lacking.Load())
 		}
 		set, err := vector.Load(v.Source.FS, v.Source.Dir, v.store(), nil)
 		if err != nil || v.indexBad {

@@ -89,7 +89,8 @@ func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	}
 }
 
-// scopeFile reads the file of a scope. It returns false if something is wrong with the file, which it records in out.
+// scopeFile reads the file of a scope. It returns true if the file is missing or nothing is wrong with it; if the
+// file is missing, the File is nil. Otherwise it returns false, and records in out what is wrong with the file.
 func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Finding) (*working.File, bool) {
 	info, err := folder.Stat(name)
 	switch {

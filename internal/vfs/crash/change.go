@@ -16,40 +16,40 @@ type change struct {
 	mtime time.Time
 }
 
-func (in *inode) note(d *Disk, c change) {
-	c.seq, c.size, c.mtime = d.tick(), in.cache.size, in.cache.mtime
-	in.pending = append(in.pending, c)
-	in.version++
-	d.dirty[in] = struct{}{}
-	in.fold()
+func (node *inode) note(d *Disk, c change) {
+	c.seq, c.size, c.mtime = d.tick(), node.cache.size, node.cache.mtime
+	node.pending = append(node.pending, c)
+	node.version++
+	d.dirty[node] = struct{}{}
+	node.fold()
 }
 
-// write writes as many of the bytes as the disk has space for, and returns their number.
-func (in *inode) write(d *Disk, p []byte, off int64) (int, error) {
+// write writes as many bytes of p, at offset off, as the disk has space for, and returns their number.
+func (node *inode) write(d *Disk, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	p, err := in.reserve(d, p, off)
+	p, err := node.reserve(d, p, off)
 	if len(p) == 0 {
 		return 0, err
 	}
-	in.cache.write(p, off, d.gen, &in.disk)
-	in.cache.size = max(in.cache.size, off+int64(len(p)))
-	in.cache.mtime = d.now()
+	node.cache.write(p, off, d.gen, &node.disk)
+	node.cache.size = max(node.cache.size, off+int64(len(p)))
+	node.cache.mtime = d.now()
 	c := change{data: bytes.Clone(p), off: off}
-	if len(in.lost) > 0 {
-		c = in.redeem(c)
+	if len(node.lost) > 0 {
+		c = node.redeem(c)
 	}
-	in.note(d, c)
+	node.note(d, c)
 	return len(p), err
 }
 
 // reserve charges the pages that a write adds to the capacity of the disk. It returns the part of the write for which
 // there is space.
-func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
+func (node *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 	first, last := int(off/pageSize), int((off+int64(len(p))-1)/pageSize)
 	for i := first; i <= last; i++ {
-		if in.cache.page(i) != nil {
+		if node.cache.page(i) != nil {
 			continue
 		}
 		if err := d.charge(pageSize); err != nil {
@@ -62,59 +62,59 @@ func (in *inode) reserve(d *Disk, p []byte, off int64) ([]byte, error) {
 // redeem handles a write to sectors whose data a failed sync lost. It removes the sectors that the write covers from
 // the lost sectors. The returned write covers whole sectors: where it did not cover a sector completely, it includes
 // the lost data of that sector.
-func (in *inode) redeem(c change) change {
+func (node *inode) redeem(c change) change {
 	first, last := sectors(c.off, len(c.data))
 	for s := first; s <= last; s++ {
-		in.lost[s/perPage] &^= 1 << (s % perPage)
+		node.lost[s/perPage] &^= 1 << (s % perPage)
 	}
 	start := int64(first) * sectorSize
-	whole := make([]byte, min(int64(last+1)*sectorSize, in.cache.size)-start)
-	in.cache.read(whole, start)
+	whole := make([]byte, min(int64(last+1)*sectorSize, node.cache.size)-start)
+	node.cache.read(whole, start)
 	c.data, c.off = whole, start
 	return c
 }
 
-func (in *inode) truncate(d *Disk, size int64) error {
+func (node *inode) truncate(d *Disk, size int64) error {
 	if size < 0 {
 		return syscall.EINVAL
 	}
-	down := size < in.cache.size
+	down := size < node.cache.size
 	if down {
-		d.free(in, (size+pageSize-1)/pageSize*pageSize)
-		for _, p := range in.cache.cut(size, d.gen, &in.disk) {
+		d.free(node, (size+pageSize-1)/pageSize*pageSize)
+		for _, p := range node.cache.cut(size, d.gen, &node.disk) {
 			d.bury(p)
 		}
-		for i := range in.lost {
+		for i := range node.lost {
 			if int64(i)*pageSize >= size {
-				delete(in.lost, i)
+				delete(node.lost, i)
 			}
 		}
 	}
-	in.cache.size = size
-	in.cache.mtime = d.now()
-	in.note(d, change{cut: down})
+	node.cache.size = size
+	node.cache.mtime = d.now()
+	node.note(d, change{cut: down})
 	return nil
 }
 
 // fold merges the older half of a long list of pending writes into one, so that a file that is never synced (the shared
 // page) stays cheap. After that, of each sector only the newest of the merged versions can survive a crash.
-func (in *inode) fold() {
+func (node *inode) fold() {
 	const limit = 4096
-	if len(in.pending) < limit || len(in.pending)%limit != 0 {
+	if len(node.pending) < limit || len(node.pending)%limit != 0 {
 		return
 	}
-	old := in.pending[:len(in.pending)/2]
+	old := node.pending[:len(node.pending)/2]
 	for _, c := range old {
 		if c.cut {
 			return
 		}
 	}
 	gen := new(generation)
-	c := content{pages: append([]*page(nil), in.disk.pages...), size: in.disk.size}
+	c := content{pages: append([]*page(nil), node.disk.pages...), size: node.disk.size}
 	newest := map[int]int{} // sector → index of the last write to it
 	for i, w := range old {
 		if len(w.data) > 0 {
-			c.write(w.data, w.off, gen, &in.disk)
+			c.write(w.data, w.off, gen, &node.disk)
 			first, last := sectors(w.off, len(w.data))
 			for s := first; s <= last; s++ {
 				newest[s] = i
@@ -122,7 +122,7 @@ func (in *inode) fold() {
 		}
 	}
 	end := old[len(old)-1]
-	c.size = max(in.disk.size, end.size)
+	c.size = max(node.disk.size, end.size)
 	var merged []change
 	for i, w := range old {
 		if len(w.data) == 0 {
@@ -140,5 +140,5 @@ func (in *inode) fold() {
 		}
 	}
 	merged = append(merged, change{seq: end.seq, size: end.size, mtime: end.mtime})
-	in.pending = append(merged, in.pending[len(old):]...)
+	node.pending = append(merged, node.pending[len(old):]...)
 }

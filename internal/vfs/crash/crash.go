@@ -112,16 +112,16 @@ func (b *booter) inode(from *inode) *inode {
 	return to
 }
 
-// content decides what a file contains after the crash.
-func (b *booter) content(in *inode) content {
-	out := content{pages: slices.Clone(in.disk.pages), size: in.disk.size, mtime: in.disk.mtime}
-	b.failedSync(in, &out)
-	if len(in.pending) == 0 {
+// content returns the content that a file has after the crash, as the loss pattern decides.
+func (b *booter) content(node *inode) content {
+	out := content{pages: slices.Clone(node.disk.pages), size: node.disk.size, mtime: node.disk.mtime}
+	b.failedSync(node, &out)
+	if len(node.pending) == 0 {
 		return out
 	}
 	var seqs []uint64
 	versions := map[int][]uint64{}
-	for _, c := range in.pending {
+	for _, c := range node.pending {
 		seqs = append(seqs, c.seq)
 		if len(c.data) > 0 {
 			first, last := sectors(c.off, len(c.data))
@@ -135,7 +135,7 @@ func (b *booter) content(in *inode) content {
 	for _, s := range slices.Sorted(maps.Keys(versions)) {
 		upTo[s] = b.loss.sector(versions[s])
 	}
-	for _, c := range in.pending {
+	for _, c := range node.pending {
 		if c.seq <= attr {
 			out.size, out.mtime = c.size, c.mtime
 			if c.cut {
@@ -154,35 +154,36 @@ func (b *booter) content(in *inode) content {
 		}
 	}
 	if b.loss.old {
-		b.haunt(in, &out, upTo, versions)
+		b.haunt(node, &out, upTo, versions)
 	}
 	out.cut(out.size, b.next.gen, nil)
 	return out
 }
 
 // failedSync lets sectors that a failed sync lost reach the disk nevertheless, if the pattern allows it.
-func (b *booter) failedSync(in *inode, out *content) {
-	for _, i := range slices.Sorted(maps.Keys(in.lost)) {
+func (b *booter) failedSync(node *inode, out *content) {
+	for _, i := range slices.Sorted(maps.Keys(node.lost)) {
 		for s := range perPage {
-			if in.lost[i]&(1<<s) == 0 || !b.loss.failed() {
+			if node.lost[i]&(1<<s) == 0 || !b.loss.failed() {
 				continue
 			}
 			var image [sectorSize]byte
 			at := int64(i)*pageSize + int64(s)*sectorSize
-			in.cache.read(image[:], at)
+			node.cache.read(image[:], at)
 			out.write(image[:], at, b.next.gen, nil)
 		}
 	}
 }
 
-// haunt fills the sectors of a file of which no version survives with the content of removed files.
-func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
+// haunt fills the sectors after the old end of a file of which no written version survives with the content of
+// removed files.
+func (b *booter) haunt(node *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
 	if len(b.d.ghosts) == 0 {
 		return
 	}
 	for _, s := range slices.Sorted(maps.Keys(versions)) {
 		at := int64(s) * sectorSize
-		if at < in.disk.size || at >= out.size || upTo[s] >= versions[s][0] {
+		if at < node.disk.size || at >= out.size || upTo[s] >= versions[s][0] {
 			continue
 		}
 		g := b.d.ghosts[b.rng.IntN(len(b.d.ghosts))]

@@ -25,11 +25,11 @@ type Piece struct {
 }
 
 // free records the contents of a file's blocks from an offset on.
-func (d *Disk) free(in *inode, from int64) {
-	if !d.keepsFreed || in.early || in.entries != nil {
+func (d *Disk) free(node *inode, from int64) {
+	if !d.keepsFreed || node.early || node.entries != nil {
 		return
 	}
-	for _, c := range []*content{&in.cache, &in.disk} {
+	for _, c := range []*content{&node.cache, &node.disk} {
 		size := int64(len(c.pages)) * pageSize
 		if from >= size {
 			continue
@@ -37,11 +37,11 @@ func (d *Disk) free(in *inode, from int64) {
 		b := make([]byte, size-from)
 		whole := content{pages: c.pages, size: size}
 		whole.read(b, from)
-		d.freed = append(d.freed, Piece{in.name, b})
+		d.freed = append(d.freed, Piece{node.name, b})
 	}
-	for _, w := range in.pending {
+	for _, w := range node.pending {
 		if end := w.off + int64(len(w.data)); len(w.data) > 0 && end > from {
-			d.freed = append(d.freed, Piece{in.name, w.data[max(0, from-w.off):]})
+			d.freed = append(d.freed, Piece{node.name, w.data[max(0, from-w.off):]})
 		}
 	}
 }

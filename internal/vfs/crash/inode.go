@@ -53,20 +53,20 @@ func (d *Disk) newInode(mode fs.FileMode) *inode {
 	return in
 }
 
-// release frees an inode that has no names and no open files.
-func (d *Disk) release(in *inode) {
-	if in.nlink > 0 || in.descs > 0 || in.ino == 0 {
+// release frees node if it has no names and no open files.
+func (d *Disk) release(node *inode) {
+	if node.nlink > 0 || node.descs > 0 || node.ino == 0 {
 		return
 	}
 	d.used -= inodeCost
-	d.free(in, 0)
-	for _, p := range in.cache.pages {
+	d.free(node, 0)
+	for _, p := range node.cache.pages {
 		d.bury(p)
 	}
 	// The content is kept: a crash may undo the removal.
-	d.freeInos = append(d.freeInos, in.ino)
-	in.ino = 0
-	delete(d.dirty, in)
+	d.freeInos = append(d.freeInos, node.ino)
+	node.ino = 0
+	delete(d.dirty, node)
 }
 
 // bury releases a page of a removed file. The contents of the pages that were released last are kept for LoseDataOld.

@@ -86,8 +86,9 @@ func sectors(off int64, n int) (first, last int) {
 	return int(off / sectorSize), int((off + int64(n) - 1) / sectorSize)
 }
 
-// part returns the piece of a write that is in one sector, and its offset.
-func part(data []byte, off int64, sector int) (piece []byte, at int64) {
+// part returns the piece of a write of data at offset off that is in the given sector, and the offset of this
+// piece in the file.
+func part(data []byte, off int64, sector int) (piece []byte, pieceOff int64) {
 	start, end := int64(sector)*sectorSize, int64(sector+1)*sectorSize
 	from, to := max(start, off), min(end, off+int64(len(data)))
 	return data[from-off : to-off], from

@@ -166,11 +166,11 @@ func (p *Process) Remove(name string) error {
 	})
 }
 
-func (d *Disk) unlink(in *inode) {
-	if in.nlink--; in.nlink == 0 {
-		in.early = !d.keepsFreed
+func (d *Disk) unlink(node *inode) {
+	if node.nlink--; node.nlink == 0 {
+		node.early = !d.keepsFreed
 	}
-	d.release(in)
+	d.release(node)
 }
 
 func (p *Process) Rename(old, new string) error {
@@ -278,10 +278,10 @@ func (p *Process) Stat(name string) (info vfs.Info, err error) {
 	return info, err
 }
 
-func (in *inode) info() vfs.Info {
+func (node *inode) info() vfs.Info {
 	return vfs.Info{
-		Size: in.cache.size, Mtime: in.cache.mtime, Mode: in.mode,
-		Ino: in.ino, Dev: 1, Nlink: uint64(in.nlink),
+		Size: node.cache.size, Mtime: node.cache.mtime, Mode: node.mode,
+		Ino: node.ino, Dev: 1, Nlink: uint64(node.nlink),
 	}
 }
 

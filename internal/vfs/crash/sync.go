@@ -2,46 +2,46 @@ package crash
 
 // sync makes the content durable, except what an earlier failed sync lost. If times is true, it also makes the
 // modification time durable.
-func (in *inode) sync(d *Disk, times bool) {
-	whole := len(in.lost) > 0
-	for _, c := range in.pending {
+func (node *inode) sync(d *Disk, times bool) {
+	whole := len(node.lost) > 0
+	for _, c := range node.pending {
 		whole = whole || c.cut
 	}
 	if whole {
-		in.syncAll(d)
+		node.syncAll(d)
 	} else {
-		for _, c := range in.pending {
+		for _, c := range node.pending {
 			if len(c.data) > 0 {
 				for i := int(c.off / pageSize); i <= int((c.off+int64(len(c.data))-1)/pageSize); i++ {
-					in.disk.set(i, in.cache.page(i))
+					node.disk.set(i, node.cache.page(i))
 				}
 			}
 		}
 	}
-	in.disk.size = in.cache.size
-	in.pending = in.pending[:0]
-	clean := len(in.lost) == 0
+	node.disk.size = node.cache.size
+	node.pending = node.pending[:0]
+	clean := len(node.lost) == 0
 	switch {
 	case times:
-		in.disk.mtime = in.cache.mtime
-	case !in.disk.mtime.Equal(in.cache.mtime):
-		in.pending = append(in.pending, change{seq: d.tick(), size: in.cache.size, mtime: in.cache.mtime})
+		node.disk.mtime = node.cache.mtime
+	case !node.disk.mtime.Equal(node.cache.mtime):
+		node.pending = append(node.pending, change{seq: d.tick(), size: node.cache.size, mtime: node.cache.mtime})
 		clean = false
 	}
 	if clean {
-		delete(d.dirty, in)
+		delete(d.dirty, node)
 	}
 }
 
-func (in *inode) syncAll(d *Disk) {
-	old := in.disk
-	in.disk.pages = append([]*page(nil), in.cache.pages...)
-	for i, mask := range in.lost {
+func (node *inode) syncAll(d *Disk) {
+	old := node.disk
+	node.disk.pages = append([]*page(nil), node.cache.pages...)
+	for i, mask := range node.lost {
 		if mask == 0 {
-			delete(in.lost, i)
+			delete(node.lost, i)
 			continue
 		}
-		in.disk.pages[i] = mix(in.cache.page(i), old.page(i), mask, d.gen)
+		node.disk.pages[i] = mix(node.cache.page(i), old.page(i), mask, d.gen)
 	}
 }
 
@@ -74,39 +74,39 @@ func (c *content) set(i int, p *page) {
 
 // lose simulates a failed sync: pending data look clean from now on. Size and times stay pending, because they reach
 // the disk separately.
-func (in *inode) lose() {
+func (node *inode) lose() {
 	var rest []change
-	for _, c := range in.pending {
+	for _, c := range node.pending {
 		if len(c.data) > 0 {
-			if in.lost == nil {
-				in.lost = map[int]uint8{}
+			if node.lost == nil {
+				node.lost = map[int]uint8{}
 			}
 			first, last := sectors(c.off, len(c.data))
 			for s := first; s <= last; s++ {
-				in.lost[s/perPage] |= 1 << (s % perPage)
+				node.lost[s/perPage] |= 1 << (s % perPage)
 			}
 			c.data = nil
 		}
 		rest = append(rest, c)
 	}
 	// Content that was cut off meanwhile is not lost but removed.
-	for i := range in.lost {
-		if i >= len(in.cache.pages) {
-			delete(in.lost, i)
+	for i := range node.lost {
+		if i >= len(node.cache.pages) {
+			delete(node.lost, i)
 		}
 	}
-	in.pending = rest
+	node.pending = rest
 }
 
 // dropLost replaces the lost sectors by those on the disk.
-func (in *inode) dropLost(d *Disk) {
-	for i, mask := range in.lost {
-		if i < len(in.cache.pages) {
-			in.cache.pages[i] = mix(in.cache.page(i), in.disk.page(i), mask, d.gen)
+func (node *inode) dropLost(d *Disk) {
+	for i, mask := range node.lost {
+		if i < len(node.cache.pages) {
+			node.cache.pages[i] = mix(node.cache.page(i), node.disk.page(i), mask, d.gen)
 		}
 	}
-	in.lost = nil
-	in.version++
+	node.lost = nil
+	node.version++
 }
 
 // barrier makes everything durable.

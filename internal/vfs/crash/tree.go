@@ -71,12 +71,12 @@ func apply(m map[string]*inode, e entry) {
 	}
 }
 
-func (d *Disk) syncDir(in *inode) {
-	for _, s := range in.steps {
+func (d *Disk) syncDir(node *inode) {
+	for _, s := range node.steps {
 		s.settle(d)
 	}
-	in.steps = nil
-	in.disk.mtime = in.cache.mtime
+	node.steps = nil
+	node.disk.mtime = node.cache.mtime
 	d.compact()
 }
 
@@ -104,8 +104,9 @@ func clean(name string) string {
 	return path.Clean("/" + name)
 }
 
-// lookup returns the inode of a name; nil without an error if the folder exists but the name does not.
-func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err error) {
+// lookup returns the inode of a name, the folder dir that has the name, and the last part base of the name. If the
+// folder exists but the name does not, node is nil and err is nil.
+func (d *Disk) lookup(name string) (dir *inode, base string, node *inode, err error) {
 	if name == "" {
 		return nil, "", nil, syscall.ENOENT
 	}
@@ -130,13 +131,13 @@ func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err erro
 	}
 }
 
-// must does the same as lookup, and returns an error if the name does not exist.
-func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error) {
-	dir, base, in, err = d.lookup(name)
-	if err == nil && in == nil {
+// must does the same as lookup, but returns the error ENOENT if the name does not exist.
+func (d *Disk) must(name string) (dir *inode, base string, node *inode, err error) {
+	dir, base, node, err = d.lookup(name)
+	if err == nil && node == nil {
 		err = syscall.ENOENT
 	}
-	return dir, base, in, err
+	return dir, base, node, err
 }
 
 // folder returns the inode of a folder, which must exist.

@@ -20,14 +20,14 @@ type Place struct {
 // scheduler at that place; "cut lose-all" and the like are power failures with a pattern.
 type Coverage map[Place]map[string]int
 
-func (c Coverage) count(op *wrap.Op, what string) {
+func (c Coverage) count(op *wrap.Op, event string) {
 	at := Place{op.Site(), op.Kind}
 	m := c[at]
 	if m == nil {
 		m = map[string]int{}
 		c[at] = m
 	}
-	m[what]++
+	m[event]++
 }
 
 // Add adds another run's coverage to c.
@@ -42,11 +42,11 @@ func (c Coverage) Add(other Coverage) {
 	}
 }
 
-// Missing returns the places with an operation that changes the disk and at which the given event has never happened.
-func (c Coverage) Missing(what string) []Place {
+// Missing returns the places that have an operation that changes the disk, and at which event has never happened.
+func (c Coverage) Missing(event string) []Place {
 	var list []Place
 	for at, m := range c {
-		if at.Kind.Changes() && m[what] == 0 {
+		if at.Kind.Changes() && m[event] == 0 {
 			list = append(list, at)
 		}
 	}

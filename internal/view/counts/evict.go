@@ -112,10 +112,10 @@ func (x *Evictions) remove(c *Candidate) {
 	}
 }
 
-// Release ends the claims of a commit on its candidates. If gone is true, the commit has deleted the candidates or
-// found that they have changed, so Release removes them from the lists. If gone is false, it puts them back into the
-// lists.
-func (x *Evictions) Release(taken []Candidate, gone bool) {
+// Release ends the claims of a commit on its candidates. If drop is true, Release removes the candidates from the
+// lists: the commit has deleted them or found that they have changed. If drop is false, the candidates stay in the
+// lists and can be claimed again.
+func (x *Evictions) Release(taken []Candidate, drop bool) {
 	if len(taken) == 0 {
 		return
 	}
@@ -123,7 +123,7 @@ func (x *Evictions) Release(taken []Candidate, gone bool) {
 	defer x.mu.Unlock()
 	for i := range taken {
 		delete(x.taken, taken[i].ID)
-		if gone {
+		if drop {
 			x.remove(&taken[i])
 		}
 	}
@@ -162,15 +162,15 @@ func (x *Evictions) reset() {
 	x.lists = nil
 }
 
-// fill rebuilds the list of candidates of a session ("" for the whole store). The new list has at least as many
-// candidates as the parameter least, if that many exist.
-func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
+// fill rebuilds the list of candidates of a session ("" for the whole store). The new list has at least minLen
+// candidates, if that many exist.
+func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, minLen int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.engine.State().Live(kind.Memories.Letter)
 	if session != "" {
 		f.Session, n = &session, leastQueue*queueShare
 	}
-	most := max(int(n/queueShare), leastQueue, least)
+	most := max(int(n/queueShare), leastQueue, minLen)
 	var list []Candidate // the list, which grows to twice the wanted length, and then is sorted and cut
 	trim := func(to int) {
 		slices.SortFunc(list, func(a, b Candidate) int { return x.before(&a, &b) })

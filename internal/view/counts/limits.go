@@ -67,18 +67,18 @@ func (d *Demand) Never() bool {
 	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
 }
 
-// Within returns the preconditions that make a commit fail if concurrent puts leave too little room for the demand. The
-// parameter before has the running totals of puts (see PutTotals). The caller must have read these totals before it
-// read the number of memories.
-func (d *Demand) Within(before Sum) (list []wal.Precondition) {
+// Within returns the preconditions that make a commit fail if concurrent puts leave too little room for the
+// demand. totals has the running totals of puts (see PutTotals). The caller must have read totals before it read
+// the number of memories.
+func (d *Demand) Within(totals Sum) (list []wal.Precondition) {
 	add := func(key string, before, room int64) {
 		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
 	}
 	if d.Limit.N > 0 && d.Add.N > 0 {
-		add(state.PutsKey(d.Session), before.N, d.Limit.N-d.Have.N-d.Add.N)
+		add(state.PutsKey(d.Session), totals.N, d.Limit.N-d.Have.N-d.Add.N)
 	}
 	if d.Limit.Bytes > 0 && d.Add.Bytes > 0 {
-		add(state.PutBytesKey(d.Session), before.Bytes, d.Limit.Bytes-d.Have.Bytes-d.Add.Bytes)
+		add(state.PutBytesKey(d.Session), totals.Bytes, d.Limit.Bytes-d.Have.Bytes-d.Add.Bytes)
 	}
 	return list
 }

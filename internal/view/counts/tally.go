@@ -76,22 +76,22 @@ func New(eng *engine.Engine) *Counts {
 // PutsFrom returns the log position at which Watch began to count puts. All puts after this position are counted.
 func (cs *Counts) PutsFrom() *atomic.Uint64 { return &cs.putsFrom }
 
-// Look returns the number and size of all memories and of the memories in some sessions. The result includes all
-// commits before the call.
-func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[string]Sum, err error) {
+// Look returns the number and size of all memories, and of the memories in each of the given sessions. The result
+// includes all commits before the call.
+func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, bySession map[string]Sum, err error) {
 	eng := t.counts.engine
 	if err := eng.CatchUp(ctx); err != nil {
 		return Sum{}, nil, err
 	}
 	err = t.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
 		all = t.all
-		in, err = t.inSessions(set, sessions)
+		bySession, err = t.inSessions(set, sessions)
 		return err
 	})
 	if err != nil {
 		return Sum{}, nil, fmt.Errorf("counting: %w", eng.DamageOf(err))
 	}
-	return all, in, nil
+	return all, bySession, nil
 }
 
 // Reset starts counting again from the sums that an index records. It implements view.Fold.

@@ -123,15 +123,15 @@ func (l *listing) holds(dim int) bool {
 	return all%one == 0 && all/one == int64(l.Vectors) && int64(l.Vectors) <= math.MaxUint32
 }
 
-// highest returns the highest number among file names.
-func highest(names []string) (most uint64) {
+// highest returns the highest number among file names. It returns 0 if no file name has a number.
+func highest(names []string) (largest uint64) {
 	for _, name := range names {
 		head, _, _ := strings.Cut(name, ".")
 		if n, err := strconv.ParseUint(head, 16, 64); err == nil && len(head) == 16 && n < 1<<62 {
-			most = max(most, n)
+			largest = max(largest, n)
 		}
 	}
-	return most
+	return largest
 }
 
 func (m *Meanings) names() ([]string, error) {
@@ -333,8 +333,8 @@ func (m *Meanings) encodeRows() []byte {
 }
 
 // Save implements view.View.
-func (m *Meanings) Save(f *view.Folder, at wal.Mark) error {
-	err := vfs.Guard(func() error { return m.save(f, at) })
+func (m *Meanings) Save(f *view.Folder, mark wal.Mark) error {
+	err := vfs.Guard(func() error { return m.save(f, mark) })
 	if err != nil {
 		m.begin() // the next Load begins with what the manifest lists
 		err = errors.Join(err, m.release())
@@ -343,12 +343,12 @@ func (m *Meanings) Save(f *view.Folder, at wal.Mark) error {
 	return err
 }
 
-func (m *Meanings) save(f *view.Folder, at wal.Mark) error {
+func (m *Meanings) save(f *view.Folder, mark wal.Mark) error {
 	names, err := m.names()
 	if err != nil {
 		return err
 	}
-	has := &manifest{Format: formatVersion, LSN: at.LSN, Sum: at.Sum, Model: m.model,
+	has := &manifest{Format: formatVersion, LSN: mark.LSN, Sum: mark.Sum, Model: m.model,
 		Metric: m.by.String(), Cut: note.CutVersion, Rows: m.rows, Segments: []listing{}}
 	m.next = max(m.next, 1+highest(names))
 	if m.change || m.rows.Name == "" {
@@ -357,13 +357,13 @@ func (m *Meanings) save(f *view.Folder, at wal.Mark) error {
 			return fmt.Errorf("%w: the rows of the sections of all notes have %d bytes, the limit is %d: divide or delete notes",
 				errs.ErrTooLarge, len(b), rowsMost)
 		}
-		has.Rows = listing{Name: hex(m.next) + "." + hex(at.LSN) + ".st", Bytes: len(b), Sum: hex(xxhash.Sum64(b))}
+		has.Rows = listing{Name: hex(m.next) + "." + hex(mark.LSN) + ".st", Bytes: len(b), Sum: hex(xxhash.Sum64(b))}
 		m.next++
 		if err := f.Write(has.Rows.Name, b); err != nil {
 			return err
 		}
 	}
-	if has.Segments, err = m.saveVectors(f, at.LSN); err != nil {
+	if has.Segments, err = m.saveVectors(f, mark.LSN); err != nil {
 		return err
 	}
 	if has.Next = m.next; len(has.Segments) > 0 {
@@ -403,14 +403,15 @@ type group struct {
 	n     int // number of vectors
 }
 
-// saveVectors writes the new and the merged segments, and returns the list of all segments for the manifest.
-func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err error) {
+// saveVectors writes the new and the merged segments, and returns the list of all segments for the manifest. pos
+// is the log position of the rows.
+func (m *Meanings) saveVectors(f *view.Folder, pos uint64) (list []listing, err error) {
 	var groups []group
 	dead, all := 0, 0
 	for _, s := range m.segs {
 		groups = append(groups, group{segs: []*segment{s}, n: s.Vectors})
 		all += s.Vectors
-		dead += m.dead(s, at)
+		dead += m.dead(s, pos)
 	}
 	if len(m.added) > 0 {
 		groups = append(groups, group{added: m.added, n: len(m.added)})
@@ -422,13 +423,13 @@ func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err e
 	}
 	for _, g := range groups {
 		if s := g.segs; len(s) == 1 && len(g.added) == 0 {
-			n := m.dead(s[0], at)
+			n := m.dead(s[0], pos)
 			if n == 0 || !m.purges && 2*n <= s[0].Vectors {
 				list = append(list, s[0].listing)
 				continue
 			}
 		}
-		l, err := m.write(f, g, at)
+		l, err := m.write(f, g, pos)
 		if err != nil {
 			return nil, err
 		}
@@ -439,16 +440,18 @@ func (m *Meanings) saveVectors(f *view.Folder, at uint64) (list []listing, err e
 	return list, nil
 }
 
-// keeps reports whether the vector of the text with hash h is kept. It is kept if a section has that text. It is also
-// kept if the process that added the vector had read the log up to a position seen that is after the position at of the
-// rows, because the section may be in a newer version of the note. A purge does not keep such vectors.
-func (m *Meanings) keeps(h Hash, seen, at uint64) bool {
-	return m.used[h] > 0 || seen > at && !m.purges
+// keeps reports whether the vector of the text with hash h is kept. It is kept if a section has that text. It is
+// also kept if seen is after pos: seen is the log position up to which the process that added the vector had read,
+// and pos is the position of the rows. In this case, the section may be in a newer version of the note. A purge
+// does not keep such vectors.
+func (m *Meanings) keeps(h Hash, seen, pos uint64) bool {
+	return m.used[h] > 0 || seen > pos && !m.purges
 }
 
-// dead returns the number of vectors in a segment that a merge would not keep.
-func (m *Meanings) dead(s *segment, at uint64) (n int) {
-	if s.Seen > at && !m.purges {
+// dead returns the number of vectors in a segment that a merge would not keep. pos is the log position of the
+// rows.
+func (m *Meanings) dead(s *segment, pos uint64) (n int) {
+	if s.Seen > pos && !m.purges {
 		return 0
 	}
 	for i := range s.Vectors {
@@ -459,8 +462,9 @@ func (m *Meanings) dead(s *segment, at uint64) (n int) {
 	return n
 }
 
-// write writes a segment file.
-func (m *Meanings) write(f *view.Folder, g group, at uint64) (l listing, err error) {
+// write writes a segment file with those vectors of the group g that are kept. It writes no file if none is kept.
+// pos is the log position of the rows.
+func (m *Meanings) write(f *view.Folder, g group, pos uint64) (l listing, err error) {
 	type vec struct {
 		hash Hash
 		row  []byte
@@ -468,7 +472,7 @@ func (m *Meanings) write(f *view.Folder, g group, at uint64) (l listing, err err
 	var vecs []vec
 	for _, s := range g.segs {
 		for i := range s.Vectors {
-			if h := Hash(s.hash(i)); m.keeps(h, s.Seen, at) {
+			if h := Hash(s.hash(i)); m.keeps(h, s.Seen, pos) {
 				vecs = append(vecs, vec{h, s.row(i)})
 				if m.used[h] == 0 {
 					l.Seen = max(l.Seen, s.Seen)
@@ -477,7 +481,7 @@ func (m *Meanings) write(f *view.Folder, g group, at uint64) (l listing, err err
 		}
 	}
 	for _, v := range g.added {
-		if m.keeps(v.Hash, m.seen, at) {
+		if m.keeps(v.Hash, m.seen, pos) {
 			vecs = append(vecs, vec{v.Hash, m.by.Row(nil, v.Vector)})
 			if m.used[v.Hash] == 0 {
 				l.Seen = max(l.Seen, m.seen)

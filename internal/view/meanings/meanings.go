@@ -132,14 +132,14 @@ func TextOf(doc []byte, s *note.Section) string {
 
 func hashOf(text string) Hash { return sha256.Sum256([]byte(text)) }
 
-func first(s string, most int) string {
-	if len(s) <= most {
+func first(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return s
 	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
+	for maxBytes > 0 && !utf8.RuneStart(s[maxBytes]) {
+		maxBytes--
 	}
-	return s[:most]
+	return s[:maxBytes]
 }
 
 // Reset implements view.Fold.

@@ -132,9 +132,9 @@ type Lacks struct {
 	Unread []Hash // hashes of texts whose notes could not be read, or have another text by now
 }
 
-// Lacking returns texts of sections that have no vector. It omits the texts for which skip returns true. The parameter
-// most is the maximum number of texts in the result.
-func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l Lacks, err error) {
+// Lacking returns texts of sections that have no vector, but no more than maxTexts. It omits the texts for which
+// skip returns true.
+func (q *Query) Lacking(ctx context.Context, maxTexts int, skip func(Hash) bool) (l Lacks, err error) {
 	type wanted struct {
 		Hash
 		section
@@ -150,7 +150,7 @@ func (q *Query) Lacking(ctx context.Context, most int, skip func(Hash) bool) (l 
 				continue
 			}
 			queue = append(queue, h)
-			if len(some) == most || chosen[h] || skip(h) {
+			if len(some) == maxTexts || chosen[h] || skip(h) {
 				continue
 			}
 			if at.path == "" {
@@ -237,10 +237,11 @@ type Hit struct {
 // chunk is the number of rows that are compared at a time.
 const chunk = 256
 
-// Search returns the sections that are most similar to the vector v: from each note the best section, for the n best
-// notes for which accept returns true, the best first. All of them have at least the score least. It returns no section
-// if the view's vectors are by another model than the store's, or if they cannot be compared with v.
-func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n int, least float64,
+// Search returns the sections that are most similar to the vector v: from each note the best section, for the n
+// best notes for which accept returns true, the best first. All of them have a score of at least minScore. Search
+// returns no section if the view's vectors are by another model than the store's, or if they cannot be compared
+// with v.
+func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n int, minScore float64,
 	accept func(path string) (bool, error)) (hits []Hit, err error) {
 	var all []Hit
 	err = q.with(ctx, func() error {
@@ -254,9 +255,9 @@ func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n
 			return err
 		}
 		for path, s := range f.notes {
-			best := Hit{Score: least, Section: -1}
+			best := Hit{Score: minScore, Section: -1}
 			for i, h := range s.hashes {
-				if score, ok := scores[h]; ok && (score > best.Score || best.Section < 0 && score >= least) {
+				if score, ok := scores[h]; ok && (score > best.Score || best.Section < 0 && score >= minScore) {
 					best = Hit{path, i, s.lsn, score}
 				}
 			}
@@ -285,8 +286,8 @@ func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n
 	return hits, nil
 }
 
-// scores returns the scores of all texts that have a vector.
-func (m *Meanings) scores(ctx context.Context, by *vector.Scorer) (map[Hash]float64, error) {
+// scores returns the scores, according to scorer, of all texts that have a vector.
+func (m *Meanings) scores(ctx context.Context, scorer *vector.Scorer) (map[Hash]float64, error) {
 	scores := make(map[Hash]float64, len(m.used))
 	var out []float64
 	for _, s := range m.segs {
@@ -295,7 +296,7 @@ func (m *Meanings) scores(ctx context.Context, by *vector.Scorer) (map[Hash]floa
 				return nil, err
 			}
 			to := min(from+chunk, s.Vectors)
-			out = by.Scores(out[:0], s.rows[from*4*s.dim:to*4*s.dim])
+			out = scorer.Scores(out[:0], s.rows[from*4*s.dim:to*4*s.dim])
 			for i, score := range out {
 				if h := Hash(s.hash(from + i)); m.used[h] > 0 && score >= -1 {
 					scores[h] = score

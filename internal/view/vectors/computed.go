@@ -109,14 +109,16 @@ type ComputedHeader struct {
 
 const computedFormat = 2
 
-// serves reports whether a re-embedding to a model can continue the file. The file must have been begun for that model.
-// If a switch to that model has already taken the vectors of the file over and has ended, the file cannot be continued.
-func (h *ComputedHeader) serves(model string, by *index.Model) bool {
-	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
+// serves reports whether a re-embedding to a model can continue the file. The file must have been begun for that
+// model. current is the store's current model: if a switch to the model has already taken over the vectors of the
+// file and has ended, the file cannot be continued.
+func (h *ComputedHeader) serves(model string, current *index.Model) bool {
+	return h.Format == computedFormat && h.Model == model && (current.Switching() || h.After >= current.Since)
 }
 
-// load reads the file of computed vectors. If the file has no usable record, load leaves size at 0.
-func (c *Computed) load(model string, by *index.Model) error {
+// load reads the file of computed vectors for a re-embedding to model. current is the store's current model. If
+// the file has no record that this re-embedding can use, load leaves size at 0.
+func (c *Computed) load(model string, current *index.Model) error {
 	var head ComputedHeader
 	var v ComputedVector
 	first := true
@@ -124,7 +126,7 @@ func (c *Computed) load(model string, by *index.Model) error {
 		switch {
 		case first:
 			first = false
-			if json.Unmarshal(payload, &head) != nil || !head.serves(model, by) {
+			if json.Unmarshal(payload, &head) != nil || !head.serves(model, current) {
 				return ErrComputed
 			}
 		case len(payload) == 1 && payload[0] == 'e':
@@ -266,9 +268,9 @@ func (v *ComputedVector) Parse(p []byte) error {
 	return nil
 }
 
-// All calls f for all vectors in the file, in batches of up to most vectors. If another process has changed the file,
-// the error is errs.ErrConflict.
-func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
+// All calls f for all vectors in the file, in batches of at most limit vectors. If another process has changed the
+// file, the error is errs.ErrConflict.
+func (c *Computed) All(limit int, f func(list []ComputedVector) error) error {
 	var list []ComputedVector
 	var n int64
 	first := true
@@ -282,7 +284,7 @@ func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
 			return err
 		}
 		n++
-		if list = append(list, v); len(list) < most {
+		if list = append(list, v); len(list) < limit {
 			return nil
 		}
 		err := f(list)

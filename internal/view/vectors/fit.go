@@ -52,18 +52,18 @@ func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	return e
 }
 
-// Dimension returns the dimension of the store's vectors; 0 if no vector has determined a dimension yet. It also
-// returns the precondition for a commit that relies on this result: the commit fails if the result is no longer valid.
-func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
+// Dimension returns the dimension of the store's vectors, or 0 if no vector has determined a dimension yet. pre is
+// the precondition for a commit that relies on this result: the commit fails if the result is no longer valid.
+func (vs *Vectors) Dimension(ctx context.Context) (dim int, pre wal.Precondition, err error) {
 	model := vs.Model()
 	if d := vs.DecidedDimension(&model); d != 0 {
-		return d, on, nil
+		return d, pre, nil
 	}
 	vs.Mu.Lock()
 	defer vs.Mu.Unlock()
 	for range engine.FindTries {
 		if err := vs.engine.CatchUp(ctx); err != nil {
-			return 0, on, err
+			return 0, pre, err
 		}
 		at := vs.engine.Log().Applied()
 		err := vs.findDimension(ctx)
@@ -74,11 +74,11 @@ func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition,
 			vs.looked.at = max(vs.looked.at, at) // a newer index that was mapped meanwhile may be ahead of at
 			return 0, wal.Precondition{LSN: at}, nil
 		case !errors.Is(err, ErrBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
-			return 0, on, err
+			return 0, pre, err
 		}
 		_ = vs.engine.Refresh()
 	}
-	return 0, on, fmt.Errorf("looking for the dimension of the store's vectors: %w", ErrBehind)
+	return 0, pre, fmt.Errorf("looking for the dimension of the store's vectors: %w", ErrBehind)
 }
 
 func (d *decider) precondition() wal.Precondition {

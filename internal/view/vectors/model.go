@@ -31,18 +31,18 @@ func (vs *Vectors) Model() index.Model {
 	return m
 }
 
-// SetModel commits the change c of the store's embedding model. It fails if the store's model has changed since the
-// caller read it as the parameter was. If undecided is not 0, it also fails if there is a commit at or after the log
-// position undecided.
-func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
+// SetModel commits the change c of the store's embedding model. prev is the model as the caller read it; SetModel
+// fails if the store's model has changed since then. If undecided is not 0, SetModel also fails if there is a
+// commit at or after the log position undecided.
+func (vs *Vectors) SetModel(ctx context.Context, prev index.Model, c state.Change, undecided wal.LSN) error {
 	line, err := jsonLine(c)
 	if err != nil {
 		return err
 	}
-	value, inflated := vs.engine.Codec().Encode(nil, &record.Record{Previous: was.LSN, Line: line})
+	value, inflated := vs.engine.Codec().Encode(nil, &record.Record{Previous: prev.LSN, Line: line})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: state.ModelKey, Kind: record.KindModel, Value: value, Inflated: inflated}},
-		Preconditions: []wal.Precondition{{Key: state.ModelKey, LSN: was.LSN}},
+		Preconditions: []wal.Precondition{{Key: state.ModelKey, LSN: prev.LSN}},
 	}
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
@@ -53,22 +53,22 @@ func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change
 	return vs.engine.CatchUp(ctx)
 }
 
-// olderVector returns the vector to use for a version whose embedding is by a previous model (see index.Model.Older).
-// It returns nil if there is no such vector.
+// olderVector returns the vector to use for the version of a document at log position pos, whose embedding is by a
+// previous model (see index.Model.Older). It returns nil if there is no such vector.
 func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string,
-	at wal.LSN) ([]float32, error) {
+	pos wal.LSN) ([]float32, error) {
 	var found ComputedVector
 	if k == vs.engine.Kinds().Memories {
 		c, ok, err := vs.computed(ctx, model, id)
 		if err != nil {
 			return nil, err
 		}
-		if ok && c.Version == at {
+		if ok && c.Version == pos {
 			return c.Vector, nil
 		}
 		found = c
 	}
-	p, err := vs.parsedVersion(ctx, k, id, at)
+	p, err := vs.parsedVersion(ctx, k, id, pos)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +85,11 @@ func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engin
 	return nil, nil
 }
 
-// parsedVersion reads one version of a document. It returns a zero Parsed if the version is not available.
-func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Parsed, error) {
+// parsedVersion reads the version of a document at log position pos. It returns a zero Parsed if the version is
+// not available.
+func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, pos wal.LSN) (engine.Parsed, error) {
 	var doc []byte
-	v, view, err := vs.engine.Frame(ctx, k, id, at)
+	v, view, err := vs.engine.Frame(ctx, k, id, pos)
 	switch {
 	case err == nil && !v.Line.Deleted:
 		doc, err = vs.engine.Codec().Doc(&view, places.StoredMost)
@@ -96,7 +97,7 @@ func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 		return engine.Parsed{}, ctx.Err()
 	default:
 		place, ferr := vs.engine.State().Find(k.Letter, id)
-		if ferr != nil || place.Version != at {
+		if ferr != nil || place.Version != pos {
 			return engine.Parsed{}, nil
 		}
 		if v, err = vs.engine.Settled(ctx, k, id); err == nil {
@@ -147,34 +148,34 @@ func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model,
 	return v, true, err
 }
 
-// EmbeddingNow returns the embedding to use for the version of a document at log position at. own is the embedding that
-// the version contains. If own is by a previous model, EmbeddingNow returns the vector that replaces it, or nil if no
-// vector replaces it. Otherwise it returns own.
-func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN,
-	own []float32) ([]float32, error) {
+// EmbeddingNow returns the embedding to use for the version of a document at log position pos. stored is the
+// embedding that the version contains. If stored is by a previous model, EmbeddingNow returns the vector that
+// replaces stored, or nil if no vector does. Otherwise it returns stored.
+func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, pos wal.LSN,
+	stored []float32) ([]float32, error) {
 	if !model.Switching() {
-		return own, nil
+		return stored, nil
 	}
-	older := at < model.Since
-	if !older && len(own) > 0 {
+	older := pos < model.Since
+	if !older && len(stored) > 0 {
 		place, err := vs.engine.State().Find(k.Letter, id)
-		if err != nil || place.Version != at {
-			return own, nil
+		if err != nil || place.Version != pos {
+			return stored, nil
 		}
 		number := place.Entry.VectorNumber()
 		if place.InLog {
-			f, _, err := vs.engine.Frame(ctx, k, id, at)
+			f, _, err := vs.engine.Frame(ctx, k, id, pos)
 			if err != nil {
-				return own, nil
+				return stored, nil
 			}
 			number = f.Line.VectorNumber()
 		}
-		older = model.Older(at, number)
+		older = model.Older(pos, number)
 	}
 	if !older {
-		return own, nil
+		return stored, nil
 	}
-	return vs.olderVector(ctx, model, k, id, at)
+	return vs.olderVector(ctx, model, k, id, pos)
 }
 
 // ChangeOfModel returns a change of the embedding model that keeps all its settings, for the caller to modify.

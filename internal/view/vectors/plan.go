@@ -77,8 +77,8 @@ func (p *vectorPlan) collect(list []index.Change, complete bool) error {
 	return nil
 }
 
-// kindSection returns the section of the index for the documents whose vectors have the given kind.
-func kindSection(of vector.Kind) int { return kind.Kinds[of].Section }
+// kindSection returns the section of the index for the documents whose vectors have kind k.
+func kindSection(k vector.Kind) int { return kind.Kinds[k].Section }
 
 // edit returns the edit of the vector files for a change of a document.
 func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {

@@ -15,16 +15,17 @@ import (
 )
 
 // PurgeComputed removes memories from the vectors that a re-embedding has computed. Before the switch of the
-// model it removes the whole file, and the re-embedding starts again. After the switch searches depend on the
-// file, so it is replaced by a copy without the memories. Errors about data that could not be overwritten are
-// added to left. The name of a file that had to be replaced without being overwritten is added to unlinked.
-func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error,
+// model, PurgeComputed removes the whole file of computed vectors, and the re-embedding starts again. After the
+// switch, searches depend on the file, so PurgeComputed replaces the file by a copy without the memories. It adds
+// errors about data that could not be overwritten to failures, and the name of a file that it had to replace
+// without overwriting to unlinked.
+func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, failures *[]error,
 	unlinked *[]string) error {
 	if model := vs.Model(); !model.Switching() {
-		return vs.WipeComputed(left)
+		return vs.WipeComputed(failures)
 	}
 	path, old := vs.ComputedPath(ComputedName), vs.ComputedPath(ComputedOld)
-	if err := vs.wipeComputedOld(path, old, left); err != nil { // left by an interrupted purge
+	if err := vs.wipeComputedOld(path, old, failures); err != nil { // left by an interrupted purge
 		return vs.engine.Env().IOError("overwriting", old, err)
 	}
 	f, err := vs.engine.Env().FS.OpenFile(path, os.O_RDONLY, 0)
@@ -53,7 +54,7 @@ func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string,
 		err = vs.engine.Env().FS.SyncDir(filepath.Dir(path))
 	}
 	if err == nil {
-		err = vfs.Unwiped(left, vfs.Wipe(vs.engine.Env().FS, old))
+		err = vfs.Unwiped(failures, vfs.Wipe(vs.engine.Env().FS, old))
 	}
 	return errors.Join(vs.engine.Env().IOError("replacing", path, err), vs.side.Close())
 }

@@ -20,14 +20,15 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Spill writes the vectors as of the log position to, before the index is written, and records in target up to which
-// position they are complete. idx is the current index; list has the changes since that index.
+// Spill writes the vectors as of log position pos, before the index is written, and records in target the position
+// up to which the vectors are complete. idx is the current index; list has the changes since that index.
 //
-// Vectors are derived data. If they cannot be written, the index is written without them and records that it
-// is unknown which are complete; the next caller that needs the vectors compares them with the index.
-func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
+// Vectors are derived data. If Spill cannot write them, the index is written without them, and records that it is
+// unknown up to which position they are complete. The next caller that needs the vectors compares them with the
+// index.
+func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, pos wal.Mark, list []index.Change,
 	always bool, target *index.Target) error {
-	at, dim, err := vs.Write(ctx, held, idx, to, list, always)
+	at, dim, err := vs.Write(ctx, held, idx, pos, list, always)
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
@@ -111,9 +112,9 @@ func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	return err
 }
 
-// Write brings the vector files up to the log position to. If always is true, it writes all vectors, otherwise only
-// what has changed. It returns the position up to which the vectors are complete, and their dimension.
-func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change,
+// Write brings the vector files up to log position pos. If always is true, Write writes all vectors, otherwise
+// only the changes. It returns the position up to which the vectors are complete, and their dimension.
+func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, pos wal.Mark, list []index.Change,
 	always bool) (wal.LSN, int, error) {
 	// What an index from before a switch of the model records no longer holds (see Cover): the switch may make vectors
 	// due, and a search may have written vectors, to which the deletions in list apply.
@@ -136,12 +137,12 @@ func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to
 	if why != nil && !vs.engine.Settings().Now().MayRepair() {
 		return 0, 0, why
 	}
-	at, dim, err := vs.WriteOver(ctx, held, set, why, idx, to, list, always)
+	at, dim, err := vs.WriteOver(ctx, held, set, why, idx, pos, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = vs.dropOlderVectors()
 	}
 	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.engine.Settings().Now().MayRepair() {
-		at, dim, err = vs.WriteOver(ctx, held, set, err, idx, to, list, always)
+		at, dim, err = vs.WriteOver(ctx, held, set, err, idx, pos, list, always)
 	}
 	if err == nil {
 		vs.damaged.Store(false)
@@ -164,28 +165,28 @@ func (vs *Vectors) dropOlderVectors() error {
 		vector.Remove(vs.engine.Env().FS, vs.engine.Env().Dir))
 }
 
-// WriteOver writes changes over the existing vector files set. If why is not nil, it is the reason why these files are
-// unusable, and WriteOver rewrites all vectors. The existing files stay until the new ones are in place.
+// WriteOver writes changes over the existing vector files set. If cause is not nil, cause is the reason why these
+// files are unusable, and WriteOver rewrites all vectors. The existing files stay until the new ones are in place.
 //
-// If a switch of the model ends meanwhile, the vectors computed for it are removed, because the documents have
-// them now. Those documents are newer than to, so WriteOver starts again with the current log position.
-func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, why error, idx *index.Set,
-	to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+// If a switch of the model ends meanwhile, the vectors computed for the switch are removed, because the documents
+// have them now. Those documents are newer than pos, so WriteOver starts again with the current log position.
+func (vs *Vectors) WriteOver(ctx context.Context, held *wal.Held, set *vector.Set, cause error, idx *index.Set,
+	pos wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	for tries := 0; ; tries++ {
-		at, dim, err := vs.tryWriteOver(ctx, held, set, why, idx, to, list, always)
+		at, dim, err := vs.tryWriteOver(ctx, held, set, cause, idx, pos, list, always)
 		if !errors.Is(err, ErrBehind) || tries == 3 || ctx.Err() != nil {
 			return at, dim, err
 		}
-		to = vs.engine.Log().AppliedMark()
-		if list, _, err = vs.engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		pos = vs.engine.Log().AppliedMark()
+		if list, _, err = vs.engine.StateAt(ctx, idx.LSN(), pos.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
 }
 
-func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set,
+func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, cause error, idx *index.Set,
 	to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
-	if why != nil {
+	if cause != nil {
 		set = vector.Empty()
 	}
 	began, model := vs.engine.Env().Clock(), vs.Model()
@@ -193,7 +194,7 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 		set = vector.Empty() // the model was changed since they were loaded
 	}
 	_, complete := vs.Cover(set, idx)
-	complete = complete && why == nil
+	complete = complete && cause == nil
 	// Either a search completed the vectors beyond to, or the model was changed since.
 	if set.LSN() > to.LSN || model.Since >= to.LSN {
 		if complete && set.LSN() > to.LSN {
@@ -242,10 +243,10 @@ func (vs *Vectors) tryWriteOver(ctx context.Context, _ *wal.Held, set *vector.Se
 			vs.engine.Env().IOError("writing", filepath.Join(vs.engine.Env().Dir, vector.Folder), err))
 	}
 	took := vs.engine.Env().Clock().Sub(began)
-	if why != nil {
-		vs.engine.Env().Logger.Warn("rebuilt the vectors", "why", why, "vectors", w.Vectors)
+	if cause != nil {
+		vs.engine.Env().Logger.Warn("rebuilt the vectors", "why", cause, "vectors", w.Vectors)
 		vs.engine.Env().Event(env.Event{Kind: env.EventVectorsRebuilt, Path: w.Name, LSN: w.LSN, Bytes: w.Size,
-			Count: int(w.Vectors), Took: took, Err: why})
+			Count: int(w.Vectors), Took: took, Err: cause})
 	} else {
 		vs.engine.Env().Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size,
 			Count: int(w.Vectors), Took: took})

@@ -206,14 +206,14 @@ func KindOf(key byte) (vector.Kind, bool) {
 	return 0, false
 }
 
-// frameNumber returns the vector number that the index line in a log entry gives: the number of the vector that the
-// entry adds or keeps.
-func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
+// frameNumber returns the vector number that the index line in the log entry at position pos gives: the number of
+// the vector that the entry adds or keeps.
+func frameNumber(rec *record.View, pos wal.LSN) (int64, error) {
 	line, err := index.ParseLine(rec.Line)
 	if err != nil {
-		return 0, fmt.Errorf("the index line of entry %d: %w", at, err)
+		return 0, fmt.Errorf("the index line of entry %d: %w", pos, err)
 	}
-	line.Version = at
+	line.Version = pos
 	return line.VectorNumber(), nil
 }
 

@@ -249,9 +249,9 @@ func (w *Words) part(f *view.Folder, l *listing, maps map[string]*mapped) (*word
 	return p, nil
 }
 
-// Save implements view.View: it writes the content of the view to its files.
-func (w *Words) Save(f *view.Folder, at wal.Mark) error {
-	err := vfs.Guard(func() error { return w.save(f, at) })
+// Save implements view.View: it writes the content of the view, which is as of mark, to the view's files.
+func (w *Words) Save(f *view.Folder, mark wal.Mark) error {
+	err := vfs.Guard(func() error { return w.save(f, mark) })
 	if err != nil {
 		w.drop(f)
 	}
@@ -259,7 +259,7 @@ func (w *Words) Save(f *view.Folder, at wal.Mark) error {
 	return err
 }
 
-func (w *Words) save(f *view.Folder, at wal.Mark) error {
+func (w *Words) save(f *view.Folder, mark wal.Mark) error {
 	names, err := f.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -273,7 +273,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		return err
 	}
 	took := w.eng.Env().Clock().Sub(began)
-	m := &manifest{LSN: at.LSN, Sum: at.Sum, Fields: w.sources.Given(), Next: w.next, Cut: w.of.cut(),
+	m := &manifest{LSN: mark.LSN, Sum: mark.Sum, Fields: w.sources.Given(), Next: w.next, Cut: w.of.cut(),
 		Segments: []listing{}}
 	m.of(w.an)
 	keep := map[string]bool{manifestName: true}
@@ -287,7 +287,7 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 			}
 		}
 		if b := p.State(); b != nil && live == "" {
-			live = hex(p.ID) + "." + hex(at.LSN) + ".st"
+			live = hex(p.ID) + "." + hex(mark.LSN) + ".st"
 			w.written = append(w.written, live)
 			if err := f.Write(live, b); err != nil {
 				return err
@@ -317,7 +317,8 @@ func (w *Words) save(f *view.Folder, at wal.Mark) error {
 		}
 	}
 	if merged > 0 {
-		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: w.of.folder(), LSN: at.LSN, Count: merged, Took: took})
+		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: w.of.folder(), LSN: mark.LSN, Count: merged,
+			Took: took})
 	}
 	// What was written is read from the files from now on.
 	return w.load(f, b)

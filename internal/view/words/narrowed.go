@@ -25,12 +25,12 @@ func condsOf(f *engine.Filters) (list []narrow.Cond) {
 	return list
 }
 
-// Narrow returns a set of rows of the word index that includes all rows which pass the filters, and the number of live
-// rows in the set. It returns nil if the index cannot exclude any row, or if it has fewer documents than the parameter
-// few.
-func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) {
+// Narrow returns a set of rows of the word index that includes all rows which pass the filters, and the number of
+// live rows in the set. The set is nil if the index cannot exclude any row, or if the index has fewer than minDocs
+// documents.
+func (s *Snapshot) Narrow(f *engine.Filters, minDocs int) (narrow.Rows, int, error) {
 	conds := condsOf(f)
-	if docs, _ := s.Set.Docs(); len(conds) == 0 || docs < int64(few) {
+	if docs, _ := s.Set.Docs(); len(conds) == 0 || docs < int64(minDocs) {
 		return nil, 0, nil
 	}
 	return narrow.Of(s.Set, conds, s.Analyzer, s.From, func(p *words.Part) bool { return s.lean && p.Name == "" })
@@ -40,11 +40,11 @@ func (s *Snapshot) Narrow(f *engine.Filters, few int) (narrow.Rows, int, error) 
 // be read, all memories are scanned instead.
 const narrowShare = 4
 
-// few reports whether it is cheaper to read the n rows in the parameter only than to scan all rows. It returns false if
-// only is nil.
-func (s *Snapshot) few(only narrow.Rows, n int) bool {
+// few reports whether it is cheaper to read the n rows in subset than to scan all rows. It returns false if subset
+// is nil.
+func (s *Snapshot) few(subset narrow.Rows, n int) bool {
 	docs, _ := s.Set.Docs()
-	return only != nil && int64(n) <= docs/narrowShare
+	return subset != nil && int64(n) <= docs/narrowShare
 }
 
 // Among implements engine.Orders. It returns memories that include every memory that passes the filters on content;
@@ -69,24 +69,25 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 	return ids, ok && narrowed, err
 }
 
-// Times implements engine.Times. It returns the memories whose times may be within the time spans of the filters.
-func (o *Orders) Times(ctx context.Context, f *engine.Filters, most int) (ids []string, ok bool, err error) {
+// Times implements engine.Times: it returns the memories whose times may be within the time spans of the filters.
+// If there are more than limit such memories, ok is false.
+func (o *Orders) Times(ctx context.Context, f *engine.Filters, limit int) (ids []string, ok bool, err error) {
 	few := false
 	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
-		ids, few, err = o.passing(ctx, s, nil, f, most)
+		ids, few, err = o.passing(ctx, s, nil, f, limit)
 		return err
 	})
 	return ids, ok && few, err
 }
 
-// passing returns the ids of those rows in the parameter only (nil: of all rows) that pass the filters, or that may
-// pass because a row does not have the data to decide. If there are more such rows than the parameter most, few is
+// passing returns the ids of the rows in subset that pass the filters, or that may pass because a row does not
+// have the data to decide. If subset is nil, passing examines all rows. If more than limit rows pass, complete is
 // false and the list is incomplete.
-func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *engine.Filters,
-	most int) (ids []string, few bool, err error) {
+func (o *Orders) passing(ctx context.Context, s *Snapshot, subset narrow.Rows, f *engine.Filters,
+	limit int) (ids []string, complete bool, err error) {
 	c := o.chosen(f)
-	few = true
-	err = rows.Among(s.Set, only, func(r *rows.Row) (bool, error) {
+	complete = true
+	err = rows.Among(s.Set, subset, func(r *rows.Row) (bool, error) {
 		if c.walked++; c.walked%1024 == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
 		}
@@ -94,12 +95,12 @@ func (o *Orders) passing(ctx context.Context, s *Snapshot, only narrow.Rows, f *
 		if err != nil || !yes {
 			return err == nil, err
 		}
-		if few = len(ids) < most; !few {
+		if complete = len(ids) < limit; !complete {
 			return false, nil
 		}
 		id, err := r.Named()
 		ids = append(ids, string(id))
 		return true, err
 	})
-	return ids, few, err
+	return ids, complete, err
 }

@@ -306,10 +306,11 @@ const (
 	sessionLeast = 4096
 )
 
-// Page implements engine.Orders: it returns a page of a sorted listing. The page may include rows for which only the
-// document can decide whether they pass the filters.
+// Page implements engine.Orders: it returns a page of a sorted listing, with at most limit memories. The page may
+// include rows for which only the document can decide whether they pass the filters. stop is the place at which
+// the page ends, or nil if no more memories follow. ok is false if the view cannot answer.
 func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
-	most int) (list []memstore.Place, at *memstore.Place, ok bool, err error) {
+	limit int) (list []memstore.Place, stop *memstore.Place, ok bool, err error) {
 	if f.After != "" {
 		return nil, nil, false, nil
 	}
@@ -328,13 +329,13 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 				return err == nil, err
 			}
 			p := memstore.Place{Key: r.Key, ID: string(r.ID)}
-			if list = append(list, p); len(list) == most {
-				at = &p
+			if list = append(list, p); len(list) == limit {
+				stop = &p
 			}
 			if ask && !f.Reads() {
 				asked[p.ID] = true
 			}
-			return at == nil, nil
+			return stop == nil, nil
 		}
 		docs, _ := set.Docs()
 		most := max(sessionLeast, int(docs/sessionShare))
@@ -373,7 +374,7 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 			return !pass
 		})
 	}
-	return list, at, ok, err
+	return list, stop, ok, err
 }
 
 // pageOf sorts some rows, and calls visit for the rows after the place s.At.

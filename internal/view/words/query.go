@@ -38,8 +38,8 @@ func NewSectionsQuery(eng *engine.Engine, damaged func()) *Query {
 	return newQuery(eng, sections{}, damaged)
 }
 
-func newQuery(eng *engine.Engine, of subject, damaged func()) *Query {
-	q := &Query{eng: eng, files: files{Words: newWords(eng, of, 1)}, damaged: damaged}
+func newQuery(eng *engine.Engine, subj subject, damaged func()) *Query {
+	q := &Query{eng: eng, files: files{Words: newWords(eng, subj, 1)}, damaged: damaged}
 	q.follow.Fold, q.follow.Stale = &q.files, q.files.stale
 	return q
 }
@@ -79,12 +79,13 @@ func (s *Snapshot) Release() (err error) {
 // goroutines costs more than it saves.
 const besideLeast = 1 << 15
 
-// beside calls do with the numbers 0 to n-1, in at most GOMAXPROCS goroutines at a time.
-func beside(n int, do func(i int) error) error {
+// beside calls fn with the numbers 0 to n-1, in at most GOMAXPROCS goroutines at a time. It returns the first
+// error.
+func beside(n int, fn func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
-		g.Go(func() error { return vfs.Guard(func() error { return do(i) }) })
+		g.Go(func() error { return vfs.Guard(func() error { return fn(i) }) })
 	}
 	return g.Wait()
 }
@@ -211,12 +212,12 @@ type Place struct {
 	ID      string
 }
 
-// Before returns, for each of the given places, the id of the memory before that place in the place's session; "" if no
-// memory is before it. It skips the memories in except.
-func (q *Query) Before(ctx context.Context, of []Place, except map[string]bool) (ids []string, err error) {
+// Before returns, for each place in list, the id of the memory before that place in the place's session, or "" if
+// no memory of the session is before the place. It skips the memories in except.
+func (q *Query) Before(ctx context.Context, list []Place, except map[string]bool) (ids []string, err error) {
 	err = q.With(ctx, func(s *Snapshot) (err error) {
-		ids = make([]string, len(of))
-		for i, p := range of {
+		ids = make([]string, len(list))
+		for i, p := range list {
 			if ids[i], _, err = s.Set.Before(p.Session, p.Time, p.ID, except); err != nil {
 				return err
 			}
@@ -329,13 +330,14 @@ func (f *files) resume(ctx context.Context, set *index.Set) (bool, error) {
 	return false, nil
 }
 
-// from applies the log entries from the position at, which the files cover, to the position to, which the index covers.
-func (f *files) from(ctx context.Context, at, to wal.Mark) error {
+// from applies the log entries between the mark start, up to which the files cover the log, and the mark end, up
+// to which the index covers the log.
+func (f *files) from(ctx context.Context, start, end wal.Mark) error {
 	switch {
-	case at == to:
+	case start == end:
 		return nil
-	case at.LSN >= to.LSN && f.eng.Log().Spilled() > to.LSN:
+	case start.LSN >= end.LSN && f.eng.Log().Spilled() > end.LSN:
 		return engine.ErrMoved // a newer index exists
 	}
-	return f.eng.Between(ctx, at, to, func(e *wal.Entry) error { return f.Apply(ctx, nil, e) })
+	return f.eng.Between(ctx, start, end, func(e *wal.Entry) error { return f.Apply(ctx, nil, e) })
 }

@@ -86,10 +86,10 @@ func (w *Words) spill(f *view.Folder, b *build.Builder) error {
 	})
 }
 
-// file writes the view's next segment to its file, opens it, and replaces the view's set by the result of
-// with.
+// file writes the view's next segment to its file by calling write, and opens the segment. It replaces the view's
+// set by the set that newSet returns for the segment.
 func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
-	with func(*words.Segment) (*words.Set, error)) error {
+	newSet func(*words.Segment) (*words.Set, error)) error {
 	name := segmentName(w.next)
 	w.written = append(w.written, name)
 	if err := f.WriteBy(name, write); err != nil {
@@ -110,7 +110,7 @@ func (w *Words) file(f *view.Folder, write func(to func([]byte) error) error,
 		return err
 	}
 	m.sum = hex(seg.Sum())
-	set, err := with(seg)
+	set, err := newSet(seg)
 	if err != nil {
 		return err
 	}
@@ -186,15 +186,16 @@ func stray(f *view.Folder, names []string) []string {
 	})
 }
 
-// highest returns the highest segment number among file names.
-func highest(names []string) (most uint64) {
+// highest returns the highest segment number in a list of file names, or 0 if no file name contains a segment
+// number.
+func highest(names []string) (number uint64) {
 	for _, name := range names {
 		head, _, _ := strings.Cut(name, ".")
 		if n, err := strconv.ParseUint(head, 16, 64); err == nil && len(head) == 16 && n < 1<<62 {
-			most = max(most, n)
+			number = max(number, n)
 		}
 	}
-	return most
+	return number
 }
 
 // chunk is the number of documents that are read at a time. chunkBytes bounds the size of their terms: once it is
@@ -265,11 +266,12 @@ func ahead[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// inChunks yields ids in chunks.
-func inChunks(of iter.Seq2[string, error]) iter.Seq2[[]string, error] {
+// inChunks yields the ids of seq in slices of chunk ids; the last slice is shorter and may be empty. It yields an
+// error of seq, and then ends the iteration.
+func inChunks(seq iter.Seq2[string, error]) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		var ids []string
-		for id, err := range of {
+		for id, err := range seq {
 			if err != nil {
 				yield(nil, err)
 				return

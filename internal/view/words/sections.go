@@ -59,19 +59,19 @@ func TextsOf(path string, doc []byte, s *note.Section, tags []string) []query.Te
 	return texts
 }
 
-func (sections) old(set *words.Set, paths []string) (lsns []uint64, of [][]string, err error) {
-	lsns, of = make([]uint64, len(paths)), make([][]string, len(paths))
+func (sections) old(set *words.Set, paths []string) (lsns []uint64, rowIDs [][]string, err error) {
+	lsns, rowIDs = make([]uint64, len(paths)), make([][]string, len(paths))
 	for i, path := range paths {
 		at, ids, err := set.InSession(path)
 		if err == nil && len(at) > 0 {
-			of[i] = ids
+			rowIDs[i] = ids
 			lsns[i], err = set.LSN(at[0])
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	return lsns, of, nil
+	return lsns, rowIDs, nil
 }
 
 func (sections) find(set *words.Set, path string) (words.Ref, int, error) {
@@ -102,10 +102,10 @@ func (w *Words) Absent() bool { return !w.eng.HasHad(w.of.kind(w.eng)) }
 // IsOfSections reports whether the segment number part contains sections of notes, and not memories.
 func IsOfSections(part uint64) bool { return part >= FirstSection }
 
-// PathOf returns the path of the note that contains a section, given the id of the section's row. It returns false if
-// the id is that of a memory.
-func PathOf(at words.Ref, id string) (path string, ok bool) {
-	if !IsOfSections(at.Part) {
+// PathOf returns the path of the note that contains a section, given the reference and the id of the section's
+// row. ok is false if the row is that of a memory.
+func PathOf(ref words.Ref, id string) (path string, ok bool) {
+	if !IsOfSections(ref.Part) {
 		return "", false
 	}
 	path, _, ok = strings.Cut(id, "\x00")

@@ -26,11 +26,11 @@ type subject interface {
 
 	// rows returns the rows of a document, at least one, without their lines.
 	rows(w *Words, id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc
-	// old returns the row versions that documents have in a set, 0 for none, and the ids of those rows whose ids
-	// differ from the ids of the documents.
-	old(set *words.Set, ids []string) (lsns []uint64, of [][]string, err error)
+	// old returns, for each document in ids, the version whose rows are in a set, or 0 if the document has no rows in
+	// the set. rowIDs has the ids of these rows; it is nil if the id of each row is the id of the document.
+	old(set *words.Set, ids []string) (lsns []uint64, rowIDs [][]string, err error)
 	// find returns one live row of a document, and the number of its live rows.
-	find(set *words.Set, id string) (at words.Ref, n int, err error)
+	find(set *words.Set, id string) (ref words.Ref, n int, err error)
 	// ids yields the ids of all documents of an index that have rows.
 	ids(set *index.Set) iter.Seq2[string, error]
 }

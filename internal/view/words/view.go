@@ -80,8 +80,8 @@ type Words struct {
 // New implements views.Maker: it returns the view of the words in memories.
 func New(eng *engine.Engine) view.View { return newWords(eng, memories{}, filingTimes) }
 
-func newWords(eng *engine.Engine, of subject, times int) *Words {
-	w := &Words{eng: eng, of: of, times: times}
+func newWords(eng *engine.Engine, subj subject, times int) *Words {
+	w := &Words{eng: eng, of: subj, times: times}
 	w.begin()
 	return w
 }
@@ -285,16 +285,16 @@ func (w *Words) halves() bool {
 	return w.times == 1 && !w.lean && w.of.cut() == 0 && !w.eng.Env().System.Inline && runtime.GOMAXPROCS(0) > 1
 }
 
-// segments returns a segment made from docs with the builder b, which is nil if there are no docs. If behind is not
-// empty, a second goroutine makes another segment from behind at the same time.
-func (w *Words) segments(b *build.Builder, docs, behind []*words.Doc) ([]*words.Segment, error) {
+// segments returns a segment that the builder b makes from docs; the segment is nil if docs is empty. If rest is
+// not empty, a second goroutine makes another segment from rest at the same time.
+func (w *Words) segments(b *build.Builder, docs, rest []*words.Doc) ([]*words.Segment, error) {
 	segment := func(b *build.Builder, docs []*words.Doc) (*words.Segment, error) {
 		for _, d := range docs {
 			b.Add(d)
 		}
 		return segmentOf(b)
 	}
-	if len(behind) == 0 {
+	if len(rest) == 0 {
 		seg, err := segment(b, docs)
 		return []*words.Segment{seg}, err
 	}
@@ -304,7 +304,7 @@ func (w *Words) segments(b *build.Builder, docs, behind []*words.Doc) ([]*words.
 	}
 	list := make([]*words.Segment, 2)
 	var g errgroup.Group
-	g.Go(func() (err error) { list[1], err = segment(other, behind); return err })
+	g.Go(func() (err error) { list[1], err = segment(other, rest); return err })
 	var err error
 	list[0], err = segment(b, docs)
 	if err = errors.Join(err, g.Wait()); err == nil {

@@ -141,9 +141,9 @@ func Once(term []byte, quiet bool) bool { return quiet && term[0] < utf8.RuneSel
 func (x *indexed) Word(w []byte, _, _ int) { x.word(w) }
 
 // Char implements text.Sink.
-func (x *indexed) Char(pair []byte, at, _, _, _ int) {
-	x.term(cut(pair[at:]), false)
-	if at > 0 {
+func (x *indexed) Char(pair []byte, off, _, _, _ int) {
+	x.term(cut(pair[off:]), false)
+	if off > 0 {
 		x.term(cut(pair), true)
 	}
 }

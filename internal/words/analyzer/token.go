@@ -83,9 +83,9 @@ func (r *reader) Word(w []byte, from, to int) {
 }
 
 // Char implements text.Sink.
-func (r *reader) Char(pair []byte, at, from, mid, to int) {
-	r.visit(Token{Kind: Char, Term: cut(pair[at:]), From: mid, To: to})
-	if at > 0 {
+func (r *reader) Char(pair []byte, off, from, mid, to int) {
+	r.visit(Token{Kind: Char, Term: cut(pair[off:]), From: mid, To: to})
+	if off > 0 {
 		r.visit(Token{Kind: Pair, Term: cut(pair), From: from, To: to})
 	}
 }

@@ -141,8 +141,8 @@ func (b *Builder) word(w []byte) {
 }
 
 // term counts a term in the current field.
-func (b *Builder) term(of []byte, quiet bool) {
-	b.count(b.words.number(of), quiet, analyzer.Once(of, quiet))
+func (b *Builder) term(word []byte, quiet bool) {
+	b.count(b.words.number(word), quiet, analyzer.Once(word, quiet))
 }
 
 // count counts an occurrence of a term, given by its number, in the current field of the document that is being added.

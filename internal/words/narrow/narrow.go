@@ -124,22 +124,22 @@ func separates(r rune) bool {
 	return r < 0x80 && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 }
 
-// of returns the rows of part p that can satisfy all conditions, including the rows without a time. some is false if no
-// condition restricts the rows, so that all rows of the part can satisfy them.
-func of(p *words.Part, all []wanted) (set bitset.Set, some bool, err error) {
+// of returns the rows of part p that can satisfy all conditions, including the rows without a time. restricted is
+// false if no condition restricts the rows, so that all rows of the part can satisfy the conditions.
+func of(p *words.Part, all []wanted) (set bitset.Set, restricted bool, err error) {
 	for i := range all {
 		one, ok, err := all[i].of(p)
 		switch {
 		case err != nil:
 			return nil, false, err
 		case !ok:
-		case some:
+		case restricted:
 			set = both(set, one)
 		default:
-			set, some = one, true
+			set, restricted = one, true
 		}
 	}
-	if !some {
+	if !restricted {
 		return nil, false, nil
 	}
 	for i := range p.Seg.Rows { // rows without a time come first

@@ -116,15 +116,15 @@ func Parse(s string, an *analyzer.Analyzer) *Query {
 // Has reports whether any document contains the word w in one of the fields w.Fields.
 type Has func(w *Word) (bool, error)
 
-// ParseIn is like Parse, for the documents of an index. If no document has the words after the colon in the named field
-// (key:value in a store without keys, for example), the item is treated as plain words and a note is added to the
-// query. has may be nil: no such check is made then. ParseIn returns the first error of has.
-func ParseIn(s string, an *analyzer.Analyzer, has Has) (*Query, error) {
+// ParseIn is like Parse, for the documents of an index. If no document has the words after the colon in the named
+// field (key:value in a store without keys, for example), ParseIn treats the item as plain words and adds a note
+// to the query. If contains is nil, ParseIn does not check this. It returns the first error of contains.
+func ParseIn(s string, an *analyzer.Analyzer, contains Has) (*Query, error) {
 	q := &Query{known: map[Word]int{}}
 	var chain []item // the items joined by OR, usually one
 	joined := false
 	add := func() error {
-		list, err := q.settled(chain, an, has)
+		list, err := q.settled(chain, an, contains)
 		if err == nil {
 			q.chain(list, an)
 		}
@@ -164,15 +164,15 @@ func (q *Query) counted() {
 
 // settled replaces items of the form field:words by plain words, if no document has these words in that field. Of
 // several items joined by OR it replaces none if another item is a condition that some document can meet.
-func (q *Query) settled(items []item, an *analyzer.Analyzer, has Has) ([]item, error) {
-	if has == nil {
+func (q *Query) settled(items []item, an *analyzer.Analyzer, contains Has) ([]item, error) {
+	if contains == nil {
 		return items, nil
 	}
 	none, holds := make([]bool, len(items)), false
 	for i := range items {
 		it := &items[i]
 		if it.field != "" && !it.not {
-			ok, err := it.found(an, has)
+			ok, err := it.found(an, contains)
 			if err != nil {
 				return nil, err
 			}
@@ -213,12 +213,12 @@ func (q *Query) note(s string) {
 }
 
 // found reports whether some document has the words of an item in its field.
-func (it *item) found(an *analyzer.Analyzer, has Has) (bool, error) {
+func (it *item) found(an *analyzer.Analyzer, contains Has) (bool, error) {
 	for _, w := range it.words(an, true) {
 		if analyzer.Common(w.Term) && !an.Indexed() {
 			continue
 		}
-		if ok, err := has(&w); err != nil || !ok {
+		if ok, err := contains(&w); err != nil || !ok {
 			return false, err
 		}
 	}
@@ -394,8 +394,8 @@ func quieted(words []Word) []Word {
 	return words
 }
 
-// item adds an item to the query. If the item is a condition that the index alone cannot decide, it also adds a phrase,
-// which is checked in the documents.
+// item adds an item to the query. If the item is a condition that the index alone cannot decide, the method also
+// adds a phrase, which is checked in the documents.
 func (q *Query) item(it *item, an *analyzer.Analyzer) {
 	condition := it.must || it.phrase || it.not
 	words := it.words(an, condition)

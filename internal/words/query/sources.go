@@ -35,9 +35,9 @@ func DefaultSources() *Sources {
 	return s
 }
 
-// ReadSources returns the sources of a setting: given has member names by field, and replaces the defaults of these
-// fields. A name that is given for a field is removed from the defaults of other fields. Errors are *errs.FieldError.
-func ReadSources(given map[string][]string) (*Sources, error) {
+// ReadSources returns the sources of a setting. byField has member names by field, and replaces the defaults of
+// its fields. A name in byField is removed from the defaults of other fields. Errors are *errs.FieldError.
+func ReadSources(byField map[string][]string) (*Sources, error) {
 	s := DefaultSources()
 	bad := func(field, why string) (*Sources, error) {
 		return nil, &errs.FieldError{Field: "fields", Value: human.Quote(field),
@@ -45,9 +45,9 @@ func ReadSources(given map[string][]string) (*Sources, error) {
 			Err:   fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
 	}
 	of := map[string]Field{}
-	for _, field := range slices.Sorted(maps.Keys(given)) {
+	for _, field := range slices.Sorted(maps.Keys(byField)) {
 		f, ok := FieldNamed(field)
-		switch names := given[field]; {
+		switch names := byField[field]; {
 		case !ok || !slices.Contains(sourced, f):
 			return bad(field, "no such field, or not a field of the metadata")
 		case s.given&Of(f) != 0:

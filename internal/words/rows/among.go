@@ -6,13 +6,13 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Among calls visit for live rows, in no particular order, until visit returns false. For a part that has a set in
-// only, it visits the rows in that set; for any other part, all rows. In the rows that it passes to visit, Key is 0 and
-// ID is nil.
-func Among(v *words.Set, only map[uint64]bitset.Set, visit func(*Row) (bool, error)) error {
+// Among calls visit for live rows, in no particular order, until visit returns false. subsets has sets of rows, by
+// the ID of their part. If a part has a set in subsets, Among visits only the rows in that set; a nil set is
+// empty. Of any other part, Among visits all rows. In the rows that it passes to visit, Key is 0 and ID is nil.
+func Among(v *words.Set, subsets map[uint64]bitset.Set, visit func(*Row) (bool, error)) error {
 	var row Row
 	for _, p := range v.Parts() {
-		set, some := only[p.ID]
+		set, some := subsets[p.ID]
 		for r := uint32(0); int(r) < p.Seg.Rows; r++ {
 			if some && r&63 == 0 && (set == nil || set[r>>6] == 0) {
 				r += 63

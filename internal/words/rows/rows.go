@@ -85,9 +85,9 @@ func (c *cursor) step() {
 	}
 }
 
-// seek returns the number of rows of a segment that come before place p in order o. If with is true, a row exactly at p
-// counts too.
-func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err error) {
+// seek returns the number of rows of a segment that come before place p in order o. If inclusive is true, a row
+// exactly at p counts too.
+func seek(s *words.Segment, o order.Order, p order.Place, inclusive bool) (n int, err error) {
 	n = sort.Search(s.Rows, func(i int) bool {
 		r, e := s.Ranked(o, i)
 		var key int64
@@ -108,15 +108,15 @@ func seek(s *words.Segment, o order.Order, p order.Place, with bool) (n int, err
 		if c == 0 {
 			c = cmp.Compare(string(id), p.ID)
 		}
-		return c > 0 || c == 0 && !with
+		return c > 0 || c == 0 && !inclusive
 	})
 	return n, err
 }
 
-// Walk calls visit for the live rows in order o, descending if down is true, until visit returns false. If behind is
-// not nil, Walk starts after that place. All parts must have orders (see Sorted). A row is valid during the call of
-// visit only.
-func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit func(*Row) (bool, error)) error {
+// Walk calls visit for the live rows in order o, descending if down is true, until visit returns false. If place
+// is not nil, Walk starts with the next row after that place, in the direction of the walk. All parts must have
+// orders (see Sorted). A row is valid only during the call of visit.
+func Walk(v *words.Set, o order.Order, down bool, place *order.Place, visit func(*Row) (bool, error)) error {
 	var heap []*cursor
 	less := func(a, b *cursor) bool {
 		if down {
@@ -143,14 +143,14 @@ func Walk(v *words.Set, o order.Order, down bool, behind *order.Place, visit fun
 		c := &cursor{Row: Row{part: p}, order: o, down: down}
 		var err error
 		switch {
-		case behind == nil && down:
+		case place == nil && down:
 			c.at = p.Seg.Rows - 1
-		case behind == nil:
+		case place == nil:
 		case down:
-			c.at, err = seek(p.Seg, o, *behind, false)
+			c.at, err = seek(p.Seg, o, *place, false)
 			c.at--
 		default:
-			c.at, err = seek(p.Seg, o, *behind, true)
+			c.at, err = seek(p.Seg, o, *place, true)
 		}
 		if err != nil {
 			return err
@@ -188,14 +188,14 @@ func Sorted(v *words.Set) bool {
 	return !slices.ContainsFunc(v.Parts(), func(p *words.Part) bool { return !p.Seg.Sorted })
 }
 
-// LineOf returns the line of a row.
-func LineOf(v *words.Set, at words.Ref) (order.Line, error) { return segmentOf(v, at).Line(at.Row) }
+// LineOf returns the line of the row ref.
+func LineOf(v *words.Set, ref words.Ref) (order.Line, error) { return segmentOf(v, ref).Line(ref.Row) }
 
-// TimeOf returns the time of a row.
-func TimeOf(v *words.Set, at words.Ref) (int64, error) { return segmentOf(v, at).Time(at.Row) }
+// TimeOf returns the time of the row ref.
+func TimeOf(v *words.Set, ref words.Ref) (int64, error) { return segmentOf(v, ref).Time(ref.Row) }
 
-func segmentOf(v *words.Set, at words.Ref) *words.Segment {
-	i := slices.IndexFunc(v.Parts(), func(p *words.Part) bool { return p.ID == at.Part })
+func segmentOf(v *words.Set, ref words.Ref) *words.Segment {
+	i := slices.IndexFunc(v.Parts(), func(p *words.Part) bool { return p.ID == ref.Part })
 	return v.Parts()[i].Seg
 }
 

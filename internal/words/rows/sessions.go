@@ -108,8 +108,9 @@ func (s *Session) add(rows, bytes, first, last int64) {
 	s.First, s.Last = min(s.First, first), max(s.Last, last)
 }
 
-// Sessions returns the sessions that have documents at time now, sorted by key. The result is valid at all times t with
-// from ≤ t < until. The sums of each part are cached with it, so after a change only the changed parts are read again.
+// Sessions returns the sessions that have documents at time now, sorted by key. The result is valid at all times t
+// with from ≤ t < until. The sums of each part are cached with the part, so after a change only the changed parts
+// are read again.
 func Sessions(v *words.Set, now int64, key func(string) (string,
 	error)) (list []Session, from, until int64, err error) {
 	from, until = math.MinInt64, math.MaxInt64

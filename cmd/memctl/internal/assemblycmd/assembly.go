@@ -34,11 +34,12 @@ type storedAssembly struct {
 	Members int    `json:"member_count"`
 }
 
-// tellWritten prints that the assembly as was written: as JSON with --json, and otherwise as the text that results from
-// format and args, with the verbs of package fmt.
-func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
+// tellWritten reports that an assembly was written. With --json, it adds the assembly's id, version and number of
+// memories to the JSON document. Otherwise it prints the text that results from format and args, with the verbs of
+// package fmt.
+func tellWritten(a *cli.App, asm *varve.Assembly, format string, args ...any) {
 	if a.Document != nil {
-		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
+		a.Document.Item(storedAssembly{asm.ID, asm.Version, len(asm.MemoryIDs)})
 		return
 	}
 	a.Say(format, args...)

@@ -10,13 +10,14 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// idAndMore requires the id of an assembly and at least one other argument.
-func idAndMore(what string) cobra.PositionalArgs {
+// idAndMore requires the id of an assembly and at least one other argument. rest names the other arguments in the
+// error.
+func idAndMore(rest string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
 			return nil
 		}
-		return cli.Usagef(cmd.CommandPath(), "%s takes the id of an assembly and %s", cmd.CommandPath(), what)
+		return cli.Usagef(cmd.CommandPath(), "%s takes the id of an assembly and %s", cmd.CommandPath(), rest)
 	}
 }
 

@@ -117,25 +117,25 @@ func listAssemblies(cmd *cobra.Command, a *cli.App, st *varve.Store, all iter.Se
 	return nil
 }
 
-func ListedOf(as *varve.Assembly, level float64) Listed {
+func ListedOf(asm *varve.Assembly, level float64) Listed {
 	return Listed{
-		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount,
-		cli.OrNil(as.LastActivation),
-		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt),
-		cli.OrNil(as.UpdatedAt),
+		asm.ID, asm.Version, asm.Name, asm.Description, len(asm.MemoryIDs), !asm.Inactive, level, asm.ActivationCount,
+		cli.OrNil(asm.LastActivation),
+		len(asm.CompositeEmbedding), asm.Keywords, asm.Tags, asm.Topics, asm.MergedFrom, cli.OrNil(asm.CreatedAt),
+		cli.OrNil(asm.UpdatedAt),
 	}
 }
 
-func assemblyItem(a *cli.App, as *varve.Assembly, level float64) cli.Item {
-	id, members, activation, name := cli.PrintableID(as.ID), strconv.Itoa(len(as.MemoryIDs)),
-		strconv.FormatFloat(level, 'f', 3, 64), cli.Printable(as.Name)
+func assemblyItem(a *cli.App, asm *varve.Assembly, level float64) cli.Item {
+	id, members, activation, name := cli.PrintableID(asm.ID), strconv.Itoa(len(asm.MemoryIDs)),
+		strconv.FormatFloat(level, 'f', 3, 64), cli.Printable(asm.Name)
 	return cli.Item{
-		ID: as.ID, JSON: ListedOf(as, level),
+		ID: asm.ID, JSON: ListedOf(asm, level),
 		Text: func() string {
-			return strings.Join([]string{id, as.UpdatedAt.Format(time.RFC3339), members, activation, name}, "\t")
+			return strings.Join([]string{id, asm.UpdatedAt.Format(time.RFC3339), members, activation, name}, "\t")
 		},
 		Cells: func() []string {
-			return []string{id, span.Age(a.Clock().Sub(as.UpdatedAt)), members, activation, name}
+			return []string{id, span.Age(a.Clock().Sub(asm.UpdatedAt)), members, activation, name}
 		},
 	}
 }

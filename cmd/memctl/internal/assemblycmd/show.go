@@ -56,16 +56,16 @@ type shownAssembly struct {
 	Assembly json.RawMessage `json:"assembly"`
 }
 
-func showAssembly(a *cli.App, as *varve.Assembly) error {
+func showAssembly(a *cli.App, asm *varve.Assembly) error {
 	if a.Document == nil {
-		for _, id := range as.MemoryIDs {
+		for _, id := range asm.MemoryIDs {
 			fmt.Fprintln(a.Out, cli.PrintableID(id))
 		}
 		return nil
 	}
-	doc, err := cli.AssemblyLine(as)
+	doc, err := cli.AssemblyLine(asm)
 	if err == nil {
-		a.Document.Item(shownAssembly{as.ID, as.Version, doc})
+		a.Document.Item(shownAssembly{asm.ID, asm.Version, doc})
 	}
 	return err
 }

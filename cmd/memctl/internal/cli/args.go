@@ -25,12 +25,12 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return Usagef(cmd.CommandPath(), "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 }
 
-func AtLeastOne(what string) cobra.PositionalArgs {
+func AtLeastOne(noun string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return nil
 		}
-		return Usagef(cmd.CommandPath(), "%s needs %s", cmd.CommandPath(), what)
+		return Usagef(cmd.CommandPath(), "%s needs %s", cmd.CommandPath(), noun)
 	}
 }
 

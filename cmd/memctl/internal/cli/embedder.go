@@ -19,18 +19,18 @@ func (a *App) Embedder() (*embed.Embedder, error) {
 	return e, nil
 }
 
-// Embedding returns a function for the options of a store in which texts are embedded. This function sets the embedder
-// of the environment variables, and then calls more if more is not nil. If the variables configure no embedder,
-// Embedding returns more itself.
-func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
+// Embedding returns a function that sets the options of a store whose texts are embedded. The returned function
+// sets the embedder that the environment variables configure, and then calls modify unless modify is nil. If the
+// variables configure no embedder, Embedding returns modify.
+func (a *App) Embedding(modify func(*varve.Options)) (func(*varve.Options), error) {
 	e, err := a.Embedder()
 	if e == nil || err != nil {
-		return more, err
+		return modify, err
 	}
 	return func(o *varve.Options) {
 		o.Embed, o.EmbedModel, o.EmbedService = e.Embed, e.Model(), e.String()
-		if more != nil {
-			more(o)
+		if modify != nil {
+			modify(o)
 		}
 	}, nil
 }

@@ -17,9 +17,9 @@ func MemoryLine(m *varve.Memory) ([]byte, error) {
 	return oneLine(doc)
 }
 
-// AssemblyLine returns an assembly's document on one line.
-func AssemblyLine(as *varve.Assembly) ([]byte, error) {
-	doc, err := as.Encode(NoAssemblyLimits())
+// AssemblyLine returns the JSON document of an assembly on one line.
+func AssemblyLine(a *varve.Assembly) ([]byte, error) {
+	doc, err := a.Encode(NoAssemblyLimits())
 	if err != nil {
 		return nil, err
 	}
@@ -32,9 +32,9 @@ func oneLine(doc []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func About(what, id string, err error) error {
+func About(noun, id string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", what, PrintableID(id), err)
+	return fmt.Errorf("%s %s: %w", noun, PrintableID(id), err)
 }

@@ -132,13 +132,13 @@ func whole(ctx context.Context, arg string, get func(ctx context.Context, id str
 	return found, err
 }
 
-func orEnding(ctx context.Context, what string, lines lineSource, id string, exists func(id string) bool,
+func orEnding(ctx context.Context, noun string, lines lineSource, id string, exists func(id string) bool,
 	f func(id string) error) error {
 	err := f(id)
 	if !missing(err) || exists(id) { // the error may be about another object
 		return err
 	}
-	whole, eerr := named(ctx, what, lines, id)
+	whole, eerr := named(ctx, noun, lines, id)
 	switch {
 	case eerr != nil:
 		return eerr
@@ -155,14 +155,15 @@ func missing(err error) bool {
 	return errors.Is(err, varve.ErrNotFound) || errors.As(err, &c) && c.Found == 0 && c.Expected != 0
 }
 
-// named returns the only id that has the given ending, or "" if no id has it. If several ids have the ending, the error
-// is an *EndingError.
-func named(ctx context.Context, what string, lines lineSource, ending string) (string, error) {
+// named returns the only id in lines that ends in the given text. It returns "" if no id does, or if the text
+// cannot be the ending of a UUID. If several ids end in the text, the error is an *EndingError. noun names the
+// kind of document in that error.
+func named(ctx context.Context, noun string, lines lineSource, ending string) (string, error) {
 	ending, cut := strings.CutPrefix(ending, "…")
 	if len(ending) < leastTyped || len(ending) >= wholeUUID && !cut || strings.Trim(ending, "0123456789abcdef-") != "" {
 		return "", nil
 	}
-	several := &EndingError{What: what, Ending: ending}
+	several := &EndingError{What: noun, Ending: ending}
 	for l, err := range lines(ctx) {
 		switch {
 		case ctx.Err() != nil:

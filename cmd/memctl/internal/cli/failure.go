@@ -267,5 +267,6 @@ func pathOf(err error) string {
 // keptError means that a command did not delete something that the user wanted to delete.
 type keptError struct{ error }
 
-// NotDeleted returns an error for something that was not deleted although the user requested this; why is the reason.
-func NotDeleted(why error) error { return &keptError{why} }
+// NotDeleted returns an error for an item that was not deleted although the user requested the deletion. cause is
+// the reason.
+func NotDeleted(cause error) error { return &keptError{cause} }

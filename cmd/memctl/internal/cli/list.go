@@ -98,24 +98,24 @@ func (a *App) List(member string, lines lineSource, columns ...Column) *List {
 	return l
 }
 
-// Add adds an item to the list, and prints it at once. Only in a table, the first items are held back until the widths
-// of the columns are known.
-func (l *List) Add(ctx context.Context, it Item) error {
+// Add adds an item to the list, and prints the item at once. A table is the exception: Add holds back the first
+// items until the widths of the columns are known.
+func (l *List) Add(ctx context.Context, item Item) error {
 	a := l.a
 	switch {
 	case a.Document != nil:
-		a.Document.Item(it.JSON)
+		a.Document.Item(item.JSON)
 	case l.table != nil:
-		if it.Whole {
-			return l.table.add(ctx, "", it.Cells())
+		if item.Whole {
+			return l.table.add(ctx, "", item.Cells())
 		}
-		return l.table.add(ctx, it.ID, it.Cells())
+		return l.table.add(ctx, item.ID, item.Cells())
 	case a.form == FormJSONL:
-		return a.Line(it.JSON)
+		return a.Line(item.JSON)
 	case a.form == FormID:
-		fmt.Fprintln(a.Out, PrintableID(it.ID))
+		fmt.Fprintln(a.Out, PrintableID(item.ID))
 	default:
-		fmt.Fprintln(a.Out, it.Text())
+		fmt.Fprintln(a.Out, item.Text())
 	}
 	return nil
 }
@@ -143,8 +143,9 @@ func (a *App) WriteLine(b []byte) error {
 	return err
 }
 
-// ListEnd prints the end of a list of n items. If more is true, there are more items, and ListEnd prints the command
-// that lists those after last. If the list is empty, ListEnd prints the message that none returns.
+// ListEnd prints the end of a list of n items. If more is true, the list has further items, and ListEnd prints the
+// command that lists the items after last. If the list is empty, ListEnd prints the message that none returns. In
+// JSON output, ListEnd only writes the member next: last if more is true, otherwise null.
 func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none func() string) {
 	switch {
 	case a.Document != nil && more:

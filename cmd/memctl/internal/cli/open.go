@@ -48,8 +48,9 @@ func (a *App) writer() (*varve.Writer, error) {
 	return &varve.Writer{Program: a.command, Agent: a.Getenv(AgentVariable), Session: a.Getenv(SessionVariable)}, nil
 }
 
-// open opens the store in the folder dir for the given kind of access; more, if not nil, changes the options.
-func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve.Options)) (*varve.Store, error) {
+// open opens the store in the folder dir for the given kind of access. If modify is not nil, open calls modify
+// with the options before it opens the store.
+func (a *App) open(ctx context.Context, dir string, how Access, modify func(*varve.Options)) (*varve.Store, error) {
 	o := varve.Options{
 		ReadOnly: how == Look, MustExist: how != Create && how != Serve, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard,
 		NoBackground: true, // Close flushes
@@ -60,8 +61,8 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 			return nil, err
 		}
 	}
-	if more != nil {
-		more(&o)
+	if modify != nil {
+		modify(&o)
 	}
 	o.SealRemote = seal.Recipients
 	if !o.NoBackground && o.Remote == nil {

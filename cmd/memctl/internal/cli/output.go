@@ -99,11 +99,11 @@ func (p *Output) InColour(colour, s string) {
 	_, _ = p.w.WriteString("\x1b[0m")
 }
 
-// paint turns colors on or off, no matter whether the stream is a terminal.
-func (p *Output) paint(on bool) {
+// paint turns colors on if enable is true, and off otherwise, no matter whether the stream is a terminal.
+func (p *Output) paint(enable bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.colours = on
+	p.colours = enable
 }
 
 // bar returns a writer for the progress bar, which moves the cursor. Text of a store must not be

@@ -6,11 +6,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// NewBar returns a progress bar on stderr that disappears at its end. The caller must check
-// Animated first.
-func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(most, append([]progressbar.Option{
-		progressbar.OptionSetWriter(a.ErrOut.bar()), progressbar.OptionSetDescription(Printable(what)),
+// NewBar returns a progress bar on stderr that disappears when the work is finished. total is the number of steps;
+// -1 means unknown. label describes the work. The caller must check Animated first.
+func (a *App) NewBar(total int64, label string, more ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total, append([]progressbar.Option{
+		progressbar.OptionSetWriter(a.ErrOut.bar()), progressbar.OptionSetDescription(Printable(label)),
 		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100 * time.Millisecond),
 	}, more...)...)
 }
@@ -31,12 +31,14 @@ func (a *App) Bar(work string) (progress func(done, total int64), end func()) {
 	}, func() { _ = bar.Finish() }
 }
 
-// Counter returns a function that adds to a count shown on the terminal; a negative number removes the count.
-func (a *App) Counter(what string) func(n int) {
+// Counter returns a function that adds n to a count shown on the terminal. A negative n removes the count from the
+// terminal. label describes the counted work. If the terminal cannot show the count (see Animated), the returned
+// function does nothing.
+func (a *App) Counter(label string) func(n int) {
 	if !a.Animated() {
 		return func(int) {}
 	}
-	bar := a.NewBar(-1, what, progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
+	bar := a.NewBar(-1, label, progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
 	return func(n int) {
 		if n < 0 {
 			_ = bar.Finish()

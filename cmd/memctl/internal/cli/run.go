@@ -62,7 +62,7 @@ type App struct {
 	more     atomic.Int64 // nanoseconds, see FinishWithin
 }
 
-// Run runs the program and returns its exit code. commands returns the root command.
+// Run runs the program with the arguments args, and returns its exit code. commands returns the root command.
 func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string, in io.Reader, out, errOut io.Writer,
 	env Environment) int {
 	a := &App{Environment: env, In: in, Out: newOutput(out, env), ErrOut: unbuffered(errOut, env)}

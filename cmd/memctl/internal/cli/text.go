@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Count returns a number with its noun. one is the noun for the number 1, more is the plural.
-func Count(n int, one, more string) string { return human.Count(n, one, more) }
+// Count returns n with its noun. one is the noun for the number 1; plural is the noun for all other numbers.
+func Count(n int, one, plural string) string { return human.Count(n, one, plural) }
 
 // Size returns a number of bytes in a readable unit.
 func Size(n int64) string {

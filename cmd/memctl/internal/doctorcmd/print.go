@@ -90,11 +90,11 @@ func (e *examination) print() {
 	line("next", "%s", r.Next)
 }
 
-func prefixed(by, s string) string {
+func prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
 	}
-	return by + s
+	return prefix + s
 }
 
 func orUnknown(s string) string {

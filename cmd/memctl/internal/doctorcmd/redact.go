@@ -55,11 +55,11 @@ func spellings(dir string) []string {
 	return all
 }
 
-func (r *redactor) add(text, by string) {
+func (r *redactor) add(text, placeholder string) {
 	if len(text) < leastKnown || text == "root" {
 		return
 	}
-	r.known = append(r.known, replacement{text, by})
+	r.known = append(r.known, replacement{text, placeholder})
 	slices.SortStableFunc(r.known, func(a, b replacement) int { return len(b.text) - len(a.text) })
 }
 

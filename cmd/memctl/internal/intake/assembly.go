@@ -11,19 +11,23 @@ import (
 	"github.com/varve-db/varve/internal/diff"
 )
 
-// takeAssembly writes one assembly of the source, after the memories that came before it. Members that do not
-// exist are kept in the assembly, because they are missing in the source too.
-func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
-	if err := in.write(ctx); err != nil {
+// takeAssembly writes one assembly of the source, after the memories that came before it in the source. Members
+// that do not exist are kept in the assembly, because they are missing in the source too.
+func (intake *Intake) takeAssembly(ctx context.Context, src *importer.Item) error {
+	if err := intake.write(ctx); err != nil {
 		return err
 	}
-	as, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: in.Groups, Location: in.Zone, Owned: true})
+	as, err := assembly.Decode(src.JSON, assembly.DecodeOptions{Limits: intake.Groups, Location: intake.Zone,
+		Owned: true})
 	if err != nil {
-		in.refuse(it, err)
+		intake.refuse(src, err)
 		return nil
 	}
-	there, err := in.Store.Assemblies().Get(ctx, as.ID)
-	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return sameAssembly(as, &there) })
+	there, err := intake.Store.Assemblies().Get(ctx, as.ID)
+	cond, wanted, err := intake.decide(src, there.Version, err, func() (bool, error) {
+		return sameAssembly(as,
+			&there)
+	})
 	if err != nil || !wanted {
 		return err
 	}
@@ -32,24 +36,25 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 		options = append(options, cond)
 	}
 	// As for memories: a signal does not interrupt the commit.
-	_, err = in.Store.Assemblies().Put(context.WithoutCancel(ctx), *as, options...)
+	_, err = intake.Store.Assemblies().Put(context.WithoutCancel(ctx), *as, options...)
 	switch {
 	case err == nil:
-		in.stored(it, there.Version != 0 || cond == nil)
+		intake.stored(src, there.Version != 0 || cond == nil)
 	case errors.Is(err, varve.ErrConflict):
-		in.keep(it, "another process wrote this assembly meanwhile")
+		intake.keep(src, "another process wrote this assembly meanwhile")
 	case cli.Classify(err).Code == cli.CodeRefused:
-		in.refuse(it, err)
+		intake.refuse(src, err)
 	default:
 		return err
 	}
 	return nil
 }
 
-// sameAssembly reports whether the imported assembly equals the stored one, except for what a store
-// sets itself: times, and the composite of the members.
-func sameAssembly(as, there *varve.Assembly) (bool, error) {
-	n := *as
+// sameAssembly reports whether the imported assembly equals the stored assembly there. It ignores the fields that
+// a store sets itself: the times, and the embeddings of the assembly as a whole. A creation time is compared only
+// if the imported assembly has one.
+func sameAssembly(imported, there *varve.Assembly) (bool, error) {
+	n := *imported
 	n.CreatedAt, n.UpdatedAt, n.VectorIndexUpdatedAt = there.CreatedAt, there.UpdatedAt, there.VectorIndexUpdatedAt
 	n.CompositeEmbedding, n.HyperbolicEmbedding = there.CompositeEmbedding, there.HyperbolicEmbedding
 	if n.CreationTime.IsZero() {

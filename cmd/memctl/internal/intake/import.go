@@ -81,11 +81,11 @@ type item struct {
 	replaces bool
 }
 
-func (it *item) options() []varve.PutOption {
+func (i *item) options() []varve.PutOption {
 	// A memory is stored even if its vector cannot be used.
-	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID), varve.RefusePurged()}
-	if it.cond != nil {
-		list = append(list, it.cond)
+	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(i.source.VectorID), varve.RefusePurged()}
+	if i.cond != nil {
+		list = append(list, i.cond)
 	}
 	return list
 }
@@ -96,72 +96,73 @@ const (
 	chunkBytes = 4 << 20
 )
 
-func (in *Intake) Run(ctx context.Context, src *importer.Source) error {
-	defer in.Progress(-1)
+func (intake *Intake) Run(ctx context.Context, src *importer.Source) error {
+	defer intake.Progress(-1)
 	for e, err := range src.All(ctx) {
 		if err == nil && e.Problem != nil {
-			in.problem(*e.Problem)
+			intake.problem(*e.Problem)
 			continue
 		}
 		switch {
 		case err != nil:
 		case e.Item.Assembly:
-			err = in.takeAssembly(ctx, e.Item)
+			err = intake.takeAssembly(ctx, e.Item)
 		default:
-			err = in.take(ctx, e.Item)
+			err = intake.take(ctx, e.Item)
 		}
 		if err != nil {
-			return errors.Join(err, in.write(ctx))
+			return errors.Join(err, intake.write(ctx))
 		}
 	}
-	in.Report.Report = src.Report()
-	return in.write(ctx)
+	intake.Report.Report = src.Report()
+	return intake.write(ctx)
 }
 
 // ProblemsMost is the maximum number of problems of one kind in a report, separately for refusals
 // and for other problems; Counts includes all. A file may have nothing but problems.
 const ProblemsMost = 10_000
 
-func (in *Intake) problem(p importer.Problem) {
-	in.Report.Counts[p.Kind]++
-	listed := &in.listed[0]
+func (intake *Intake) problem(p importer.Problem) {
+	intake.Report.Counts[p.Kind]++
+	listed := &intake.listed[0]
 	if Refusal(p) {
-		listed = &in.listed[1]
+		listed = &intake.listed[1]
 	}
 	if *listed == nil {
 		*listed = map[importer.Kind]int{}
 	}
 	if (*listed)[p.Kind]++; (*listed)[p.Kind] <= ProblemsMost {
-		in.Report.Problems = append(in.Report.Problems, p)
+		intake.Report.Problems = append(intake.Report.Problems, p)
 	}
 	if Refusal(p) {
-		in.Failed++
+		intake.Failed++
 	}
 }
 
-func (in *Intake) tally(it *importer.Item) *tally {
-	if it.Assembly {
-		return &in.Report.Assemblies
+func (intake *Intake) tally(src *importer.Item) *tally {
+	if src.Assembly {
+		return &intake.Report.Assemblies
 	}
-	return &in.Report.tally
+	return &intake.Report.tally
 }
 
-func (in *Intake) refuse(it *importer.Item, err error) {
-	in.tally(it).Refused++
-	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindRefused, Reason: err.Error()})
+func (intake *Intake) refuse(src *importer.Item, err error) {
+	intake.tally(src).Refused++
+	intake.problem(importer.Problem{Path: src.Path, ID: src.ID, Kind: kindRefused, Reason: err.Error()})
 }
 
-// take decides whether the memory of an item is written, adds it to the chunk if so, and writes the chunk if it
-// is full.
-func (in *Intake) take(ctx context.Context, it *importer.Item) error {
-	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: in.Limits, Location: in.Zone, Owned: true})
+// take decides whether the memory of an item is written. If so, take adds the memory to the chunk, and writes the
+// chunk if it is full.
+func (intake *Intake) take(ctx context.Context, src *importer.Item) error {
+	m, err := memstore.Decode(src.JSON, memstore.DecodeOptions{Limits: intake.Limits, Location: intake.Zone,
+		Owned: true})
 	if err != nil {
-		in.refuse(it, err)
+		intake.refuse(src, err)
 		return nil
 	}
-	there, err := in.Store.Get(ctx, m.ID)
-	cond, wanted, err := in.decide(it, there.Version, err,
-		func() (bool, error) { return saysTheSame(m, &there, it.Vector) })
+	there, err := intake.Store.Get(ctx, m.ID)
+	cond, wanted, err := intake.decide(src, there.Version, err,
+		func() (bool, error) { return saysTheSame(m, &there, src.Vector) })
 	if err != nil || !wanted {
 		return err
 	}
@@ -169,28 +170,30 @@ func (in *Intake) take(ctx context.Context, it *importer.Item) error {
 		m.Timestamp = there.Timestamp
 	}
 	if m.Timestamp.IsZero() {
-		m.Timestamp = in.Began.Add(time.Duration(in.taken))
-		in.taken++
+		m.Timestamp = intake.Began.Add(time.Duration(intake.taken))
+		intake.taken++
 	}
-	in.chunk = append(in.chunk, item{*m, it, cond, there.Version != 0 || cond == nil})
-	in.bytes += len(it.JSON)
-	if len(in.chunk) >= ChunkItems || in.bytes >= chunkBytes {
-		return in.write(ctx)
+	intake.chunk = append(intake.chunk, item{*m, src, cond, there.Version != 0 || cond == nil})
+	intake.bytes += len(src.JSON)
+	if len(intake.chunk) >= ChunkItems || intake.bytes >= chunkBytes {
+		return intake.write(ctx)
 	}
 	return nil
 }
 
-// decide reports whether an item must be written, and on which condition; nil means no condition. there is the version
-// of the stored document, and err is the error of reading it.
-func (in *Intake) decide(it *importer.Item, there uint64, err error,
+// decide reports whether an item must be written, and on which condition; a nil condition means that the write is
+// unconditional. version is the version of the stored document, and err is the error of reading it. same reports
+// whether the item equals the stored document. If the item must not be written, decide records the reason in the
+// report.
+func (intake *Intake) decide(src *importer.Item, version uint64, err error,
 	same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
 	switch {
 	case errors.Is(err, varve.ErrNotFound):
 		return varve.IfAbsent(), true, nil
-	case errors.Is(err, varve.ErrCorrupt) && in.Replace:
+	case errors.Is(err, varve.ErrCorrupt) && intake.Replace:
 		return nil, true, nil // replace the unreadable document
 	case errors.Is(err, varve.ErrCorrupt):
-		in.refuse(it, err)
+		intake.refuse(src, err)
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
@@ -198,30 +201,30 @@ func (in *Intake) decide(it *importer.Item, there uint64, err error,
 	equal, err := same()
 	switch {
 	case err != nil:
-		in.refuse(it, err)
+		intake.refuse(src, err)
 		return nil, false, nil
 	case equal:
-		in.tally(it).Same++
+		intake.tally(src).Same++
 		return nil, false, nil
-	case !in.Replace:
-		in.keep(it, "the store has another text under this id; --replace replaces it")
+	case !intake.Replace:
+		intake.keep(src, "the store has another text under this id; --replace replaces it")
 		return nil, false, nil
 	}
-	return varve.IfVersion(there), true, nil
+	return varve.IfVersion(version), true, nil
 }
 
-func (in *Intake) keep(it *importer.Item, why string) {
-	in.tally(it).Kept++
-	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindKept, Reason: why})
+func (intake *Intake) keep(src *importer.Item, reason string) {
+	intake.tally(src).Kept++
+	intake.problem(importer.Problem{Path: src.Path, ID: src.ID, Kind: kindKept, Reason: reason})
 }
 
-// write stores the chunk as one commit. If a memory is refused, or another process has written one
-// of them, they are stored one by one, so that only those fail. A signal does not interrupt it:
-// otherwise it would be unknown what is stored.
-func (in *Intake) write(ctx context.Context) error {
+// write stores the chunk as one commit. If a memory is refused, or another process has written one of the
+// memories, write stores the memories one by one, so that only those fail. A signal does not interrupt write:
+// otherwise it would be unknown which memories are stored.
+func (intake *Intake) write(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
-	chunk := in.chunk
-	in.chunk, in.bytes = nil, 0
+	chunk := intake.chunk
+	intake.chunk, intake.bytes = nil, 0
 	if len(chunk) == 0 {
 		return nil
 	}
@@ -229,10 +232,10 @@ func (in *Intake) write(ctx context.Context) error {
 	for i := range chunk {
 		b.Put(chunk[i].memory, chunk[i].options()...)
 	}
-	err := in.Store.Apply(ctx, b)
+	err := intake.Store.Apply(ctx, b)
 	if err == nil {
 		for i := range chunk {
-			in.stored(chunk[i].source, chunk[i].replaces)
+			intake.stored(chunk[i].source, chunk[i].replaces)
 		}
 		return nil
 	}
@@ -241,14 +244,14 @@ func (in *Intake) write(ctx context.Context) error {
 	}
 	for i := range chunk {
 		it := &chunk[i]
-		_, err := in.Store.Put(ctx, it.memory, it.options()...)
+		_, err := intake.Store.Put(ctx, it.memory, it.options()...)
 		switch {
 		case err == nil:
-			in.stored(it.source, it.replaces)
+			intake.stored(it.source, it.replaces)
 		case errors.Is(err, varve.ErrConflict):
-			in.keep(it.source, "another process wrote this memory meanwhile")
+			intake.keep(it.source, "another process wrote this memory meanwhile")
 		case cli.Classify(err).Code == cli.CodeRefused:
-			in.refuse(it.source, err)
+			intake.refuse(it.source, err)
 		default:
 			return err
 		}
@@ -256,13 +259,13 @@ func (in *Intake) write(ctx context.Context) error {
 	return nil
 }
 
-func (in *Intake) stored(it *importer.Item, replaces bool) {
+func (intake *Intake) stored(src *importer.Item, replaces bool) {
 	if replaces {
-		in.tally(it).Replaced++
+		intake.tally(src).Replaced++
 	} else {
-		in.tally(it).New++
+		intake.tally(src).New++
 	}
-	in.Progress(1)
+	intake.Progress(1)
 }
 
 // saysTheSame reports whether an imported memory equals the stored one, except for the times that a

@@ -10,10 +10,11 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Slurp returns the content of a file, or of stdin for -, up to a limit.
-func Slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, error) {
+// Slurp returns the content of the file name, or of stdin if name is "-". If the content is longer than limit
+// bytes, the error is a FieldError that wraps ErrTooLarge.
+func Slurp(ctx context.Context, stdin io.Reader, name string, limit int) ([]byte, error) {
 	b, err := cli.Await(ctx, func() ([]byte, error) {
-		r, err := source(in, name)
+		r, err := source(stdin, name)
 		if err != nil {
 			return nil, err
 		}
@@ -30,9 +31,9 @@ func Slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, e
 	return b, nil
 }
 
-func source(in io.Reader, name string) (io.ReadCloser, error) {
+func source(stdin io.Reader, name string) (io.ReadCloser, error) {
 	if name == "-" {
-		return io.NopCloser(in), nil
+		return io.NopCloser(stdin), nil
 	}
 	return os.Open(name)
 }
@@ -58,10 +59,10 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 
 // ReadEach reads all values of a file, or of stdin if name is "-", before any of them is used. The values are one
 // object, an array of objects, or objects one after another. noun is the noun for a value in messages.
-func ReadEach[T any](ctx context.Context, in io.Reader, name, noun string,
+func ReadEach[T any](ctx context.Context, stdin io.Reader, name, noun string,
 	decode func(raw []byte) (T, error)) (all []T, err error) {
 	_, err = cli.Await(ctx, func() ([]byte, error) {
-		r, err := source(in, name)
+		r, err := source(stdin, name)
 		if err != nil {
 			return nil, err
 		}

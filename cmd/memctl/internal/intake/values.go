@@ -28,14 +28,14 @@ func DecodeMemory(raw []byte, limits memstore.Limits, newID func() (string, erro
 	return *d, err
 }
 
-// DecodeAssembly decodes an assembly, which gets an id from newID if it has none.
-func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, error)) (as varve.Assembly, err error) {
+// DecodeAssembly decodes an assembly. If the document has no id, the assembly gets an id from newID.
+func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, error)) (a varve.Assembly, err error) {
 	d, err := assembly.Decode(raw, assembly.DecodeOptions{Limits: limits, IDOptional: true})
 	switch {
 	case err != nil:
-		return as, err
+		return a, err
 	case d.ID == "" && (hasID(raw, "assembly_id") || hasID(raw, "id")):
-		return as, NoID("assembly_id", limits.IDBytes)
+		return a, NoID("assembly_id", limits.IDBytes)
 	case d.ID == "":
 		d.ID, err = newID()
 	}
@@ -133,14 +133,15 @@ func firstByte(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// Invalid returns an error for input whose JSON cannot be parsed.
-func Invalid(what string, err error) error {
+// Invalid returns an error for input whose JSON cannot be parsed. input names the input in the message, and err is
+// the error of the parser.
+func Invalid(input string, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: %w: the JSON is incomplete", what, varve.ErrInvalid)
+		return fmt.Errorf("%s: %w: the JSON is incomplete", input, varve.ErrInvalid)
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%s: %w: not JSON at byte %d: %w", what, varve.ErrInvalid, syntax.Offset, err)
+		return fmt.Errorf("%s: %w: not JSON at byte %d: %w", input, varve.ErrInvalid, syntax.Offset, err)
 	}
-	return fmt.Errorf("%s: %w: %w", what, varve.ErrInvalid, err)
+	return fmt.Errorf("%s: %w: %w", input, varve.ErrInvalid, err)
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Above returns the nearest folder above path for which is(folder) is true, or "" if no such folder exists. It first
-// resolves the links in the part of path that exists.
-func Above(path string, is func(dir string) bool) (string, error) {
+// Above returns the nearest folder above path for which match returns true, or "" if no such folder exists. Above
+// first resolves the symbolic links in the part of path that exists.
+func Above(path string, match func(dir string) bool) (string, error) {
 	at, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("finding the path of %s: %w", path, err)
@@ -20,7 +20,7 @@ func Above(path string, is func(dir string) bool) (string, error) {
 		}
 	}
 	for dir := at; dir != filepath.Dir(dir); {
-		if dir = filepath.Dir(dir); is(dir) {
+		if dir = filepath.Dir(dir); match(dir) {
 			return dir, nil
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/served"
 )
 
-// Served opens the store in the folder dir, and creates it if it is missing. It calls serve with this store and with
-// the options o, in which it has set the embedder of the environment variables. If the store is replaced while it is
-// served, Served opens the store that is now in its place. For this it calls the function again, which repeats the
-// checks of the first start and returns the folder of that store.
-func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, again func() (string, error),
+// Served opens the store in the folder dir, and creates the store if it is missing. It calls serve with this store
+// and with the options o, in which it has set the embedder of the environment variables. If another store replaces
+// the store while it is served, Served opens the other store. For this it calls locate, which repeats the checks
+// of the first start and returns the folder of the store that is now in place.
+func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, locate func() (string, error),
 	serve func(st *served.Store, o mcpserver.Options) error,
 ) error {
 	e, err := a.Embedder()
@@ -31,7 +31,7 @@ func Served(ctx context.Context, a *cli.App, dir string, o mcpserver.Options, ag
 	}
 	return a.WithIn(ctx, dir, cli.Serve, more, func(st *varve.Store) error {
 		open := func(ctx context.Context) (*varve.Store, error) {
-			dir, err := again()
+			dir, err := locate()
 			if err != nil {
 				return nil, err
 			}

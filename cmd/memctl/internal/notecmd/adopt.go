@@ -84,7 +84,7 @@ type adoptReport struct {
 }
 
 func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
-	did string) func(cmd *cobra.Command, args []string) error {
+	format string) func(cmd *cobra.Command, args []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		dir, err := a.Locate()
 		if err != nil {
@@ -112,7 +112,7 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 				a.Document.All(r)
 				return nil
 			}
-			a.Say(did, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
+			a.Say(format, cli.Printable(r.Dir), cli.Printable(r.Folder), cli.Count(r.Notes, "note", "notes"))
 			if r.Others > 0 {
 				a.Note("%s cannot be notes and get no history; the first is %s; memctl status --json lists them all",
 					cli.Count(r.Others, "entry", "entries"), cli.Printable(r.other))
@@ -120,7 +120,7 @@ func adoption(a *cli.App, f func(*varve.Store, *adopting) (adoptReport, error),
 			if r.Aside != "" {
 				a.Say("a folder had replaced the link; that folder is now named %s", cli.Printable(r.Aside))
 			}
-			if watcher := st.Admin().Stats().Watcher; watcher == 0 && strings.HasPrefix(did, "adopted") {
+			if watcher := st.Admin().Stats().Watcher; watcher == 0 && strings.HasPrefix(format, "adopted") {
 				a.Note("no process watches the store: memctl service install starts a service that adopts edits of " +
 					"its files")
 			}

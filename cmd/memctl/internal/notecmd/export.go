@@ -183,18 +183,19 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	return nil
 }
 
-// claim creates the folders of a file and registers the file. If this export has another file whose name the
-// file system may treat as equal, such as one in other letter case, it returns that file as before.
-func (w *writing) claim(f *exported, rel string) (before *exported, err error) {
+// claim creates the folders of a file and registers the file under the path rel. If this export has another file
+// whose name the file system may treat as equal, such as a name in other letter case, claim returns that file as
+// other; otherwise other is nil.
+func (w *writing) claim(f *exported, rel string) (other *exported, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.folders(filepath.Dir(f.name)); err != nil {
 		return nil, err
 	}
 	fold := strings.ToLower(norm.NFC.String(rel))
-	before = w.folded[fold]
+	other = w.folded[fold]
 	w.folded[fold] = f
-	return before, nil
+	return other, nil
 }
 
 // folders creates a folder of the export and the folders above it.

@@ -111,13 +111,13 @@ func newMoved(from, to string) *Moved {
 	return &Moved{Source: from, Target: to, Problems: []importer.Problem{}, Counts: map[importer.Kind]int{}}
 }
 
-// add adds the counts and problems of another report to m.
-func (m *Moved) add(of *Moved) {
-	m.Hidden, m.Empty, m.Refused = m.Hidden+of.Hidden, m.Empty+of.Empty, m.Refused+of.Refused
-	for kind, n := range of.Counts {
+// add adds the counts and the problems of other to m. It keeps at most problemsMost problems.
+func (m *Moved) add(other *Moved) {
+	m.Hidden, m.Empty, m.Refused = m.Hidden+other.Hidden, m.Empty+other.Empty, m.Refused+other.Refused
+	for kind, n := range other.Counts {
 		m.Counts[kind] += n
 	}
-	m.Problems = append(m.Problems, of.Problems...)
+	m.Problems = append(m.Problems, other.Problems...)
 	slices.SortFunc(m.Problems, func(a, b importer.Problem) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Path, b.Path))
 	})
@@ -231,13 +231,15 @@ func (t *transfer) refused(file string, err error) error {
 }
 
 // tellMoved prints the result of an import or an export, and sets the exit status if some files were refused or
-// kept. did is "imported" or "exported".
-func tellMoved(a *cli.App, m *Moved, did string) {
+// kept. verb is "imported" or "exported".
+func tellMoved(a *cli.App, m *Moved, verb string) {
 	if a.Document != nil {
 		a.Document.All(m)
 	} else {
-		a.Say("%s: %s %s into %s: %d new, %d present already, %d different and kept, %d replaced", cli.Printable(m.Source),
-			cli.Count(m.New+m.Same+m.Kept+m.Replaced, "note", "notes"), did, cli.Printable(m.Target), m.New, m.Same, m.Kept,
+		a.Say("%s: %s %s into %s: %d new, %d present already, %d different and kept, %d replaced",
+			cli.Printable(m.Source),
+			cli.Count(m.New+m.Same+m.Kept+m.Replaced, "note", "notes"), verb, cli.Printable(m.Target), m.New, m.Same,
+			m.Kept,
 			m.Replaced)
 		var also []string
 		if m.Hidden > 0 {
@@ -264,7 +266,7 @@ func tellMoved(a *cli.App, m *Moved, did string) {
 	if n := m.Kept + m.Refused; n > 0 {
 		a.Tell(&cli.Failure{
 			Kind: "refused", Message: fmt.Sprintf("%s could not be %s: see the listed problems", cli.Count(n, "entry",
-				"entries"), did),
+				"entries"), verb),
 			Path: m.Source, Fix: "correct the files that the problems name, and repeat the command",
 			Code: cli.CodeRefused,
 		})

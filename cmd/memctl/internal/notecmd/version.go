@@ -52,7 +52,8 @@ version, or compare two given versions.`,
 				if err != nil {
 					return about(err)
 				}
-				lines := diff.Unified(strings.Split(string(was.Document), "\n"), strings.Split(string(is.Document), "\n"))
+				lines := diff.Unified(strings.Split(string(was.Document), "\n"), strings.Split(string(is.Document),
+					"\n"))
 				if a.Document != nil {
 					a.Document.All(struct {
 						Path string   `json:"path"`
@@ -74,32 +75,36 @@ version, or compare two given versions.`,
 	}
 }
 
-// compared returns the two versions that note diff compares. The command shows the changes from was to is.
-func compared(ctx context.Context, st *varve.Store, path string, numbers []uint64) (was, is varve.Version, err error) {
+// compared returns the two versions that note diff compares. The command shows the changes that lead from older to
+// newer. With two numbers, these are the versions with the numbers. With one number, older is the version with the
+// number, and newer is the current version. Without numbers, newer is the current version, and older is the
+// version before the last change of the content.
+func compared(ctx context.Context, st *varve.Store, path string, numbers []uint64) (older, newer varve.Version,
+	err error) {
 	switch len(numbers) {
 	case 2:
-		if was, err = document(ctx, st, path, numbers[0]); err == nil {
-			is, err = document(ctx, st, path, numbers[1])
+		if older, err = document(ctx, st, path, numbers[0]); err == nil {
+			newer, err = document(ctx, st, path, numbers[1])
 		}
-		return was, is, err
+		return older, newer, err
 	case 1:
-		if was, err = document(ctx, st, path, numbers[0]); err != nil {
-			return was, is, err
+		if older, err = document(ctx, st, path, numbers[0]); err != nil {
+			return older, newer, err
 		}
 	}
 	for v, err := range st.Notes().History(ctx, path) {
 		if err != nil {
-			return was, is, err
+			return older, newer, err
 		}
-		if len(numbers) == 0 && !is.Deleted && is.ContentHash != v.ContentHash {
-			was = is
+		if len(numbers) == 0 && !newer.Deleted && newer.ContentHash != v.ContentHash {
+			older = newer
 		}
-		is = v
+		newer = v
 	}
-	if is.Deleted {
-		is = varve.Version{ID: path, LSN: is.LSN, Deleted: true}
+	if newer.Deleted {
+		newer = varve.Version{ID: path, LSN: newer.LSN, Deleted: true}
 	}
-	return was, is, nil
+	return older, newer, nil
 }
 
 func restoreCommand(a *cli.App) *cobra.Command {

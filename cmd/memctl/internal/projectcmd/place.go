@@ -64,9 +64,9 @@ func (f *Finder) Place(dir string, root bool) (string, error) {
 	return dir, nil
 }
 
-// repository returns the place of the repository whose folder is at. git is the path of its file or folder .git. The
-// bool is false if at is not a repository.
-func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
+// repository returns the place of the repository in folder. git is the path of the file or folder .git of the
+// repository, and info describes it. The result is false if folder is not a repository.
+func (f *Finder) repository(folder, git string, info os.FileInfo) (string, bool) {
 	switch {
 	case info.IsDir():
 		if _, err := os.Stat(filepath.Join(git, "HEAD")); err != nil {
@@ -74,18 +74,18 @@ func (f *Finder) repository(at, git string, info os.FileInfo) (string, bool) {
 		}
 		return git, true
 	case info.Mode().IsRegular():
-		dir, ok := gitPath(git, "gitdir:", at)
+		dir, ok := gitPath(git, "gitdir:", folder)
 		if !ok {
 			return "", false
 		}
 		if common, ok := worktree(git, dir); ok {
 			return common, true
 		}
-		if submodule(at, dir) {
+		if submodule(folder, dir) {
 			return dir, true
 		}
 	}
-	return at, true // a link, or a file that names a folder that does not name it: the folder itself
+	return folder, true // a link, or a file that names a folder that does not name it: the folder itself
 }
 
 // worktree returns the common directory of a worktree. git is the path of its .git file, and dir is the folder that
@@ -103,8 +103,8 @@ func worktree(git, dir string) (string, bool) {
 	return common, err == nil
 }
 
-// submodule reports whether the git configuration in the folder dir names the folder at as its worktree.
-func submodule(at, dir string) bool {
+// submodule reports whether the git configuration in the folder dir names folder as its worktree.
+func submodule(folder, dir string) bool {
 	text, ok := read(filepath.Join(dir, "config"))
 	if !ok {
 		return false
@@ -118,7 +118,7 @@ func submodule(at, dir string) bool {
 		if !filepath.IsAbs(value) {
 			value = filepath.Join(dir, filepath.FromSlash(value))
 		}
-		return same(value, at)
+		return same(value, folder)
 	}
 	return false
 }

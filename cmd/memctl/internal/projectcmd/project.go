@@ -142,12 +142,12 @@ type named struct {
 	Place string `json:"place"`
 }
 
-// placeOf returns the place of the folder that the argument with the index at names. If there is no such argument, it
+// placeOf returns the place of the folder that args[i] names. If args is too short to have this argument, placeOf
 // returns the place of the current folder.
-func placeOf(a *cli.App, f *Finder, args []string, at int) (string, error) {
+func placeOf(a *cli.App, f *Finder, args []string, i int) (string, error) {
 	dir, err := a.Getwd()
-	if len(args) > at {
-		dir, err = args[at], nil
+	if len(args) > i {
+		dir, err = args[i], nil
 	}
 	if err != nil {
 		return "", err

@@ -71,8 +71,8 @@ func checkName(name string) error {
 	return nil
 }
 
-func file(kind string, of ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(of, "\x00")))
+func file(kind string, parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return fmt.Sprintf("%s-%x.json", kind, sum[:16])
 }
 
@@ -242,29 +242,31 @@ func (r *Registry) All() ([]Record, error) {
 	return all, err
 }
 
-// Find returns the records of the project with this id or name.
-func (r *Registry) Find(what string) ([]Record, error) {
+// Find returns the records of the project whose id or name is idOrName. If idOrName is an id without a record,
+// Find returns one record, in which idOrName is both the id and the name. The error matches varve.ErrNotFound if
+// no project has the name, and varve.ErrInvalid if several projects have it.
+func (r *Registry) Find(idOrName string) ([]Record, error) {
 	all, err := r.All()
 	if err != nil {
 		return nil, err
 	}
 	var found []Record
 	for _, rec := range all {
-		if rec.Project == what || rec.Name == what {
+		if rec.Project == idOrName || rec.Name == idOrName {
 			found = append(found, rec)
 		}
 	}
 	for _, rec := range found {
 		if rec.Project != found[0].Project {
-			return nil, fmt.Errorf("several projects are called %s: %w → give the id: %s, %s", human.Quote(what),
+			return nil, fmt.Errorf("several projects are called %s: %w → give the id: %s, %s", human.Quote(idOrName),
 				varve.ErrInvalid, found[0].Project, rec.Project)
 		}
 	}
 	if len(found) == 0 {
-		if project.IsID(what) {
-			return []Record{{Project: what, Name: what}}, nil
+		if project.IsID(idOrName) {
+			return []Record{{Project: idOrName, Name: idOrName}}, nil
 		}
-		return nil, fmt.Errorf("project %s: %w", human.Quote(what), varve.ErrNotFound)
+		return nil, fmt.Errorf("project %s: %w", human.Quote(idOrName), varve.ErrNotFound)
 	}
 	return found, nil
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Recipients returns a function that encrypts to all of the recipients; see varve.BackupOptions.Seal. The errors do not
-// contain the given texts, because a user may have given a secret identity by mistake.
-func Recipients(given []string) (func(io.Writer) (io.WriteCloser, error), error) {
+// Recipients returns a function that encrypts to all of the recipients; see varve.BackupOptions.Seal. recipients
+// has their public keys as text. The errors do not contain these texts, because a user may have passed a secret
+// identity by mistake.
+func Recipients(recipients []string) (func(io.Writer) (io.WriteCloser, error), error) {
 	var list []age.Recipient
 	seen := map[string]bool{}
-	for i, text := range given {
+	for i, text := range recipients {
 		text = strings.TrimSpace(text)
 		if strings.HasPrefix(text, "AGE-SECRET-KEY-") {
 			return nil, fmt.Errorf("recipient %d is an identity, which is secret: %w → give the public key of the "+

@@ -268,10 +268,10 @@ func ours(path string) error {
 	return nil
 }
 
-func tell(a *cli.App, r result, did string) {
+func tell(a *cli.App, r result, prefix string) {
 	if a.Document != nil {
 		a.Document.All(r)
 		return
 	}
-	a.Say("%s%s", did, cli.Printable(r.File))
+	a.Say("%s%s", prefix, cli.Printable(r.File))
 }

@@ -180,10 +180,10 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string, o varv
 	return nil
 }
 
-// tellLeft prints the names of incomplete backups and restores that were left by killed processes and could not
-// be removed.
-func tellLeft(a *cli.App, left []string) {
-	for _, l := range left {
+// tellLeft prints the names of incomplete backups and restores that killed processes left behind and that could
+// not be removed.
+func tellLeft(a *cli.App, leftovers []string) {
+	for _, l := range leftovers {
 		a.Note("note: %s is left over from a killed memctl backup or restore", l)
 	}
 }
@@ -226,7 +226,7 @@ func nounIn(folder string) string {
 	return "memory"
 }
 
-func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
+func backedUp(a *cli.App, state, dir string, info *varve.BackupInfo) {
 	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
 		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, info.First.Time, info.Until,
 		[]string{}}
@@ -236,7 +236,7 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	if a.Document != nil {
 		a.Document.Member("backup", s)
 	} else {
-		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
+		a.Say("%s %s: %s, %s", dir, state, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
 		a.Say("restore it with: memctl restore %s NEW-DIR", cli.ShellPath(dir))
 		a.Say("memctl restore --at takes any moment from %s to %s; with --log STORE also later moments",
 			s.From.Format(time.RFC3339Nano),

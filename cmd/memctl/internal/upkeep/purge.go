@@ -254,9 +254,10 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 		fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
 }
 
-// Confirm asks the user on a terminal whether to continue. It returns nil if the answer is yes, and otherwise refused.
-func Confirm(ctx context.Context, a *cli.App, what string, refused error) error {
-	fmt.Fprintf(a.ErrOut, "%s Type yes to continue: ", what)
+// Confirm prints warning, and asks the user on a terminal to type yes. Confirm returns nil if the answer is yes,
+// and otherwise refused.
+func Confirm(ctx context.Context, a *cli.App, warning string, refused error) error {
+	fmt.Fprintf(a.ErrOut, "%s Type yes to continue: ", warning)
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
 		s, err := bufio.NewReader(a.In).ReadString('\n')
 		return []byte(s), err

@@ -39,10 +39,11 @@ func (s *selection) given(cmd *cobra.Command, args []string) bool {
 	return s.flags(cmd) || len(args) == 1 && args[0] == "-"
 }
 
-// arguments returns a check that a command line has either ids or flags of a selection, not both. If *now is true, it
-// may have neither. The parameter what describes the ids in the error.
-func (s *selection) arguments(now *bool, what string) cobra.PositionalArgs {
-	ids := cli.AtLeastOne(what)
+// arguments returns a check of the arguments of a command line. The command line must have either ids or flags of
+// a selection, not both. If *now is true and the flag --version is not set, the command line may have neither.
+// noun describes the ids in the error.
+func (s *selection) arguments(now *bool, noun string) cobra.PositionalArgs {
+	ids := cli.AtLeastOne(noun)
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case s.flags(cmd) && len(args) > 0:

@@ -90,12 +90,13 @@ func repairStore(ctx context.Context, a *cli.App, dir string, apply, members boo
 	return err
 }
 
-// running returns the processes as text for a message; those of another PID namespace are separate, because their ids
-// mean other processes here.
-func running(here, elsewhere []int) string {
+// running returns process ids as text for a message. local has the ids of processes in this PID namespace.
+// elsewhere has the ids of processes in other PID namespaces; the text marks them, because the same ids mean other
+// processes in this namespace.
+func running(local, elsewhere []int) string {
 	s := ""
-	if len(here) > 0 {
-		s = fmt.Sprint(here)
+	if len(local) > 0 {
+		s = fmt.Sprint(local)
 	}
 	if len(elsewhere) > 0 {
 		if s != "" {

@@ -197,12 +197,13 @@ values; task state, scratchpad and checkpoints are kept.`,
 	return c
 }
 
-// removed prints how many values or entries were removed; one and more are the nouns for one and for several.
-func (w *scopeApp) removed(n int, one, more string, err error) error {
+// removed prints how many values or entries were removed, unless err is not nil, and returns err. one and many are
+// the singular and the plural of their noun.
+func (w *scopeApp) removed(n int, one, many string, err error) error {
 	if err == nil && w.Document != nil {
 		w.Document.Member("removed", n)
 	} else if err == nil {
-		w.Say("removed %s", cli.Count(n, one, more))
+		w.Say("removed %s", cli.Count(n, one, many))
 	}
 	return err
 }
