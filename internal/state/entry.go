@@ -54,7 +54,8 @@ func Read(e *wal.Entry) (record.View, error) {
 	switch {
 	case err != nil:
 	case view.Previous >= e.LSN:
-		err = fmt.Errorf("the entry names a predecessor that is not before it: version %d", view.Previous)
+		err = fmt.Errorf("the entry names version %d as its predecessor, but this version is not older than the entry",
+			view.Previous)
 	case !Dated(e):
 		err = fmt.Errorf("impossible commit time: %d microseconds since 1970", e.Time.UnixMicro())
 	}

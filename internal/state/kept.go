@@ -61,7 +61,7 @@ func KeptDocument(codec *record.Codec, e *wal.Entry, limit int) (index.Entry, []
 	}
 	doc, err := codec.Doc(&view, limit)
 	if err == nil && sha256.Sum256(doc) != line.ContentHash {
-		err = errors.New("the document is not the one that the index line names")
+		err = errors.New("the document does not match the hash in the index line")
 	}
 	if err != nil {
 		err = invalid(e, err)

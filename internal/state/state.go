@@ -93,8 +93,8 @@ func (s *State) count(set *index.Set) {
 	}
 }
 
-// recount adjusts the numbers of documents when a rebuilt index replaces the current one, although both cover the same
-// entries. Either of them may have documents that the other has lost.
+// recount adjusts the numbers of documents when a rebuilt index replaces the current one. The two indexes cover the
+// same entries of the log, but each of them may lack documents that the other one has.
 func (s *State) recount(set *index.Set) {
 	old := s.sets.Acquire()
 	if old == nil {
