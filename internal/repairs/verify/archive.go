@@ -93,7 +93,7 @@ func (v *Run) archived(n uint64) error {
 // archivedCopy is the result of reading the archived copy of a segment.
 type archivedCopy struct {
 	damage []*errs.CorruptionError // errors of damaged blocks
-	first  error                   // the copy is of another segment or store
+	first  error                   // error if the copy contains another segment, or belongs to another store
 	holes  []wal.Gap               // byte ranges that contain no valid frame
 	gaps   []*errs.GapError        // left by an earlier repair
 	// size of the segment in the copy, and the size at which it is complete, both in bytes
@@ -113,7 +113,8 @@ func (v *Run) lookAtCopy(n uint64) (c archivedCopy) {
 		if offset == 0 {
 			s, _, err := segment.ParseStart(plain)
 			if err == nil && (s.UUID != v.Source.Log.UUID() || s.Number != n) {
-				err = fmt.Errorf("the copy is of segment %d of store %x", s.Number, s.UUID)
+				err = fmt.Errorf("the file contains segment %d of store %x, not segment %d of store %x",
+					s.Number, s.UUID, n, v.Source.Log.UUID())
 			}
 			c.first = err
 		}

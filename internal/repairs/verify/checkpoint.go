@@ -22,7 +22,8 @@ func (v *Run) checkpoint() error {
 	}
 	f := repair.Finding{
 		Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err,
-		Stake: "the start of recovery; the other slot is valid", Heals: repair.ByCheckpoint, Next: repair.NextRepair,
+		Stake: "the position at which recovery begins; the other slot of the checkpoint is valid",
+		Heals: repair.ByCheckpoint, Next: repair.NextRepair,
 	}
 	if err != nil {
 		f.Stake, f.Heals, f.Next = "the position at which recovery begins", repair.ByLog, repair.NextRepair
@@ -51,8 +52,10 @@ func (v *Run) checkpoint() error {
 		v.marks = []wal.Mark{c.Flushed, c.Spilled, c.Attested}
 		if c.UUID != v.Source.Log.UUID() || c.SegmentSize != v.Source.Log.SegmentSize() {
 			f.Remarks |= repair.OtherLog
+			f.Stake = "the position at which recovery begins"
 			f.Offset, f.Err = int64(best)*wal.SlotSize,
-				fmt.Errorf("the checkpoint belongs to another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
+				fmt.Errorf("the checkpoint belongs to another log (%x, segments of %d bytes), not to this one (%x, "+
+					"segments of %d bytes)", c.UUID, c.SegmentSize, v.Source.Log.UUID(), v.Source.Log.SegmentSize())
 			return v.report(f)
 		}
 	}

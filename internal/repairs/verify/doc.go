@@ -55,9 +55,9 @@
 //     checked. Segments are removed in rising order, so a segment that is missing while an older
 //     one exists was not recycled.
 //   - A base or a delta never changes; the pair is loaded as a reader does it.
-//   - Vectors are compared with the index that records them as complete: both are files that never
-//     change. If the vectors are ahead of the index, or this is unknown, later changes are not
-//     checked, and a missing vector is not damage.
+//   - Vectors are compared with the index that records them as complete: the files of vectors and
+//     index never change. If the vectors are ahead of the index, or this is unknown, later changes
+//     are not checked, and a missing vector is not damage.
 //   - An assembly is written in the commit that changes a member's embedding or deletes it. So the
 //     data that were read of an assembly and its members belong together if the assembly still has
 //     the same version afterwards.

@@ -204,7 +204,8 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			if err := r.contradicts(e, line, p.Entry); err != nil {
 				return r.invalid(e, err)
 			}
-			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index and the log differ about this version"))
+			f := r.finding(repair.IndexLine, e.LSN, e.Key,
+				errors.New("the index line of this version differs from the log"))
 			f.Path, f.Offset = index.BaseName, -1
 			f.Stake, f.Severity, f.Heals, f.Next = "lists and filters with the memory", repair.Healable, repair.ByIndex,
 				repair.NextRebuild
@@ -214,9 +215,10 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 		}
 		if try == tries {
 			f := r.finding(repair.EntryUnknown, e.LSN, e.Key,
-				fmt.Errorf("the newest version in index and overlay is %d", p.Version))
-			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex,
-				repair.NextRebuild
+				fmt.Errorf("the log has version %d, but the newest version in index and overlay is %d",
+					e.LSN, p.Version))
+			f.Stake = "reading this version: reads return an older version, or none"
+			f.Severity, f.Heals, f.Next = repair.Healable, repair.ByIndex, repair.NextRebuild
 			return r.v.report(f)
 		}
 		if err := r.v.Source.CatchUp(r.v.ctx); err != nil {

@@ -101,10 +101,10 @@ func (r *row) within(list []wal.SegmentFile) error {
 	}
 	f := repair.Finding{
 		Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
-		Stake: "the start of recovery, and its detection of damage", Heals: repair.ByLog, Next: repair.NextRepair,
-		Err: fmt.Errorf("the checkpoint says that the log was durable up to %d, in %s; the newest segment is %s",
-			r.durable,
-			segment.Name(number), segment.Name(newest)),
+		Stake: "the position at which recovery begins, and the detection of damage in the log",
+		Heals: repair.ByLog, Next: repair.NextRepair,
+		Err: fmt.Errorf("the checkpoint says that the log was durable up to position %d, in %s, but the newest "+
+			"segment is %s", r.durable, segment.Name(number), segment.Name(newest)),
 	}
 	r.durable = r.v.Source.Log.Past().SegmentEnd(newest + 1)
 	return r.v.report(f)
@@ -290,10 +290,10 @@ func (r *row) unmet() error {
 		}
 		err := r.v.report(repair.Finding{
 			Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: m.LSN,
-			Stake: "the start of recovery, and its detection of damage", Heals: repair.ByLog, Next: repair.NextRepair,
+			Stake: "the position at which recovery begins, and the detection of damage in the log",
+			Heals: repair.ByLog, Next: repair.NextRepair,
 			Err: fmt.Errorf("position %d of the checkpoint is not the end of a frame: no frame ends at byte %d of %s",
-				m.LSN, offset+1,
-				segment.Name(n)),
+				m.LSN, offset+1, segment.Name(n)),
 		})
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func (v *Run) May(k *kind.Kind, id string, flushed wal.LSN) ([]Standing, error) 
 			return nil, err
 		case len(e.Key) == 0 || e.Key[0] != k.Letter || e.Key[1:] != id:
 			if len(list) == 0 && !deleted {
-				// Two keys have the same hash: the overlay's position is of the other key.
+				// Two keys have the same hash, and the overlay has the position of the other key.
 				s, err := v.inSet(k, id)
 				return []Standing{s}, err
 			}

@@ -215,19 +215,20 @@ func (s *vectors) line(k *kind.Kind, id string, line *index.Entry, embedding *[]
 		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "",
 			k.File(id)
 		out.Err = fmt.Errorf("the embedding has %d dimensions, but the vectors of this store have %d: no vector is stored",
-			dims,
-			s.set.Dim())
+			dims, s.set.Dim())
 		if row == nil {
 			break
 		}
 		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorStale, repair.Healable, repair.ByDocuments,
 			repair.NextRepair, vector.BaseMapping
-		out.Err = fmt.Errorf("vector %d is not the embedding, which has %d dimensions", number, dims)
+		out.Err = fmt.Errorf("vector %d has %d dimensions, but the embedding of the document has %d",
+			number, s.set.Dim(), dims)
 	case dims > 0 && row == nil:
 		if s.lacking.Add(1); !s.known {
 			return nil // counted; reported by completeness
 		}
-		out.Kind, out.Err = repair.VectorMissing, fmt.Errorf("the embedding of %d dimensions has no row in the vectors", dims)
+		out.Kind, out.Err = repair.VectorMissing,
+			fmt.Errorf("the vector files have no vector for the embedding of %d dimensions", dims)
 	case row == nil:
 		return nil
 	case dims > 0 && number != line.VectorNumber():

@@ -9,9 +9,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// writers verifies wal/writers, which has the descriptions of writers that no segment of the log contains any more. If
-// the power fails while lines are appended, lines may be damaged. The next flush writes such lines again if the log and
-// the archive describe the same writers. In that case nothing is lost, and the finding has severity Info.
+// writers verifies wal/writers. This file keeps the descriptions of writers after the log has released the segments
+// that contain these descriptions. If the power fails while a process appends lines, lines may be damaged. If log and
+// archive still have a description for each damaged line, the next flush writes the lines again: nothing is lost, and
+// the finding has severity Info.
 func (v *Run) writers() error {
 	log := v.Source.Log
 	if log.Features()&wal.FeatureWriters == 0 {
