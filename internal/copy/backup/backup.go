@@ -356,7 +356,7 @@ func appendListed(b []byte, name string, mark byte, hash [sha256.Size]byte) []by
 	return append(append(b, name...), '\n')
 }
 
-// write creates a new file.
+// write creates the file name in the new folder of the backup, with the content data and the modification time mtime.
 func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
 	if err := n.enter(name); err != nil {
 		return err

@@ -53,7 +53,7 @@ type text interface {
 	Close() error
 }
 
-// newForm begins a backup.
+// newForm begins a backup: a packed one if o requires it, otherwise the folder dir.
 func newForm(s *Source, dir string, o repair.BackupOptions) (form, error) {
 	t := target{
 		fs: s.FS, dir: dir, source: s.Dir, kind: kindBackup, store: s.Log.UUID(), file: s.FileMode, folder: s.FolderMode,

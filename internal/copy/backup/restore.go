@@ -35,7 +35,7 @@ type RestoreSource struct {
 	Random     func([]byte) error
 
 	// The restored moment: LSN includes every commit up to that version, and Time every commit up to the last one
-	// whose time is not later. If both are zero, the moment is the end of the backup.
+	// whose time is not later. If LSN and Time are zero, the moment is the end of the backup.
 	LSN  uint64
 	Time time.Time
 

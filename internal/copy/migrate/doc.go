@@ -43,7 +43,7 @@
 // wal/moved.json, which git ignores in every store, even if an older program wrote the .gitignore
 // or a checkout restored it; moved.json is added to .gitignore. Either note is sufficient. To
 // return to the old place, as long as nothing was written in the new one, remove the new place and
-// then both notes.
+// then the notes moved.json and wal/moved.json.
 //
 // # What was moved: moved.json.files, in the old place
 //

@@ -183,7 +183,8 @@ func elsewhere(volume, copyVolume string) bool {
 }
 
 // settle completes a migration whose note was found in the old place. The process that wrote the note may have been
-// killed before its rename was durable. Without the sync, after a power cut both places could become the store.
+// killed before the rename of the note was durable. Without the sync of the folder, a power failure could undo the
+// rename, and then the old place and the new place would each be the store.
 func settle(fsys vfs.FS, from, dir string) error {
 	if err := fsys.SyncDir(from); err != nil {
 		return fmt.Errorf("syncing the note in %s: %w: %w", from, errs.ErrSyncFailed, err)

@@ -52,7 +52,7 @@ func (m *migrate) switchOver(ctx context.Context) error {
 		return err
 	}
 	if c.UUID != m.report.Store {
-		return fmt.Errorf("the copy in %s is of another store: %w", m.s.To, errs.ErrCorrupt)
+		return fmt.Errorf("the copy in %s belongs to another store: %w", m.s.To, errs.ErrCorrupt)
 	}
 	// The comparison may have written files after the last sync.
 	if err := m.durable(); err != nil {

@@ -355,7 +355,7 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 	geo, s := f.epoch.Geometry, f.snapshot
 	m = Moment{Epoch: f.epoch.Number, Store: geo.UUID, Log: f.epoch.Log}
 	if s.Geometry != geo || s.Log != f.epoch.Log && !f.earlier() {
-		return m, f.corrupt("is of another log than the pieces of epoch %d", s.Epoch)
+		return m, f.corrupt("belongs to another log than the pieces of epoch %d", s.Epoch)
 	}
 	if err := vfs.MkdirAll(f.t.FS, f.path("wal"), f.t.FolderMode); err != nil {
 		return m, err
@@ -381,7 +381,8 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 	case lerr != nil:
 		return m, lerr
 	case s.End.LSN > f.end.LSN:
-		return m, f.corrupt("ends at %d, and the pieces of its epoch end at %d", s.End.LSN, f.end.LSN)
+		return m, f.corrupt("ends at position %d, but the pieces of the log that complete it end at position %d",
+			s.End.LSN, f.end.LSN)
 	}
 	if at, err := log.Chain(ctx, s.End.LSN); s.End != f.begin && (err != nil || at != s.End) {
 		if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -390,7 +391,7 @@ func (f *filling) run(ctx context.Context) (m Moment, err error) {
 		if f.earlier() {
 			return m, errBefore
 		}
-		return m, f.corrupt("ends at %d with another chain hash than the pieces", s.End.LSN)
+		return m, f.corrupt("has another chain hash at position %d than the pieces of the log", s.End.LSN)
 	}
 	until := segment.LSN(0)
 	if !f.at.IsZero() {
@@ -683,7 +684,8 @@ func (f *filling) packed(ctx context.Context) (body remote.Body, p *pack.Reader,
 		err = errors.Join(p.Damage()...)
 	}
 	if err == nil && p.Header().Store != f.epoch.Geometry.UUID {
-		err = f.corrupt("is of store %s", uuid.UUID(p.Header().Store))
+		err = f.corrupt("belongs to store %s, but the copy belongs to store %s", uuid.UUID(p.Header().Store),
+			uuid.UUID(f.epoch.Geometry.UUID))
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, body.Close())
@@ -702,7 +704,8 @@ func (f *filling) needed(ctx context.Context) (segment.LSN, error) {
 		return 0, err
 	}
 	if !f.epoch.Geometry.Holds(at) || at < f.snapshot.Begin.LSN || at > f.snapshot.End.LSN {
-		return 0, f.corrupt("has an index up to the position %d", at)
+		return 0, f.corrupt("has an index up to position %d, which is not a valid position between %d and %d", at,
+			f.snapshot.Begin.LSN, f.snapshot.End.LSN)
 	}
 	return at, nil
 }

@@ -74,7 +74,7 @@ func (f *filling) files(ctx context.Context) (err error) {
 	return nil
 }
 
-// all writes all files.
+// all unpacks all files of the snapshot, on several goroutines unless the target requires one (Inline).
 func (u *unpacking) all(ctx context.Context) error {
 	if u.f.t.Inline {
 		buf := []byte(nil)
@@ -110,7 +110,8 @@ func (u *unpacking) all(ctx context.Context) error {
 	return work.Wait()
 }
 
-// group writes some files. buf is a buffer; group returns it, perhaps a larger one.
+// group unpacks the given files, one after the other. buf is a buffer that all of them use. group returns buf, possibly
+// enlarged, for the next call.
 func (u *unpacking) group(files []pack.File, buf []byte) ([]byte, error) {
 	for i := range files {
 		var err error
@@ -157,7 +158,8 @@ func (u *unpacking) list(write func(group []pack.File) error) error {
 
 var errFileSum = errors.New("checksum mismatch")
 
-// file writes a file; see group for buf.
+// file unpacks one file of the snapshot. It reads a small file into buf. It returns buf, possibly enlarged, for the
+// next call.
 func (u *unpacking) file(entry *pack.File, buf []byte) ([]byte, error) {
 	body := u.p.Body(*entry)
 	damaged := &errs.CorruptionError{Path: entry.Name, Offset: -1, Err: errFileSum}
@@ -185,7 +187,8 @@ func (u *unpacking) file(entry *pack.File, buf []byte) ([]byte, error) {
 	})
 }
 
-// write creates a file.
+// write creates the file of an entry. content writes the bytes of the file to out. write then sets the modification
+// time and, if the file system has no barrier, syncs the file.
 func (u *unpacking) write(entry *pack.File, content func(out vfs.File) error) error {
 	out, err := vfs.CreateNew(u.f.t.FS, u.f.path(entry.Name), u.f.t.FileMode)
 	if err != nil {

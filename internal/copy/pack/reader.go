@@ -395,7 +395,7 @@ func (p *Reader) distinct() error {
 func (p *Reader) entry(r ref, f *File) error {
 	b, err := p.pageOf(int(r.page))
 	if err == nil && parseEntry(b[r.at:], f) == 0 {
-		err = p.named(damaged(p.lists[r.page].at, errors.New("the list has changed since it was opened")))
+		err = p.named(damaged(p.lists[r.page].at, errors.New("the list has changed since the file was opened")))
 	}
 	return err
 }
@@ -409,7 +409,7 @@ func (p *Reader) pageOf(i int) ([]byte, error) {
 	}
 	_, b, _, err := p.block(p.lists[i].at, listBlock, nil)
 	if err == nil && len(b) != p.lists[i].plain {
-		err = p.named(damaged(p.lists[i].at, errors.New("the list has changed since it was opened")))
+		err = p.named(damaged(p.lists[i].at, errors.New("the list has changed since the file was opened")))
 	}
 	if err == nil {
 		p.page, p.paged = b, i+1

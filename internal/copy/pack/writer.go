@@ -128,7 +128,7 @@ func (w *Writer) contains(name string) (bool, error) {
 	return contains(w.list, name), nil
 }
 
-// contains reports whether a block of the list has an entry with this name.
+// contains reports whether a sequence of encoded entries, such as a block of the list, has an entry with this name.
 func contains(list []byte, name string) bool {
 	for at := 0; at < len(list); {
 		var f File
