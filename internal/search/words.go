@@ -40,7 +40,8 @@ func (s *Search) byWords(ctx context.Context, req *Query, f *engine.Filters, n i
 			}
 			return err
 		}
-		// The settings have just been changed, and the files of one of both have not followed yet.
+		// The settings have just been changed, and so far only one of the two word indexes, that of memories or that of
+		// notes, was rebuilt.
 		other := &asked{}
 		if list, err = s.within(ctx, req, f, n, minScore, bad, a, snap, snap.Set); err != nil {
 			return err
@@ -62,7 +63,7 @@ func compareFound(a, b found) int {
 }
 
 // within does what byWords does, for one set of rows of the word index. If memories and notes have the same analyzer,
-// the set may contain the rows of both.
+// the set may contain rows of memories and rows of notes.
 func (s *Search) within(ctx context.Context, req *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked, snap *view.Snapshot, set *words.Set) (list []found, err error) {
 	*bad = unreadable{}

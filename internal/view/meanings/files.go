@@ -90,7 +90,7 @@ func parseManifest(b []byte) (*manifest, error) {
 	}
 	for _, l := range append([]listing{m.Rows}, m.Segments...) {
 		if strings.ContainsAny(l.Name, `/\`) || l.Name == "" {
-			return nil, fmt.Errorf("%w: lists %q", errs.ErrCorrupt, l.Name)
+			return nil, fmt.Errorf("%w: %q in the list of files is not a file name", errs.ErrCorrupt, l.Name)
 		}
 	}
 	if m.Dimension < 0 || m.Dimension > dimensionMost || m.Next > 1<<62 {

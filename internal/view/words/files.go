@@ -128,7 +128,7 @@ func (w *Words) Load(f *view.Folder) (wal.Mark, error) {
 func (w *Words) load(f *view.Folder, b []byte) error {
 	m, err := parseManifest(b)
 	if err == nil && m.Next > 1<<62 {
-		err = fmt.Errorf("%w: the number of the next segment is %d", errs.ErrCorrupt, m.Next)
+		err = fmt.Errorf("%w: the number of the next segment, %d, is too large", errs.ErrCorrupt, m.Next)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifestName, err)
@@ -151,20 +151,23 @@ func (w *Words) load(f *view.Folder, b []byte) error {
 		}
 	}
 	if m.Cut != w.of.cut() {
-		return fmt.Errorf("%s: %w: made by version %d of the rules for splitting documents",
-			manifestName, errs.ErrCorrupt, m.Cut)
+		return fmt.Errorf("%s: %w: made by version %d of the rules for splitting documents, not by version %d",
+			manifestName, errs.ErrCorrupt, m.Cut, w.of.cut())
 	}
 	var parts []*words.Part
 	for _, l := range m.Segments {
 		p, err := w.part(f, &l, maps)
 		if err == nil && l.Number < w.of.first() {
-			err = fmt.Errorf("%s: %w: its number is that of a segment of another view", p.Name, errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: the segment has number %d, but the numbers of this view begin at %d", p.Name,
+				errs.ErrCorrupt, l.Number, w.of.first())
 		}
 		if err == nil && l.Number >= m.Next {
-			err = fmt.Errorf("%s: %w: its number is not below that of the next segment", p.Name, errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: the number %d of the segment is not below the number of the next segment, %d",
+				p.Name, errs.ErrCorrupt, l.Number, m.Next)
 		}
 		if err == nil && p.Seg.Print != an.Print() {
-			err = fmt.Errorf("%s: %w: made by another analyzer of words", p.Name, errs.ErrCorrupt)
+			err = fmt.Errorf("%s: %w: made by an analyzer of words with fingerprint %x, not %x",
+				p.Name, errs.ErrCorrupt, p.Seg.Print, an.Print())
 		}
 		if err != nil {
 			give(maps)

@@ -162,8 +162,8 @@ func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) 
 	}
 }
 
-// both calls use with snapshots of two queries. If use returns errs.ErrCorrupt, both returns the queries whose
-// snapshot is damaged, or both queries if it cannot tell which one is.
+// both calls use with snapshots of the queries a and b. If use returns errs.ErrCorrupt, damaged has the queries whose
+// snapshots are damaged; if that is unknown, damaged has a and b.
 func both(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) (damaged []*Query, err error) {
 	var snaps []*Snapshot
 	defer func() {

@@ -51,8 +51,8 @@ func NewOf(language string, version int) *Analyzer {
 	return a
 }
 
-// For returns an analyzer of a language and version. It returns a, whose cache has words already, if a is of this
-// language and version, and otherwise a new analyzer. a may be nil.
+// For returns an analyzer for a language and version. If a has this language and version, For returns a, whose cache
+// has words already; otherwise it returns a new analyzer. a may be nil.
 func (a *Analyzer) For(language string, version int) *Analyzer {
 	if a != nil && a.language == language && a.version == version {
 		return a

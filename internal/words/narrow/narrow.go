@@ -190,8 +190,8 @@ func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	return set, true, nil
 }
 
-// both returns the intersection of two sets of rows of one part, and either returns their union. Both functions may
-// change a.
+// both returns the intersection of two sets of rows of one part, and either returns the union. The two functions may
+// change a and return it.
 func both(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil

@@ -12,7 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/words/order"
 )
 
-// Row is a live row of a Set. Its data is valid as long as the segment is.
+// Row is a live row of a Set: the words of one document or section, which no newer row replaces and no deletion has
+// removed. ID refers to bytes of the segment that contains the row, and is valid only as long as the caller may read
+// that segment.
 type Row struct {
 	Key  int64
 	ID   []byte
