@@ -330,7 +330,7 @@ func (ed *Adopter) rootProblems(k *engine.Kind) (problems []error) {
 		case f.marked:
 			problems = append(problems, fmt.Errorf("%s was missing, and %s not restored yet: nothing is deleted, and the "+
 				"next read, opening or repair restores what log and archive have", f.path(k),
-				human.Count(n, "file of it is", "files of it are")))
+				human.Count(n, "file in it is", "files in it are")))
 		default:
 			problems = append(problems, goneProblem(f.path(k)+", an adopted folder,", n))
 		}

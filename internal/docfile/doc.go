@@ -84,8 +84,8 @@
 //
 // So a process may die between any two steps, and EmptyTemp can distinguish files of the pool from an edit
 // that was displaced in the last microsecond. It cannot distinguish an edit from a temp file that was half
-// written when its process was killed, and moves both to quarantine; there is at most one such temp file for
-// each worker.
+// written when its process was killed. So it moves such temp files and edits to quarantine; there is at most
+// one such temp file for each worker.
 //
 //	<n>.doomed, <n>.1.doomed …               is being overwritten; its mtime does not count
 //

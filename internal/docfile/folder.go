@@ -109,7 +109,7 @@ func (f *Folder) Stat(name string) (vfs.Info, error) {
 // means no limit. If the document does not exist, and only then, the error matches fs.ErrNotExist. An empty file is
 // damage, unless FolderOptions.Empty is set.
 //
-// All bytes are of a single file that had this name while it was open, even if files are replaced and reused meanwhile.
+// All bytes come from one file, which had this name while it was open, even if files are replaced and reused meanwhile.
 // If another program saves in place at the same time, the bytes may still be partly old and partly new. The caller can
 // detect that with the content hash.
 func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {

@@ -406,6 +406,6 @@ func (q *Quarantine) sync() error {
 }
 
 func (q *Quarantine) tooMany(name string) error {
-	return fmt.Errorf("quarantine/ has %d files with the same content as %s, which other programs had open: inspect "+
-		"them and remove those that are not needed", copies, name)
+	return fmt.Errorf("quarantine/ already has %d files that are named after %s: inspect these files and remove "+
+		"those that are not needed", copies, name)
 }

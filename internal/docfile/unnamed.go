@@ -45,7 +45,7 @@ func (r *round) samePlaces() error {
 		}
 		now, err := r.f.o.FS.Stat(filepath.Clean(folder.dir))
 		if err == nil && inodeOf(now) != inodeOf(was) {
-			err = fmt.Errorf("it was replaced while files were put into it: %w", fs.ErrNotExist)
+			err = fmt.Errorf("the folder was replaced while files were put into it: %w", fs.ErrNotExist)
 		}
 		if err != nil {
 			return failure("examine", folder.name, err)

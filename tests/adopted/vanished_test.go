@@ -351,7 +351,7 @@ func TestRestoringOfAFewFiles(t *testing.T) {
 		t.Errorf("a file that was deleted afterwards: %v", err)
 	}
 	must(t, v.read(st, 3))
-	want := "notes/vault/3/3.md was missing, and 1 file of it is not restored yet"
+	want := "notes/vault/3/3.md was missing, and 1 file in it is not restored yet"
 	if h := st.Health(t.Context()); h.OK || !strings.Contains(errors.Join(h.Problems...).Error(), want) {
 		t.Errorf("%v", h.Problems)
 	}
