@@ -33,7 +33,7 @@
 //     timestamp, and the timestamps of a process only increase. Those of two processes within the
 //     same nanosecond are ordered by id.
 //   - A graph of at most Options.GraphBytes is kept in memory. Before each answer the server
-//     applies to it what all processes have committed, so that an answer is of one moment. A
+//     applies to it what all processes have committed, so that an answer shows the store at one moment. A
 //     larger graph is read from the store for each answer, entity by entity. Only one change needs
 //     the graph: the deletion of entities, which must find their relations. The server begins to
 //     read the graph at the first message of the first client, concurrently with other work; a

@@ -507,7 +507,7 @@ func TestPagingNeverSkips(t *testing.T) {
 	}
 	c := eight(t, st, o)
 	_, next, _ = strings.Cut(c.says("recall", `{"query":"apple","limit":4}`), "more: cursor ")
-	c.refuses("recall", fmt.Sprintf(`{"query":"pie","cursor":%q}`, next), "is of a call with other arguments")
+	c.refuses("recall", fmt.Sprintf(`{"query":"pie","cursor":%q}`, next), "belongs to a call with other arguments")
 }
 
 // context is within its budget, and has what is pinned first.

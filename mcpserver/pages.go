@@ -74,12 +74,12 @@ func (p *pages) place(cursor, signature string) (mode string, pos place, err err
 	}
 	parts := strings.SplitN(cursor, " ", 4)
 	if len(parts) != 4 || !slices.Contains(recallBy, parts[0]) {
-		return bad("must be that of the previous page")
+		return bad("must be the cursor that the previous page returned")
 	}
 	number, nerr := strconv.Atoi(parts[1])
 	score, serr := strconv.ParseFloat(parts[2], 64)
 	if nerr != nil || serr != nil || parts[3] == "" {
-		return bad("must be that of the previous page")
+		return bad("must be the cursor that the previous page returned")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,8 @@ func (p *pages) place(cursor, signature string) (mode string, pos place, err err
 			continue
 		}
 		if k.signature != maphash.String(seed, signature) {
-			return bad("is of a call with other arguments → repeat those of the previous page")
+			return bad("belongs to a call with other arguments → repeat the arguments of the call for the previous " +
+				"page")
 		}
 		if len(k.shown) >= mostShown {
 			return bad(fmt.Sprintf("recall returns at most the first %d; use a more specific query, or recent", mostShown))

@@ -203,8 +203,8 @@ func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	case err != nil:
 		return q, nil, err
 	case order != nil && (order.By == memstore.OrderScore || order.By == memstore.OrderSize):
-		return q, nil, fmt.Errorf("sort: %q: must be created, id, timestamp or updated, or one of them after -",
-			c.text("sort"))
+		return q, nil, fmt.Errorf("sort: %q: must be created, id, timestamp or updated; a - before the name reverses "+
+			"the order", c.text("sort"))
 	case ok && !(c.float("share") > 0):
 		return q, nil, fmt.Errorf("share: %v: must be more than 0", share)
 	}

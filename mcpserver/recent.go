@@ -171,7 +171,7 @@ func recentCursor(cursor string) (*memstore.Place, error) {
 	number, id, ok := strings.Cut(string(b), " ")
 	n, nerr := strconv.ParseInt(number, 10, 64)
 	if err != nil || nerr != nil || !ok {
-		return nil, fmt.Errorf("cursor %q: must be that of the previous page", clipped(cursor))
+		return nil, fmt.Errorf("cursor %q: must be the cursor that the previous page returned", clipped(cursor))
 	}
 	return &memstore.Place{Key: n, ID: id}, nil
 }

@@ -159,7 +159,7 @@ func TestRefusals(t *testing.T) {
 	c.refuses("recall", `{"query":"x","limit":1e400}`, "Invalid input: expected int, received number at limit")
 	c.refuses("recall", `{"query":"x","limit":1e3}`, "Too big: expected number to be <=100 at limit")
 	c.want("recall", `{"query":"x","limit":10.0,"max_chars":1e3}`, `{"memories":[],"by":"words"}`)
-	c.refuses("recall", `{"query":"x","cursor":"words 1048576"}`, "must be that of the previous page")
+	c.refuses("recall", `{"query":"x","cursor":"words 1048576"}`, "must be the cursor that the previous page returned")
 	c.refuses("recall", `{"query":"x","limit":0}`, "Too small: expected number to be >=1 at limit")
 	c.refuses("recall", `{"query":"x","by":"luck"}`, `Invalid option: expected one of "both"|"meaning"|"words" at by`)
 	c.refuses("recall", `{"query":"x","by":"meaning"}`, "needs an embedder")

@@ -27,7 +27,7 @@ func (w *writer) pass() {
 	}
 }
 
-// quote writes a string.
+// quote writes s as a JSON string, in quotes and with escapes.
 func (w *writer) quote(s string) {
 	if w.sink == nil || len(s) <= piece {
 		w.b = appendString(w.b, s)

@@ -65,8 +65,8 @@ func (v *View) Resolve(ctx context.Context, typed string, change bool) (string, 
 	case len(found) == 0:
 		return v.resolveDeleted(ctx, typed, ending)
 	case change && n < LeastChange:
-		return "", fmt.Errorf("%s has %d characters, and a change needs at least %d characters of an id: %w → to "+
-			"change this memory: %s",
+		return "", fmt.Errorf("%s has %d characters, but a change needs at least %d characters of an id: %w → if "+
+			"you mean the memory whose id ends in these characters, give %s",
 			human.Quote(typed), n, LeastChange, varve.ErrInvalid, Ending(found[0]))
 	}
 	if change {
