@@ -92,7 +92,8 @@ func ParseOrder(key, place string) (*Order, error) {
 	by := slices.Index(orderNames, cmp.Or(orderMembers[name], name))
 	if by < 0 {
 		return nil, &errs.FieldError{Field: "order", Value: human.Quote(key),
-			Err: fmt.Errorf("%w: must be %s, or one of them after -", errs.ErrInvalid, strings.Join(OrderNames(), ", "))}
+			Err: fmt.Errorf("%w: must be %s; a - before the name reverses the order", errs.ErrInvalid,
+				strings.Join(OrderNames(), ", "))}
 	}
 	o := &Order{By: OrderKey(by), Down: down}
 	if place == "" {

@@ -23,7 +23,7 @@ func (f *listFlags) order(cmd *cobra.Command) (*memstore.Order, error) {
 	o, err := memstore.ParseOrder(key, "")
 	switch {
 	case err != nil || strings.HasPrefix(key, "-"):
-		return nil, cli.Usagef(path, "--sort %q: must be %s, or one of them after -", f.sort,
+		return nil, cli.Usagef(path, "--sort %q: must be %s; a - before the name reverses the order", f.sort,
 			strings.Join(memstore.OrderNames(), ", "))
 	case f.offset < 0:
 		return nil, cli.Usagef(path, "--offset %d: must be 0 or more", f.offset)

@@ -229,8 +229,8 @@ func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	o, err := memstore.ParseOrder(f.sort, "")
 	if err != nil || o.By == memstore.OrderScore || o.By == memstore.OrderSize {
 		return nil, cli.Usagef(cmd.CommandPath(),
-			"--sort %q: must be created, id, timestamp or updated, or one of them after -; without it the best come first",
-			f.sort)
+			"--sort %q: must be created, id, timestamp or updated; a - before the name reverses the order; without "+
+				"--sort the best hits come first", f.sort)
 	}
 	return o, nil
 }

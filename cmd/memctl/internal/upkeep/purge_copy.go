@@ -46,8 +46,8 @@ func copyOf(ctx context.Context, a *cli.App, st *varve.Store) (*copyPurge, error
 const copyWait = 20 * time.Second
 
 // aboutCopy prints which moments of the copy can no longer be cloned after the purge of these memories and assemblies.
-// If both lists are empty, the purge concerns scopes of working memory. It returns the part of the purge that concerns
-// the copy, or nil if the store sends to no copy.
+// If memories and assemblies are empty, the purge is of scopes of working memory. It returns the part of the purge that
+// concerns the copy, or nil if the store sends to no copy.
 func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assemblies []string) *copyPurge {
 	p, err := copyOf(ctx, a, st)
 	if p == nil {
