@@ -73,7 +73,8 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, &errs.NewerError{Path: "wal/" + Name(s.Number), Format: uint64(v), Reads: Version}
 	}
 	if h.Previous != s.PrevSum {
-		return Start{}, Header{}, fmt.Errorf("%w: the payload of the start frame contradicts its header", ErrHeader)
+		return Start{}, Header{}, fmt.Errorf("%w: the payload of the start frame contradicts the header of this frame",
+			ErrHeader)
 	}
 	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
 		return Start{}, Header{}, fmt.Errorf("%w: impossible end of the previous segment: %d", ErrHeader, s.PrevEnd)

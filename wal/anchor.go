@@ -1,8 +1,8 @@
 package wal
 
-// Anchor relates the wall clock to the machine's uptime, for all processes of one boot. The clock that decides
-// which documents have expired is computed from both, so a jump of the wall clock has no effect. The zero
-// Anchor means that no anchor was set.
+// Anchor relates the wall clock to the machine's uptime, for all processes of one boot. Offset plus the uptime is the
+// time by which working memory expires. Setting the wall clock later does not change this time, unless the anchor is
+// replaced (see Settled). The zero Anchor means that no anchor was set.
 type Anchor struct {
 	Offset int64 // time minus uptime, in milliseconds
 	At     int64 // the uptime at which the anchor was set, in milliseconds, more than 0

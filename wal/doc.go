@@ -113,8 +113,9 @@
 //
 // # flush.lock
 //
-// The holder of flush.lock puts files in place, writes the index, and changes what the log and its
-// page record about both: the checkpoint, what is released, and the words of the page for these.
+// The holder of flush.lock puts files in place and writes the index. Only the holder changes what
+// the log and its page record about the files and the index: the checkpoint, the released part of
+// the log, and the words of the page for these.
 // FileLog.LockFlush returns a Held, the proof that the lock is held. Functions that only the holder
 // may call take a Held, here and in the packages above; a Held that was unlocked is refused.
 //

@@ -126,8 +126,9 @@ func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 }
 
 // dwell returns an error if the log in this folder belongs to another folder. If no home is recorded, it records this
-// folder as the home. The caller holds open.lock. Call dwell before sever: until then both folders have the same file
-// wal/shared, so a process that opens the other folder finds the record too.
+// folder as the home. The caller holds open.lock. Call dwell before sever: until then, this folder and the other
+// folders with hard links to its files have the same file wal/shared, so a process that opens another one of these
+// folders finds the record too.
 func (l *FileLog) dwell() error {
 	d, err := dwells(l.o.FS, l.o.Dir, l.o.FileMode)
 	if err != nil {

@@ -33,7 +33,7 @@ func (l *FileLog) Features() Features {
 // Raise waits until no process that does not know the features has the store open. If that takes longer than
 // Options.LockWait, the error is a *errs.LockError that names these processes. Raise does not wait for processes that
 // have the store open read-only. If such a process does not know a feature that readers must know, its next read fails.
-// If it is of an older version, the first read of something unknown fails.
+// If such a process runs an older version of the program, its first read of something that it does not know fails.
 //
 // While Raise checks the list of processes, no process can open the store, for little more than a second at a time.
 // Raise holds open.lock from this check to its end, so no process can attach in between. It writes in this order:

@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/wal/page"
 )
 
-// openReadOnly opens a read-only handle, which takes no lock and changes nothing. If the shared page is of this boot
-// and recovered, the handle reads the log up to the durable position in the page, like all other processes; the
-// position is valid even if no process has the log open any more. Otherwise, for example after a reboot or on a
-// read-only medium, the handle replays the log by itself. When the generation of the page changes, the handle starts
-// again from the newest views.
+// openReadOnly opens a read-only handle, which takes no lock and changes nothing. If the shared page records that the
+// log was recovered in this boot, the handle reads the log up to the durable position in the page, like all other
+// processes; the position is valid even if no process has the log open any more. Otherwise, for example after a reboot
+// or on a read-only medium, the handle replays the log by itself. When the generation of the page changes, the handle
+// starts again from the newest views.
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -31,10 +31,11 @@
 // wal/ended; ended.go draws the file. Each record begins a new epoch of the store. The store's UUID and the epoch are
 // the ID of a log.
 //
-// A reader keeps the ID and the mark up to which it has the log. Log.Continues compares both, when the reader
-// begins and after it was away; Log.Pieces compares only the mark. The error of both is *EndedError, which has the
-// reason. If files were replaced from outside, by an older state of the same folder for example, nothing is
-// recorded, and the chain hash of the mark shows that this is another log (Unknown).
+// A reader keeps the ID and the mark up to which it has the log. Log.Continues compares the ID and the mark with the
+// log, when the reader begins and after it was away; Log.Pieces compares only the mark. If they differ, the error of
+// these functions is an *EndedError, which has the reason. If files were replaced from outside, by an older state of
+// the same folder for example, nothing is recorded, and the chain hash of the mark shows that this is another log
+// (Unknown).
 //
 // # What was sent
 //

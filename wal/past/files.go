@@ -56,8 +56,8 @@ func (f *Files) OpenCopy() error {
 	return err
 }
 
-// FallOver makes Files read the archived copies instead of the files, for the segment with position pos and for
-// the next segment. It returns false if it was already called for both segments.
+// FallOver makes Files read the archived copies instead of the files, for the segment with position pos and for the
+// next segment. It returns false if Files already reads the archived copies of these two segments.
 func (f *Files) FallOver(pos LSN) bool {
 	f.Close()
 	n := f.p.Geometry.Number(pos)

@@ -31,7 +31,7 @@ func (s Sparse) ReadAt(b []byte, off int64) (int, error) {
 // Inflated returns the number of bytes that were decompressed so far to read this copy.
 func (c *Copy) Inflated() int64 { return c.inflated }
 
-var errPart = errors.New("a part of the block does not have the length that its header records")
+var errPart = errors.New("the length of a part of the block differs from the length in the header of the part")
 
 // partOf returns the decompressed part that contains an offset of the segment, and the offset at which the part begins.
 // If the block is not divided into parts, it returns the whole block.
