@@ -37,7 +37,8 @@ func (p *Piece) check(geo segment.Geometry) error {
 	case !ok:
 		return fmt.Errorf("has only %d bytes", len(p.Bytes))
 	case !geo.Holds(at) || !geo.Holds(p.From.LSN) || at < p.From.LSN:
-		return fmt.Errorf("the piece follows position %d, and its first frame is at %d: impossible", p.From.LSN, at)
+		return fmt.Errorf("impossible positions: the piece continues from position %d, but its first frame is at "+
+			"position %d", p.From.LSN, at)
 	case uint64(geo.Offset(at))+uint64(len(p.Bytes)) > geo.Size || p.To.LSN != at+uint64(len(p.Bytes)):
 		return fmt.Errorf("impossible length of %d bytes at %d", len(p.Bytes), at)
 	}

@@ -138,8 +138,8 @@ type Snapshot struct {
 // CompletedBy returns the number of the epoch whose pieces complete a snapshot. This is the epoch s.Epoch, if the
 // remote still has it. Otherwise it is the oldest epoch that the remote has, unless that epoch begins after s.Begin:
 // the oldest epoch was then begun after a purge, and has the pieces of the earlier epoch with the purged data erased.
-// CompletedBy does not verify this. It also does not verify that the oldest epoch is of the same log, which the caller
-// finds out from the marks of the snapshot. epochs are the epochs of the remote, the oldest first.
+// CompletedBy does not verify this. It also does not verify that the oldest epoch belongs to the same log: the caller
+// must compare the marks of the snapshot. epochs are the epochs of the remote, the oldest first.
 func (s *Snapshot) CompletedBy(epochs []Epoch) uint64 {
 	if len(epochs) > 0 && s.Epoch < epochs[0].Number && s.Begin.LSN >= epochs[0].From.LSN {
 		return epochs[0].Number

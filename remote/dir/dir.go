@@ -207,7 +207,7 @@ func with(dir string, o *Options) *Remote {
 	return r
 }
 
-// ID returns the ID of the remote, which is in the folder.
+// ID returns the ID of the remote, as the folder records it.
 func (r *Remote) ID() uuid.UUID { return r.id }
 
 // Place returns the folder as a URL.

@@ -83,7 +83,7 @@ func markAt(b []byte) past.Mark {
 
 var (
 	errSum     = errors.New("the head of the file does not match its checksum")
-	errOther   = errors.New("the file belongs to another place or has another number")
+	errOther   = errors.New("the file belongs to another copy, or is the entry with another number")
 	errContent = errors.New("the head matches its checksum, but no program writes this content")
 )
 

@@ -250,7 +250,7 @@ func (r *Remote) closeWith(err error) error {
 	return err
 }
 
-// ID returns the ID of the remote, which is in its schema.
+// ID returns the ID of the remote, as the schema of the remote records it.
 func (r *Remote) ID() uuid.UUID { return r.id }
 
 // Place returns the URL.

@@ -131,7 +131,7 @@ func (r *Remote) complete(ctx context.Context, s *remote.Snapshot) error {
 			int64(s.Epoch), int64(s.Begin.LSN), int64(s.Begin.Sum), int64(s.End.LSN), int64(s.End.Sum), asUUID(s.Machine),
 			int64(s.Format), s.Time, s.Size, s.SHA256[:], digest[:], (s.Size+partSize-1)/partSize)
 		if err == nil && tag.RowsAffected() == 0 {
-			return fmt.Errorf("%s: snapshot %s: the server has lost bytes of it: store it again", r.Place(), s.ID)
+			return fmt.Errorf("%s: the server has lost bytes of snapshot %s: store the snapshot again", r.Place(), s.ID)
 		}
 		return err
 	})

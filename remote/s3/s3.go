@@ -228,7 +228,7 @@ func transport() http.RoundTripper {
 	}
 }
 
-// ID returns the ID of the remote, which is in its head.
+// ID returns the ID of the remote, as the head of the remote records it.
 func (r *Remote) ID() uuid.UUID { return r.id }
 
 // Place returns the URL.

@@ -60,8 +60,8 @@ func (s *statement) append(b []byte, sign ed25519.PrivateKey) []byte {
 
 var (
 	errNoStatement = errors.New("the sealed bytes end without a statement")
-	errSignature   = errors.New("the signature does not match")
-	errDiffers     = errors.New("the signature is of another part of a copy")
+	errSignature   = errors.New("the signature does not match the signed bytes")
+	errDiffers     = errors.New("the signature belongs to another part of a copy")
 	errBytes       = errors.New("the encrypted bytes are not those that were signed")
 )
 

@@ -106,8 +106,8 @@ func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error
 }
 
 // keeps returns those snapshots in list that a purge need not remove. They have no purged data. The pieces of the
-// binding's epoch complete them, because these snapshots are of the same string, even if they were made in another
-// epoch. list has the snapshots that were made before the purge.
+// binding's epoch complete them, because these snapshots belong to the same string of pieces, even if they were made in
+// another epoch. list has the snapshots that were made before the purge.
 func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) (kept []remote.Snapshot, err error) {
 	if b.Snapshot.Clean == 0 || len(list) == 0 {
 		return nil, nil

@@ -143,8 +143,8 @@ func Bind(ctx context.Context, r remote.Remote, store uuid.UUID, k Keeper, rando
 	return b, k.Save(ctx, b)
 }
 
-// New returns the sender of a store that Bind has bound to a remote. If the binding is of another store, the error is
-// *remote.OtherStoreError.
+// New returns the sender of a store that Bind has bound to a remote. If the binding belongs to another store, the error
+// is *remote.OtherStoreError.
 func New(ctx context.Context, r remote.Remote, s Source, k Keeper, o Options) (*Sender, error) {
 	o.fill()
 	b, err := k.Load(ctx)
@@ -309,8 +309,9 @@ func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) 
 	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}
 }
 
-// beforeDamage returns what is known of a remote whose newest entry, which has this number, is damaged. The returned
-// epoch is at least that of the binding.
+// beforeDamage returns the position at which the readable entries of the remote end, if the newest entry is damaged.
+// number is the number of that entry. If no entry can be read, the result has only number and the geometry of this
+// store. The epoch of the result is at least the epoch that the Binding of this store records.
 func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.Position, err error) {
 	if head, err = remote.BeforeDamage(ctx, s.remote, number); head.Number == 0 { // nothing else is kept
 		head = remote.Position{Number: number, Geometry: s.source.Past().Geometry}
@@ -321,7 +322,7 @@ func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.P
 
 // ownDamage returns nil if this sender may begin an epoch after a newest entry that is damaged: if its user has decided
 // to supersede that entry (Binding.Follows), or if the sender has appended it. In the second case head, which describes
-// the entries before, is of the sender's epoch, and ends before the position that wal/sent records. Otherwise another
+// the entries before, has the sender's epoch, and ends before the position that wal/sent records. Otherwise another
 // machine may have begun an epoch with that entry, and the error is a *DamagedHeadError.
 func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error {
 	// The mark is valid even if the log does not continue from it.
