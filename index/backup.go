@@ -74,9 +74,8 @@ func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
 		return nil, err
 	}
 	if m := t.Meta(); m.Store != store || m.LSN != b.LSN {
-		err := fmt.Errorf("%s %w: the file belongs to store %s and covers the log up to %d, but this is store %s",
-			b.Name, table.ErrForeign, m.Store,
-			m.LSN, store)
+		err := fmt.Errorf("%s %w, or to another position: expected store %s and position %d, found store %s and "+
+			"position %d", b.Name, table.ErrForeign, store, b.LSN, m.Store, m.LSN)
 		return nil, errors.Join(err, t.Release())
 	}
 	return table.Of(t), nil

@@ -19,9 +19,9 @@ import (
 const blockSize = 1 << 20 // number of bytes covered by one hash
 
 var (
-	// errPair means that the FAISS file does not belong to the mapping: either a writer has so far renamed only one of
-	// the two files, or the FAISS file is damaged.
-	errPair  = errors.New("the file does not belong to the mapping")
+	// errPair means that the FAISS file does not belong to mapping.json or mapping.delta.json: either a writer has so
+	// far renamed only one of the two files, or the FAISS file is damaged.
+	errPair  = errors.New("the FAISS file does not belong to the mapping file")
 	errBlock = errors.New("checksum mismatch in a block")
 )
 
@@ -35,8 +35,9 @@ type file struct {
 	seen    []atomic.Uint64 // one bit per block that was verified
 }
 
-// openFile maps the FAISS file name into memory. It returns an error that matches errPair if the file does not belong
-// to the mapping, which describes its FAISS file by f.
+// openFile maps the FAISS file called name into memory. f describes the FAISS file that belongs to the mapping
+// (mapping.json or mapping.delta.json, see the package comment). If the opened file does not match f, the error matches
+// errPair.
 func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, error) {
 	h, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
@@ -62,7 +63,7 @@ func openFile(fsys vfs.FS, dir, name string, want shape, f faissFile) (*file, er
 	return o, nil
 }
 
-// belongs returns an error that matches errPair if the FAISS file does not belong to the mapping.
+// belongs returns an error that matches errPair if the FAISS file is not the one that want describes.
 func (f *file) belongs(info vfs.Info, want faissFile) error {
 	if int64(len(f.data)) != want.Size || want.Size != f.size() {
 		return f.damaged(-1, fmt.Errorf("%w: the file has %d bytes, but the mapping requires %d",
