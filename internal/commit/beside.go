@@ -96,7 +96,7 @@ func (p *Places) precondition() wal.Precondition {
 	return p.demand
 }
 
-// End ends the watch for new documents that the function Places has begun.
+// End stops watching for new documents; the watch has begun when Committer.Places returned p. p may be nil.
 func (p *Places) End() {
 	if p != nil {
 		p.cm.engine.State().Unobserve(p.interest.Interest)

@@ -17,7 +17,7 @@ import (
 // Transactions that read and write one memory can only run one after the other. If each waited until the one before it
 // is durable, there would be one per sync of the disk, and of several processes only one would make progress. So the
 // transaction that has the turn of the memory passes the turn on as soon as its version is in the log, and the next
-// function gets this version. Then both wait for the same sync.
+// function gets this version. Then the two transactions wait for the same sync.
 //
 // The version that a function got in this way is not revealed before it is durable: not by the version based on it,
 // which is behind it in the log, nor by an error of the function, nor by its writing nothing (see settle). Everything

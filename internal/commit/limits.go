@@ -102,8 +102,8 @@ type sums struct {
 	before []counts.Sum
 }
 
-// look reads how many memories the store or the session of each demand has now, and their size, and stores both in
-// Demand.Have.
+// look reads the number and the size of the memories that the store or the session of each demand has now, and sets
+// Demand.Have to them.
 func (cm *Committer) look(ctx context.Context, list []*counts.Demand) (s sums, err error) {
 	s.at = cm.engine.Log().Applied()
 	var sessions []string

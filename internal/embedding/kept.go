@@ -85,5 +85,5 @@ func (k *Kept) save(s *standing) {
 	}
 }
 
-// drop removes the file.
+// drop removes the file with the record of failures. It ignores errors.
 func (k *Kept) drop() { _ = k.FS.Remove(k.path()) }

@@ -56,8 +56,8 @@ func (r *reembed) embed(ctx context.Context, texts map[string]said, next bool) (
 	return known, r.divide(ctx, ids, texts, next, known, err)
 }
 
-// by returns the maker of vectors that are stored at once. If next is true, by returns nil: the vectors are of the next
-// model, and are not stored yet.
+// by returns the maker of vectors that are stored at once. If next is true, by returns nil: the vectors are made by the
+// next model, and are not stored yet.
 func (r *reembed) by(next bool) *maker {
 	if next {
 		return nil

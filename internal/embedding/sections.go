@@ -114,9 +114,9 @@ func (s *sectioner) pass(h meanings.Hash) {
 	}
 }
 
-// some computes the vectors of some sections, and returns the number of sections that got a vector. more reports
-// whether other sections may still have no vector, so that the caller should call some again at once. more may
-// also be true together with an error, if only some of the texts caused the error.
+// some computes the vectors of some sections. It returns the number of sections that got a vector. If more is true,
+// other sections may still have no vector, and the caller should call the method again at once. more may be true
+// together with an error: the error may be about only a part of the texts.
 func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
 	em := s.em
 	if em.sections == nil || em.config.Model == "" || !em.engine.HasHad(em.engine.Kinds().Notes) {

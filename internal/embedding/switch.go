@@ -68,7 +68,7 @@ func (r *reembed) change(ctx context.Context) error {
 }
 
 // contentless returns the change of the embedding model for a store in which no memory has content. Vectors that are
-// put from then on are of the new model. If the store has no vector at all, contentless also changes the store's
+// put from then on are made by the new model. If the store has no vector at all, contentless also changes the store's
 // dimension to that of the new model; otherwise the dimension of deleted vectors would still be required.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	em := r.em

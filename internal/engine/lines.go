@@ -215,11 +215,13 @@ func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string
 	}
 }
 
-// Listing is one document in a listing, with its index line.
+// Listing is one document of a list, with the index line of the document.
 type Listing struct {
-	ID    string
-	Line  index.Entry
-	InLog bool // the line is from the overlay: the version is its position in the log, and the line has no mtime
+	ID   string
+	Line index.Entry
+	// Line is from the overlay, not from the index files: the log still has the version, and Line has no modification
+	// time of the file.
+	InLog bool
 }
 
 // Lines yields the index lines of the documents of a kind that pass the filters. It applies only the filters that the

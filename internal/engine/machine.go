@@ -27,10 +27,10 @@ type machine struct {
 // Deletion implements wal.Machine: it returns the log position at which a key was deleted.
 func (m *machine) Deletion(key string) wal.LSN { return m.State.Deletion(key[0], key[1:]) }
 
-// Begin loads the index before the log is replayed. It does not trust an index that is of another store, is truncated,
-// or is older than the released part of the log. If no other process has the store open, Begin rebuilds such an index,
-// from an older index and the log or from the files. Otherwise it returns an error. It never treats such an index as an
-// empty one.
+// Begin loads the index before the log is replayed. It does not trust an index that belongs to another store, is
+// truncated, or is older than the released part of the log. If no other process has the store open, Begin rebuilds such
+// an index, from an older index and the log or from the files. Otherwise it returns an error. It never treats such an
+// index as an empty one.
 func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	eng := m.eng
 	var set *index.Set

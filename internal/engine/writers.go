@@ -313,7 +313,8 @@ func (eng *Engine) SaveWriters(ctx context.Context, end wal.LSN) error {
 	for _, w := range recent {
 		t.Add(w)
 	}
-	// A line at or behind the position is of a log that was replaced by an older copy, or the log still has its entry.
+	// If the position of a line is end or later, the line was written for a log that an older copy has replaced, or the
+	// log still has the entry of the line.
 	list := slices.DeleteFunc(t.All(), func(w writer.Writer) bool { return w.Since >= end })
 	if len(list) == 0 && whole {
 		return nil // an empty file means that log and archive were read

@@ -130,7 +130,7 @@ func (fl *Flusher) mostWords(m Merge) int {
 
 // filedTo reports whether everything before a position is in document files, and this process has no other work that
 // needs flush.lock. Such work is to examine files that are not trusted and to replace a damaged index. A process that
-// must end soon leaves both to other processes.
+// must end soon leaves these two tasks to other processes.
 func (fl *Flusher) filedTo(m Merge, until wal.LSN) bool {
 	return fl.engine.Log().Flushed() >= until &&
 		(m == mergeEnding || !fl.engine.Log().Notes().Distrusted() && !fl.engine.Damaged().Load()) && !fl.leftovers &&

@@ -80,7 +80,7 @@ type Flusher struct {
 	failed     atomic.Int64 // number of consecutive failed rounds
 	begun      wal.LSN      // log position: this round has written no file for a change at or after it
 	reached    wal.LSN      // the same position for the failed rounds, if all of them were canceled; otherwise 0
-	// log position: every file written before the store became distrusted is of an entry below it
+	// log position: every file that was written before the store became distrusted has a version below this position
 	suspect wal.LSN
 	trusts  bool // after this round, all document files are trusted
 	Lagging lag

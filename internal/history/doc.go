@@ -1,6 +1,7 @@
-// Package history reads the past: the versions of a document, and the commits of all processes.
-// Both are read from the log; older entries from its archive; and a version older than both from the
-// file. An entry that cannot be read yields its error, and reading continues.
+// Package history reads the past: the versions of a document, and the commits of all processes. It
+// reads them from the log, and older ones from the archive of the log. If a version is older than
+// the archive, history reads it from the file of the document. An entry that cannot be read yields
+// its error, and reading continues.
 //
 //	history.go   the versions of a document, and a single version
 //	watch.go     changes from a position on: Watch waits for more, Until ends with what has

@@ -94,7 +94,7 @@ type watched struct {
 	wal.Entry
 	kind *engine.Kind
 	id   string // id of the document; for a companion, that of the document that it belongs to
-	// the change is of a companion, and the batch has no change of the document to which the companion belongs
+	// the entry changes a companion, and no entry of the batch changes the document to which the companion belongs
 	alone bool
 	next  wal.LSN
 	more  bool // another entry of the batch passed the filters too

@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// The files of a migration. Git ignores the second note in every store, so that a cleanup does not
-// remove both.
+// The files of a migration. MovedName and SecondNote have the same content. Git ignores SecondNote in every store, so
+// git clean does not remove the last note about the move.
 const (
 	MigrationName = "migrate.json"
 	MovedName     = "moved.json"

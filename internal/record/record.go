@@ -116,7 +116,7 @@ func Parse(value []byte) (View, error) {
 	line, dims := uint64(le.Uint32(value[4:])), uint64(le.Uint32(value[16:]))
 	rest := value[headSize:]
 	if line+4*dims > uint64(len(rest)) {
-		return View{}, fmt.Errorf("%w: line and vector exceed its length", errRecord)
+		return View{}, fmt.Errorf("%w: the lengths of line and vector exceed the length of the value", errRecord)
 	}
 	v := View{
 		Previous: le.Uint64(value[8:]), Created: value[1]&flagNew != 0, Line: rest[:line:line],

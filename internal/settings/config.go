@@ -50,7 +50,8 @@ type Config struct {
 	// expired and are not deleted yet. Derived data (index, vectors), the log, assemblies and working memory do not
 	// count. A write that would exceed a limit is refused with ErrLimit, or other memories are deleted for it: see
 	// AtLimit. The limits never refuse edits of files by hand, nor data that the store adds to existing memories (a
-	// later embedding, Touch): these may exceed a limit, and the next write is refused, or makes room for both.
+	// later embedding, Touch): these may exceed a limit, and the next write is refused, or makes room for itself and
+	// for these additions.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
 	MaxBytes           int64 `json:"max_bytes,omitempty"` // bytes of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`

@@ -68,9 +68,11 @@ func Share(fsys FS, dir string) error {
 	return errors.ErrUnsupported
 }
 
-// Alike makes the owner and the sharing of the folder dir like those of the folder other. dir must be a root that this
-// process has just created. If the process runs as root, Alike sets the owner of dir to that of other. If other is
-// shared, Alike shares dir. If this process did not create dir, or dir has become a link, Alike changes nothing.
+// Alike gives the folder dir the owner and the group access of the folder other. dir must be a folder that this process
+// has just created, as the top folder of a store or a backup. If the process runs as the user root, dir gets the owner
+// and the group of other. If the group of other may write in other (see IsShared), dir gets the same group, and the
+// group may write in dir. If dir belongs to another user than the user of this process, or is a link, another process
+// has replaced dir: Alike then changes nothing and returns nil.
 func Alike(fsys FS, dir, other string) error {
 	s, ok := fsys.(interface{ alike(dir, other string) error })
 	if !ok {

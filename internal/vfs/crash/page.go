@@ -41,7 +41,9 @@ func (c *content) page(i int) *page {
 	return nil
 }
 
-// own returns page i for writing. frozen is another content that may share the page, or nil; a shared page is copied.
+// own returns page i of c, which the caller may then change in place. If c has no page i, own adds a page of zeros. If
+// the page belongs to another generation than gen, or if frozen has the same page, own first replaces the page by a
+// copy. gen is the generation of the Disk; frozen is another content that may have pages of c too, or nil.
 func (c *content) own(i int, gen *generation, frozen *content) *page {
 	for len(c.pages) <= i {
 		c.pages = append(c.pages, nil)
