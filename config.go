@@ -42,7 +42,7 @@ type Config struct {
 	// count. A write that would exceed a limit is refused with ErrLimit, or other memories are evicted: see AtLimit.
 	// Edits of the files by hand are never refused by these limits. Neither is what the store adds to stored memories
 	// (an embedding that comes later, Touch): that may exceed the limit, and the next write is refused, or evicts
-	// enough for both.
+	// enough memories to make room for these additions and for itself.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
 	MaxBytes           int64 `json:"max_bytes,omitempty"` // bytes of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`

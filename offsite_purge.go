@@ -149,8 +149,9 @@ type CopyLoss struct {
 
 // PurgeLoses returns the period whose moments could no longer be cloned from the remote copy if the given memories and
 // assemblies were purged now. The period includes the moments lost by earlier purges that have not reached the copy
-// yet. A moment is lost if it needs a snapshot with purged data, or log that the archive no longer has. If both lists
-// are empty, all moments before now are lost. All other moments can still be cloned, without the purged data.
+// yet. A moment is lost if it needs a snapshot with purged data, or log that the archive no longer has. If memories
+// and assemblies are empty, all moments before now are lost. All other moments can still be cloned, without the purged
+// data.
 func (rc Offsite) PurgeLoses(ctx context.Context, r remote.Remote, memories, assemblies []string) (CopyLoss, error) {
 	inner := rc.st.inner
 	r, err := inner.OpenCopy(ctx, r, nil)

@@ -29,7 +29,8 @@ import (
 type Options struct {
 	// ReadOnly opens the store without changing anything on disk or in memory shared with other
 	// processes. It works in folders and on media that cannot be written; if the store there lacks its
-	// log or index (a clone), Open reads all files and makes both in a temporary folder until Close.
+	// log or index (a clone), Open reads all files and makes a log and an index in a temporary
+	// folder, which exists until Close.
 	ReadOnly bool
 	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if there is none.
 	MustExist bool

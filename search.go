@@ -28,7 +28,7 @@ type Query struct {
 	// in their metadata, and of the date. Words are English stems without accents, and words that are in every text do
 	// not count, except in a condition or if there are no others. A memory is also found by the words of the memories
 	// before and after it in its session. The grammar: "a phrase", rom* (words that begin with it), +must, -not,
-	// tag:travel (a field), tag:a OR tag:b (one of both). A query never fails to parse. The score is BM25F over all
+	// tag:travel (a field), tag:a OR tag:b (either). A query never fails to parse. The score is BM25F over all
 	// memories, at least 0 and without an upper bound. With Vector as well, the best 200 of each are ranked together,
 	// by the sum of two scores from 0 to 1; all others follow with the score 0, those by words before those by vector.
 	Text string

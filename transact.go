@@ -125,8 +125,8 @@ func (tx *Tx) Alone() error { return tx.tx.Exclusive() }
 // it must call AloneAmong for the same memories.
 //
 // After several runs, all other writers in every process wait until the transaction has ended. So the transaction ends,
-// no matter how much they write. From then on, the function must not wait for another write to the store: both would
-// wait for each other until that write fails with ErrLocked.
+// no matter how much they write. From then on, the function must not wait for another write to the store: the
+// transaction and that write would wait for each other until the write fails with ErrLocked.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.ExclusiveAmong(matches)
 }

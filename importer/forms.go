@@ -411,8 +411,9 @@ type where struct {
 	depth   int    // number of lists that enclose the record: see nestMost
 }
 
-// foreign yields the record rec of another system, which is at loc. raw is the text of the record, and mends
-// describes the errors in the text that were corrected.
+// foreign converts rec, a record in the format of another system, to a document, and yields the document. loc says
+// where the record was found, and raw is its text. mends describes the errors in the text that were corrected; foreign
+// reports them as a Problem.
 func (r *run) foreign(loc where, rec *reading, raw []byte, mends []string) error {
 	id, note := rec.id, ""
 	switch {

@@ -14,7 +14,7 @@
 // not matter: a folder may be renamed, and a store that is copied there from elsewhere is served from then on.
 // A store without an id gets one. Folders whose names begin with a dot, and symbolic links, are ignored. If two
 // folders have the same id, one is a copy of the other, and requests for the id are refused with the names of
-// both.
+// the two folders.
 //
 //	stores/
 //	  memstore_…/           a store that was created by the API

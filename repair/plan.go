@@ -119,9 +119,9 @@ func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
 	return nil
 }
 
-// Apply performs the plan, and verifies the store. It repeats both until nothing more can be done, so that damage that
-// shows only after an earlier step is repaired as well. Files that other processes have open are repaired as far as
-// that is safe.
+// Apply performs the plan, and verifies the store. It repeats these two steps until nothing more can be done. So it
+// also repairs damage that appears only after an earlier step. Files that other processes have open are repaired as far
+// as that is safe.
 //
 // Apply may be interrupted at any point, and run again. Every action checks its target before it changes anything, and
 // syncs the previous file in quarantine/ before it replaces or removes the file.

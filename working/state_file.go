@@ -264,7 +264,8 @@ func (j *cellJSON) decode(version uint64) (*cell, error) {
 		return nil, errors.New("the member value is missing")
 	}
 	if j.Version > version {
-		return nil, fmt.Errorf("the version %d is higher than the version %d of the document", j.Version, version)
+		return nil, fmt.Errorf("version %d of the value is higher than version %d of the document that contains it",
+			j.Version, version)
 	}
 	value := slices.Clone(j.Value)
 	if err := value.Compact(); err != nil {
