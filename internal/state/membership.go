@@ -172,8 +172,9 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 }
 
 // over returns the ids of the assemblies that contain the memory id, and the highest version of these assemblies.
-// indexed has the versions of these assemblies in the index; over merges them with the changes since the index was
-// written. ok is false if the index was replaced since its number of swaps was swaps.
+// indexed has the assemblies that contain the memory according to the index; over merges them with the changes since
+// the index was written. swaps is the number of index swaps before indexed was read. If the index was replaced since
+// then, ok is false.
 func (s *State) over(id string, indexed []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
 	m.mu.Lock()
@@ -214,8 +215,8 @@ func (s *State) below(id string) ([]group, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, fmt.Errorf("%w: the section by_member names the assembly %s, which is not in the index", errs.ErrCorrupt,
-				human.Quote(a))
+			return nil, fmt.Errorf("%w: the section by_member lists assembly %s, which has no line in the index",
+				errs.ErrCorrupt, human.Quote(a))
 		}
 		buf = line
 		e, err := index.ParseLine(line)
