@@ -250,7 +250,8 @@ func (g *ground) log() error {
 		}
 		start, _, err := segment.ParseStart(b)
 		if err == nil && start.Number != number {
-			err = fmt.Errorf("%w: the header names segment %d", segment.ErrHeader, start.Number)
+			err = fmt.Errorf("%w: the header has segment number %d, but the name of the file has %d", segment.ErrHeader,
+				start.Number, number)
 		}
 		switch {
 		case errors.Is(err, segment.ErrEnd):

@@ -38,7 +38,8 @@ func salvaged(v *verify.Run, k *kind.Kind, data []byte, id string) (kind.Content
 		c.ID = id
 	}
 	if id != "" && c.ID != id {
-		return kind.Content{}, nil, fmt.Errorf("%w: the file has id %s", errs.ErrInvalid, human.Quote(c.ID))
+		return kind.Content{}, nil, fmt.Errorf("%w: the file contains id %s, not %s", errs.ErrInvalid,
+			human.Quote(c.ID), human.Quote(id))
 	}
 	if a := c.Group; a != nil {
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {

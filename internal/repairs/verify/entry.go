@@ -207,7 +207,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			f := r.finding(repair.IndexLine, e.LSN, e.Key,
 				errors.New("the index line of this version differs from the log"))
 			f.Path, f.Offset = index.BaseName, -1
-			f.Stake, f.Severity, f.Heals, f.Next = "lists and filters with the memory", repair.Healable, repair.ByIndex,
+			f.Stake, f.Severity, f.Heals, f.Next = "listing and filtering this memory", repair.Healable, repair.ByIndex,
 				repair.NextRebuild
 			return r.v.report(f)
 		case p.Version >= e.LSN, try == tries && r.ahead(e.LSN):
@@ -258,8 +258,9 @@ func (r *row) vanished() error {
 			continue
 		}
 		f := r.finding(repair.EntryUnknown, at, key,
-			errors.New("missing in the index, and the log has no deletion of it"))
-		f.Stake, f.Severity, f.Heals, f.Next = "this memory is not found", repair.Healable, repair.ByIndex, repair.NextRebuild
+			errors.New("the document is missing in the index, and the log has no deletion of the document"))
+		f.Stake, f.Severity, f.Heals, f.Next = "finding this memory", repair.Healable, repair.ByIndex,
+			repair.NextRebuild
 		if err := r.v.report(f); err != nil {
 			return err
 		}

@@ -280,7 +280,7 @@ func (v *Run) stranger(k *kind.Kind, out *repair.Finding, f *File) *repair.Findi
 	}
 	if err := v.Creates(k, c.ID); err != nil {
 		out.Kind, out.ID, out.Err = repair.Foreign, c.ID, err
-		out.Stake, out.Heals = "the "+k.Noun+" in it, of which the store has no entry", repair.ByMoving
+		out.Stake, out.Heals = "the "+k.Noun+" in the file, which the store does not have", repair.ByMoving
 		if k.FileWins { // it stays where it is, and is adopted once what is in its way is gone
 			out.Severity, out.Heals, out.Next = repair.Info, "", ""
 		}

@@ -62,7 +62,7 @@ func (v *Run) quarantine() error {
 		return nil
 	}
 	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1,
-		Stake: "the files in it, until you have inspected them", Next: repair.NextQuarantine,
+		Stake: "the files in quarantine/, until you have inspected them", Next: repair.NextQuarantine,
 		Err: fmt.Errorf("%s set aside, %d with a note of the reason",
 			human.Count(int(v.sum.Quarantined), "file is", "files are"), notes)})
 }

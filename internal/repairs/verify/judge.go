@@ -148,7 +148,8 @@ func (v *Run) content(k *kind.Kind, id string, f *File, version wal.LSN) (*repai
 		Stake: "this " + k.Noun + ": the document was stored in this form", Heals: repair.ByHand,
 		Next: repair.NextRepair, Err: err}
 	if err == nil {
-		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("the file has id %s", human.Quote(c.ID))
+		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("the file contains id %s, not %s",
+			human.Quote(c.ID), human.Quote(id))
 	}
 	return out, nil
 }
@@ -185,10 +186,10 @@ func (v *Run) classify(k *kind.Kind, out *repair.Finding, f *File, want *Standin
 		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, kind.OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1,
-			fmt.Errorf("the file has id %s", human.Quote(c.ID)), byHand(k, out, f)
+			fmt.Errorf("the file contains id %s, not %s", human.Quote(c.ID), human.Quote(out.ID)), byHand(k, out, f)
 	case !k.Opaque && v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1,
-			fmt.Errorf("the file has an older version than %d", want.Version)
+			fmt.Errorf("expected version %d, but the file has an older one", want.Version)
 	case purged(out, v.Fits(k, out.ID, f.Data)):
 	case v.Fits(k, out.ID, f.Data) != nil:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, out.ID, f.Data), byHand(k, out, f)
