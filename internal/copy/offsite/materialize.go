@@ -221,7 +221,7 @@ func (t *Target) Discard(store uuid.UUID) error {
 	return errors.Join(t.unmark(), t.FS.Remove(t.Dir))
 }
 
-// unmark makes the folder a store.
+// unmark makes the folder a store: it removes the file that marks the folder as unfinished.
 func (t *Target) unmark() error {
 	if err := t.FS.Remove(filepath.Join(t.Dir, vfs.MarkName)); err != nil {
 		return err
@@ -320,7 +320,8 @@ func choices(ctx context.Context, r remote.Remote, at time.Time) (list []choice,
 // errBefore means that the requested moment is earlier than those that can be restored from a snapshot.
 var errBefore = errors.New("the moment is earlier than all snapshots of the epoch")
 
-// filling fills the folder.
+// filling is one attempt to fill the folder of a Target with the store as it was at a moment, from one snapshot of a
+// remote copy and the pieces of the log after it.
 type filling struct {
 	r        remote.Remote
 	at       time.Time

@@ -136,7 +136,7 @@ func (p *Places) inode() (uint64, error) {
 	return st.Ino, nil
 }
 
-// Save records the place.
+// Save durably records pl as the place to which this folder sends its log.
 func (p *Places) Save(pl Place) (err error) {
 	if p.State == "" {
 		return fmt.Errorf("%w: this user has no folder for the state of programs -> set HOME or XDG_STATE_HOME",

@@ -134,7 +134,7 @@ func (s *Source) write(ctx context.Context, out io.Writer, o *opened) (end past.
 	return end, w.Close()
 }
 
-// add copies a file.
+// add writes the file f of the store into the packed snapshot w.
 func add(ctx context.Context, w *pack.Writer, f *file) error {
 	if f.f == nil {
 		return w.Add(f.name, ' ', f.info.Mtime, f.bytes, sha256.Sum256(f.bytes))

@@ -74,7 +74,7 @@ func NewStep(fsys vfs.FS, target string, store uuid.UUID, self vfs.Users, random
 // Store returns the path of the clone.
 func (s *Step) Store() string { return filepath.Join(s.dir, stepStore) }
 
-// Remove removes the folder.
+// Remove removes the folder of the Step, with the clone in it.
 func (s *Step) Remove() (err error) {
 	if s.lock != nil {
 		err = s.lock.Close()

@@ -123,7 +123,8 @@ func parseTrailer(b []byte, size int64) (t trailer, err error) {
 	at := size - trailerSize
 	switch {
 	case len(b) < trailerSize || string(b[104:]) != endMagic:
-		return t, damaged(max(at, 0), errors.New("the end is missing: the file is cut short, or longer than it was"))
+		return t, damaged(max(at, 0),
+			errors.New("the file does not end with a trailer: bytes at the end were lost or added"))
 	case le.Uint64(b[96:]) != xxhash.Sum64(b[:96]):
 		return t, damaged(at, errors.New("checksum mismatch in the trailer"))
 	}
@@ -136,7 +137,8 @@ func parseTrailer(b []byte, size int64) (t trailer, err error) {
 	copy(t.sum[:], b[64:])
 	if t.size != size || t.list < headerSize || t.table < t.list || t.table > at || le.Uint64(b[56:]) != 0 ||
 		t.blocks > size/blockHead || t.files > filesRatio*size || t.bytes > t.blocks*BlockSize {
-		return t, damaged(at, fmt.Errorf("impossible trailer: %d bytes expected", t.size))
+		return t, damaged(at,
+			fmt.Errorf("the trailer, which records a file of %d bytes, does not fit a file of %d bytes", t.size, size))
 	}
 	return t, nil
 }
@@ -193,14 +195,15 @@ func unpack(dec *zstd.Decoder, head, packed, dst []byte, off int64) ([]byte, err
 	plain := int(le.Uint32(head[8:]))
 	var h zstd.Header
 	if err := h.Decode(packed); err != nil || !h.HasFCS || h.Skippable || h.FrameContentSize != uint64(plain) {
-		return nil, damaged(off, errors.New("a block decompresses to another size than its header says"))
+		return nil, damaged(off,
+			errors.New("the size of a decompressed block differs from the size in the header of the block"))
 	}
 	if cap(dst) < plain {
 		dst = make([]byte, 0, plain)
 	}
 	b, err := dec.DecodeAll(packed, dst[:0:plain]) // never writes beyond the capacity: see newDecoder
 	if err == nil && len(b) != plain {
-		err = errors.New("a block decompresses to another size than its header says")
+		err = errors.New("the size of a decompressed block differs from the size in the header of the block")
 	}
 	if err != nil {
 		return nil, damaged(off, err)
