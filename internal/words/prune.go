@@ -27,7 +27,7 @@ type pruning struct {
 	rows int // the second pass may search 1 in rows of all rows
 }
 
-// The limits that Search uses.
+// usual has the limits that Search uses.
 var usual = pruning{least: 1 << 13, share: 3, odds: 64, rows: 4}
 
 // slack is a safety factor: a document is excluded only if its bound differs from the score by more than this factor.

@@ -161,7 +161,8 @@ func (x *indexed) More(kind text.More, w []byte, _, _, _ int) {
 	}
 }
 
-// more returns the term of an additional form of words. It returns an empty term if that form is not indexed.
+// more returns the term of w, an additional form of a word or of several words, see text.More. It returns an empty term
+// if that form is not indexed.
 func (a *Analyzer) more(kind text.More, w []byte) []byte {
 	switch last := w[len(w)-1]; {
 	case kind == text.Part:
