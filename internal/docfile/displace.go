@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judge reports whether the store itself wrote the open file f, which is at the path of the change c or was just
-// replaced there. Such a file is not needed once it is replaced.
+// judge reports whether the store itself wrote the open file f. f is the file at the path of the change c, or the file
+// that was just replaced there. Such a file is not needed once it is replaced.
 func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
 	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
 		return true // nothing to lose; or a temp file of ours that a power loss left in the place
