@@ -92,8 +92,8 @@ func (g Geometry) EraseIn(b []byte, pos LSN, wanted func(at LSN, key string, val
 	return found
 }
 
-// frameIn returns the undamaged frame at the beginning of b, which is at position pos of the log. ok is false if
-// no undamaged frame begins there. The padding of the frame may be missing at the end of b.
+// frameIn returns the undamaged frame at the beginning of b. pos is the position of b in the log. ok is false if no
+// undamaged frame begins there. The padding of the frame may be missing at the end of b.
 func (g Geometry) frameIn(b []byte, pos LSN) (h Header, payload, key, value []byte, ok bool) {
 	if !MayBeHeader(b, pos) {
 		return h, nil, nil, nil, false

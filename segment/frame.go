@@ -134,11 +134,12 @@ func (g Geometry) ParseHeader(b []byte, pos LSN) (Header, error) {
 		if [HeaderSize]byte(b) == zeros {
 			return Header{}, ErrEnd
 		}
-		return Header{}, fmt.Errorf("%w: checksum does not match", ErrHeader)
+		return Header{}, fmt.Errorf("%w: checksum mismatch", ErrHeader)
 	}
 	switch {
 	case h.LSN != pos:
-		return Header{}, fmt.Errorf("%w: the header names position %d", ErrHeader, h.LSN)
+		return Header{}, fmt.Errorf("%w: the header has position %d, but the frame is at position %d",
+			ErrHeader, h.LSN, pos)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
 		return Header{}, fmt.Errorf("%w: impossible length of the payload, %d bytes, or of the key, %d bytes",
 			ErrHeader, h.Length, h.KeyLen)

@@ -97,11 +97,12 @@ func (c *Checkpoint) encode() []byte {
 
 // errSlot means that both slots of the checkpoint are invalid, or that the checkpoint file is missing.
 var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1,
-	Err: errors.New("neither of its two slots is valid: close the store in all processes, then open the store to " +
-		"rebuild the checkpoint from the log")}
+	Err: errors.New("neither of the two slots of the checkpoint is valid: close the store in all processes, then " +
+		"open the store to rebuild the checkpoint from the log")}
 
 // errOneSlot means that one slot of the checkpoint is invalid. The other slot may be valid or not.
-var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("the slot is invalid")}
+var errOneSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1,
+	Err: errors.New("a slot of the checkpoint is invalid")}
 
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	le := binary.LittleEndian

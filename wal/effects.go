@@ -39,8 +39,8 @@ func (g *group) stands(pos LSN, b effects) {
 	}
 }
 
-// awaitBeside records the effects b of the entry at pos, which is in the log but not applied yet, so that
-// preconditions take them into account.
+// awaitBeside records b, the effects of the entry at pos, so that preconditions take them into account. The entry is in
+// the log but not applied yet.
 func (s *state) awaitBeside(pos LSN, b effects) {
 	if b.empty() {
 		return

@@ -222,7 +222,7 @@ func (l *FileLog) atTail(tail LSN) error {
 	case at > tail:
 		return l.older()
 	case at < tail:
-		return fmt.Errorf("the tail of the log is at position %d, but its frames end at position %d", tail, at)
+		return fmt.Errorf("the tail of the log is at position %d, but the readable frames end at position %d", tail, at)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 			return version, nil
 		}
 	}
-	return version, fmt.Errorf("%w: the header of the file is not that of a copy of segment %d", segment.ErrHeader,
+	return version, fmt.Errorf("%w: the file does not begin with the header of a copy of segment %d", segment.ErrHeader,
 		number)
 }
 

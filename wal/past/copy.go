@@ -78,9 +78,8 @@ func (c *Copy) open(number uint64) error {
 		// If only a bit of the version has flipped, this is not the file of a newer program: then the blocks
 		// have the present format.
 		if c.block(0) == nil && len(c.plain) > 0 {
-			bad = fmt.Errorf("%w: the header of the file is not that of a copy of segment %d, but its first block is "+
-				"valid", segment.ErrHeader,
-				number)
+			bad = fmt.Errorf("%w: the file does not begin with the header of a copy of segment %d, but the first "+
+				"block of the file is valid", segment.ErrHeader, number)
 		}
 		err = fmt.Errorf("%s: %w", c.Name(), bad)
 	}

@@ -85,10 +85,11 @@ func (p *Log) SegmentFile(number uint64) (SegmentFile, error) {
 	switch {
 	case s.Err != nil:
 	case s.Start.UUID != p.Geometry.UUID:
-		s.Err = fmt.Errorf("%w: the file belongs to another store", segment.ErrHeader)
+		s.Err = fmt.Errorf("%w: the file belongs to store %x, not to store %x", segment.ErrHeader,
+			s.Start.UUID, p.Geometry.UUID)
 	case s.Start.Size != p.Geometry.Size || s.Start.Number != number:
-		s.Err = fmt.Errorf("%w: the header names segment %d with a length of %d bytes", segment.ErrHeader,
-			s.Start.Number, s.Start.Size)
+		s.Err = fmt.Errorf("%w: the header is of segment %d with %d bytes, but the file is segment %d with %d bytes",
+			segment.ErrHeader, s.Start.Number, s.Start.Size, number, p.Geometry.Size)
 	}
 	return s, nil
 }
