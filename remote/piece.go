@@ -112,7 +112,8 @@ func (p *Piece) Valid() error {
 // Valid returns an error that matches errs.ErrInvalid if no epoch can begin with the anchor.
 func (a *Anchor) Valid() error {
 	if !a.Geometry.Valid() || !a.Geometry.Holds(a.At.LSN) {
-		return fmt.Errorf("%w: anchor at %d, segments of %d bytes", errs.ErrInvalid, a.At.LSN, a.Geometry.Size)
+		return fmt.Errorf("%w: an epoch cannot begin at position %d of a log with segments of %d bytes",
+			errs.ErrInvalid, a.At.LSN, a.Geometry.Size)
 	}
 	return validTime(a.Time)
 }

@@ -86,7 +86,7 @@ type Piece struct {
 	Bytes            []byte    // the frames, with their padding
 }
 
-// Anchor begins an epoch.
+// Anchor describes the entry with which an epoch begins.
 type Anchor struct {
 	Follows          uint64           // Number of the newest entry that the caller knows, 0 for an empty remote
 	Geometry         segment.Geometry // the UUID of the store, and the size of its segments

@@ -171,5 +171,5 @@ func hashed(ctx context.Context, r Remote, s *Snapshot) error {
 
 func damagedSnapshot(r Remote, id uuid.UUID) error {
 	return &errs.CorruptionError{Path: r.Place(), Offset: -1,
-		Err: fmt.Errorf("the bytes of snapshot %s are not those that were saved", id)}
+		Err: fmt.Errorf("the bytes of snapshot %s differ from the saved bytes", id)}
 }

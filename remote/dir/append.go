@@ -95,7 +95,8 @@ func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) 
 func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	n := &next.position
 	if n.Number++; n.Number > maxNumber {
-		return fmt.Errorf("%w: %s has %d entries", errs.ErrLimit, r.dir, n.Number)
+		return fmt.Errorf("%w: the number of the next entry of %s, %d, is above the limit of %d", errs.ErrLimit,
+			r.dir, n.Number, maxNumber)
 	}
 	next.length, next.sha = uint64(len(data)), sha256.Sum256(data)
 	folder := r.path("log", folderOf(n.Number))

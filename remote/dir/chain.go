@@ -175,7 +175,7 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 		return head{}, nil, wrapped("reading", name, err)
 	}
 	if uint64(st.Size) != entryHead+h.length {
-		return head{}, nil, damaged(fmt.Errorf("has %d bytes, not %d", st.Size, entryHead+h.length))
+		return head{}, nil, damaged(fmt.Errorf("the file has %d bytes, not %d", st.Size, entryHead+h.length))
 	}
 	if !all {
 		return h, nil, nil

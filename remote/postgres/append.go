@@ -51,7 +51,8 @@ func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 			"object store", r.Place(), p.From.LSN, p.To.LSN, errs.ErrTooLarge, len(p.Bytes), mostPiece)
 	}
 	if p.To.LSN > math.MaxInt64 || p.Epoch > math.MaxInt64 {
-		return fmt.Errorf("%w: piece to %d of epoch %d", errs.ErrInvalid, p.To.LSN, p.Epoch)
+		return fmt.Errorf("%w: position %d or epoch %d is more than the largest number that PostgreSQL can store",
+			errs.ErrInvalid, p.To.LSN, p.Epoch)
 	}
 	return r.change(ctx, "appending to", func(ctx context.Context, c *pgx.Conn, s *state) error {
 		e, err := r.newest(ctx, c, s)
@@ -79,7 +80,8 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 		return 0, err
 	}
 	if a.At.LSN > math.MaxInt64 {
-		return 0, fmt.Errorf("%w: anchor at %d", errs.ErrInvalid, a.At.LSN)
+		return 0, fmt.Errorf("%w: position %d is more than the largest number that PostgreSQL can store",
+			errs.ErrInvalid, a.At.LSN)
 	}
 	err = r.change(ctx, "appending to", func(ctx context.Context, c *pgx.Conn, s *state) error {
 		e, err := r.newest(ctx, c, s)

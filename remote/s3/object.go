@@ -65,7 +65,8 @@ func pack(magic string, v any, raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	if len(text) > mostJSON {
-		return nil, fmt.Errorf("%w: a description of %d bytes", errs.ErrLimit, len(text))
+		return nil, fmt.Errorf("%w: the JSON of the object has %d bytes, the limit is %d", errs.ErrLimit,
+			len(text), mostJSON)
 	}
 	e, _ := compressor()
 	b := append(make([]byte, 0, packHead+len(text)/4+len(raw)+sha256.Size), magic...)

@@ -94,7 +94,7 @@ func Open(ctx context.Context, r remote.Remote, o Options) (*Remote, error) {
 		return s, nil
 	}
 	if len(key) != KeySize {
-		return nil, fmt.Errorf("%w: a chain key of %d bytes", errs.ErrInvalid, len(key))
+		return nil, fmt.Errorf("%w: the chain key has %d bytes, not %d", errs.ErrInvalid, len(key), KeySize)
 	}
 	var err error
 	s.chain, err = newChain([KeySize]byte(key), o.Random)

@@ -293,7 +293,7 @@ func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
 // ReadAt reads verified bytes. If the place returns bytes other than those, the error is a *errs.CorruptionError.
 func (p *pinned) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < 0 {
-		return 0, fmt.Errorf("%w: offset %d", errs.ErrInvalid, off)
+		return 0, fmt.Errorf("%w: the offset %d is negative", errs.ErrInvalid, off)
 	}
 	block := make([]byte, pinnedBlock)
 	for n < len(b) {

@@ -62,7 +62,7 @@ var (
 	errNoStatement = errors.New("the sealed bytes end without a statement")
 	errSignature   = errors.New("the signature does not match the signed bytes")
 	errDiffers     = errors.New("the signature belongs to another part of a copy")
-	errBytes       = errors.New("the encrypted bytes are not those that were signed")
+	errBytes       = errors.New("the encrypted bytes differ from the signed bytes")
 )
 
 // parse parses a statement. It verifies the signature with the key of the signer, which the statement contains.

@@ -143,7 +143,7 @@ type ending struct {
 	clock func() time.Time
 }
 
-// Read reads from the snapshot.
+// Read reads bytes of the snapshot, as io.Reader.
 func (e *ending) Read(b []byte) (int, error) {
 	n, err := e.Snapshot.Read(b)
 	if err == io.EOF { // an error that wraps io.EOF is not the end

@@ -192,14 +192,14 @@ func (s *Sender) stoppedBy() error {
 	return s.stopped
 }
 
-// bound returns the binding.
+// bound returns the Binding as it is recorded now.
 func (s *Sender) bound() Binding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.binding
 }
 
-// rebind durably changes the binding.
+// rebind changes the Binding by the function change, and makes the change durable.
 func (s *Sender) rebind(ctx context.Context, change func(b *Binding)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
