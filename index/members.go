@@ -111,7 +111,9 @@ func (ch *Changes) without(s *Set, ids []string) error {
 		members = slices.DeleteFunc(members, func(id string) bool { return slices.Contains(ids, id) })
 		line, ok, err := s.Get(nil, Assemblies, a)
 		if err != nil || !ok {
-			return errors.Join(err, fmt.Errorf("%w: no assembly %q", errs.ErrCorrupt, a))
+			return errors.Join(err,
+				fmt.Errorf("%w: the index lists members of assembly %q, but has no line of the assembly",
+					errs.ErrCorrupt, a))
 		}
 		e, err := ParseLine(line)
 		if err != nil {
