@@ -161,16 +161,17 @@ func unreadable(k *engine.Kind, id string, pos wal.LSN, err error) error {
 	if vfs.IsPermission(err) {
 		remedy = "retry when the file can be read, or remove the document without a copy: memctl purge ID"
 	}
-	return fmt.Errorf("%s %s: the only copy of version %d is its file, which cannot be read now, so the version is "+
-		"neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), pos, err, remedy)
+	return fmt.Errorf("%s %s: the only copy of version %d is the file of the document, which cannot be read now, so "+
+		"the version is neither replaced nor deleted: %w; %s", k.Noun, human.Quote(id), pos, err, remedy)
 }
 
 // oversized returns the error for the version at position pos, whose file is too large to be copied in a commit of
 // this log: a commit may have at most limit bytes. Such a file was not committed to this log, but restored or
 // adopted.
 func oversized(k *engine.Kind, id string, pos wal.LSN, limit uint64) error {
-	return fmt.Errorf("%s %s: %w: the only copy of version %d is its file, and a copy would exceed the %d bytes that "+
-		"a commit may have in this log (half a segment); remove the document without a copy: memctl purge %s",
+	return fmt.Errorf("%s %s: %w: the only copy of version %d is the file of the document, and a copy would exceed "+
+		"the %d bytes that a commit may have in this log (half a segment); remove the document without a "+
+		"copy: memctl purge %s",
 		k.Noun, human.Quote(id), errs.ErrTooLarge, pos, limit, human.Quote(id))
 }
 
@@ -205,6 +206,6 @@ func unkept(err error) error {
 	if !errors.Is(err, errs.ErrDiskFull) { // also if err is nil
 		return err
 	}
-	return fmt.Errorf("%w; the only copy of the version that is replaced or deleted is its file, and the log has no "+
-		"room for another copy: make room, or remove the document without a copy: memctl purge ID", err)
+	return fmt.Errorf("%w; the only copy of the version that is replaced or deleted is the file of the document, and "+
+		"the log has no room for another copy: make room, or remove the document without a copy: memctl purge ID", err)
 }

@@ -50,7 +50,7 @@ func (h *Host) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine
 	return h.Judge(ctx, k, id)
 }
 
-// JudgeAside calls h.Aside.
+// JudgeAside calls the function h.Aside, which a test may set.
 func (h *Host) JudgeAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if h.Aside != nil {
 		h.Aside(ctx, held, aside)

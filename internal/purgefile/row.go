@@ -89,7 +89,7 @@ func Parse(b []byte) ([]Row, error) {
 		return nil, fmt.Errorf("%w: %w", errRows, err)
 	}
 	if len(l.Purged) == 0 || len(l.Purged) > MostRows {
-		return nil, fmt.Errorf("%w: has %d rows", errRows, len(l.Purged))
+		return nil, fmt.Errorf("%w: %d rows, but 1 to %d rows are possible", errRows, len(l.Purged), MostRows)
 	}
 	for i := range l.Purged {
 		r := &l.Purged[i]

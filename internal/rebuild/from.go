@@ -55,7 +55,8 @@ func (mk *Maker) From(ctx context.Context, r Want, past *past.Log) (set *index.S
 		serr := mk.engine.Env().FS.Stat(mk.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil &&
 		r.model.LSN == 0 && mk.engine.State().Model().LSN == 0 {
 		mk.engine.NoteProblem(fmt.Errorf("%s/%s: a re-embedding was under way, and the log and the index, which had its "+
-			"progress, are gone: the embeddings may be of two models: run memctl reindex, which continues it",
+			"progress, are gone: two models may have made the embeddings: run memctl reindex to continue the "+
+			"re-embedding",
 			vectors.VectorFolder, vectors.ComputedName))
 	}
 	set, n, err = mk.rebuildIndex(ctx, r)

@@ -78,7 +78,8 @@ func (b *below) add(root string, literal bool) {
 	b.roots = append(b.roots, place{root: root, head: head, literal: literal})
 }
 
-// below is osFS with checks of the paths below roots. Stat checks less, see there; Volume and Host open nothing.
+// below is osFS, and checks the paths below roots before it opens them. Stat checks less, see its comment. Volume and
+// Host open nothing, so they check nothing.
 type below struct {
 	osFS
 	roots    []place

@@ -449,7 +449,8 @@ func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error
 		return err
 	}
 	if !ready {
-		return fmt.Errorf("%w: a process of an older version has the store open or is opening it: close it", errs.ErrLocked)
+		return fmt.Errorf("%w: a process of an older version has the store open, or is opening the store: end that "+
+			"process", errs.ErrLocked)
 	}
 	if err := vs.folders(func(f *view.Folder, n string) error {
 		if n != name {

@@ -109,7 +109,7 @@ func (node *inode) dropLost(d *Disk) {
 	node.version++
 }
 
-// barrier makes everything durable.
+// barrier makes all contents and names on the disk durable, as a sync of the whole file system does.
 func (d *Disk) barrier() {
 	for in := range d.dirty {
 		in.sync(d, true)
