@@ -20,7 +20,8 @@ type connections struct {
 	waiting list.List                  // of net.Conn, that which has waited longest first
 }
 
-// changed is an http.Server.ConnState.
+// changed is the function for http.Server.ConnState: it records the new state of a connection. If there are too many
+// connections, it closes those that have waited longest for a request.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +82,8 @@ func (c *connections) began(ctx context.Context) {
 
 type connKey struct{}
 
-// withConn is an http.Server.ConnContext.
+// withConn is the function for http.Server.ConnContext: it returns a context with which began finds the connection of a
+// request.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }

@@ -108,7 +108,7 @@ var templateFiles embed.FS
 //go:embed static
 var staticFiles embed.FS
 
-// New returns a page.
+// New returns the http.Handler of the web page for the store o.Store.
 func New(o Options) (*Page, error) {
 	if o.Store == nil {
 		return nil, fmt.Errorf("%w: a page needs Options.Store", varve.ErrInvalid)
