@@ -40,7 +40,7 @@ func (v *Run) temp() error {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1,
-			Stake: "disk space, or an edit that was displaced at the moment of a crash",
+			Stake: "disk space, or an edit that a write of the store had just replaced when the process crashed",
 			Heals: repair.ByMoving, Next: repair.NextRepair,
 			Err: fmt.Errorf("the process that created the file has ended; after a crash, the next flush examines the " +
 				"file")}); err != nil {

@@ -76,8 +76,8 @@ func (s *vectors) pairs(c *kind.Content) *repair.Finding {
 	return &repair.Finding{Kind: repair.IndexMembers, Severity: repair.Healable, Path: index.BaseName, Offset: -1,
 		Err: fmt.Errorf("the index lists %d members and the document %d, and the two lists differ", len(named),
 			len(c.Members)),
-		Stake: "finding the assemblies of a memory, and removing it from them when it is deleted", Heals: repair.ByFiles,
-		Next: repair.NextRebuild}
+		Stake: "finding the assemblies of a memory, and removing a deleted memory from its assemblies",
+		Heals: repair.ByFiles, Next: repair.NextRebuild}
 }
 
 // missing reports the members of an assembly that do not exist. An import may create such members,

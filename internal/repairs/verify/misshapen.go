@@ -86,7 +86,7 @@ func wrongKind(rel string, info vfs.Info) repair.Finding {
 	f := repair.Finding{Kind: repair.WrongKind, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving,
 		Next:  repair.NextRepair,
 		Err:   &vfs.NotRegularError{Path: rel, Mode: info.Mode},
-		Stake: "the file that belongs there; its content was not examined"}
+		Stake: "the file of the store that belongs at this path; the object at the path was not read"}
 	if info.Mode.IsRegular() {
 		f.Err = fmt.Errorf("%w: the file has %d bytes, the limit is %d", errs.ErrTooLarge, info.Size, places.Limit(rel))
 	}

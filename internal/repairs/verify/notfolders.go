@@ -22,10 +22,10 @@ func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 			Err:  &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: the folder is created again"}
 		switch {
 		case places.Sole(rel):
-			f.Stake = "the folder's files: if it is a link to a folder of yours, replace the link by that folder; " +
-				"repair restores from the other copies"
+			f.Stake = "the folder's files: if the object is a link to a folder of yours, replace the link by that " +
+				"folder; repair restores from the other copies"
 		case rel == "quarantine" || rel == "backups":
-			f.Stake = "the files that were there before"
+			f.Stake = "the files that this folder had before"
 		case rel == "wal/archive":
 			f.Stake = "the older versions of memories"
 		}

@@ -287,8 +287,8 @@ func (s *vectors) completeness() error {
 	}
 	v := s.v
 	f := repair.Finding{Kind: repair.VectorsBehind, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1,
-		Stake: "searching by vector, until the next search or flush rebuilds them", Heals: repair.ByDocuments,
-		Next: repair.NextRepair}
+		Stake: "searching by vector, until the next search or flush rebuilds the vector files",
+		Heals: repair.ByDocuments, Next: repair.NextRepair}
 	switch {
 	case s.set == nil || s.embedded.Load() == 0:
 		return nil
@@ -303,8 +303,8 @@ func (s *vectors) completeness() error {
 		f.Err = fmt.Errorf("the vectors are missing; the index was written with vectors as of position %d", s.behind)
 	case s.behind != 0:
 		f.LSN, f.Err = s.set.LSN(),
-			fmt.Errorf("the vectors are as of position %d, but the index was written with vectors as of %d", s.set.LSN(),
-				s.behind)
+			fmt.Errorf("the vectors are as of position %d, but the index was written with vectors as of position %d",
+				s.set.LSN(), s.behind)
 	case !s.known && s.lacking.Load() > 0:
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info,
 			"nothing: the next search by vector, or memctl flush, completes them"
