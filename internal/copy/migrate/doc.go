@@ -57,8 +57,8 @@
 // # Decay of the medium
 //
 // If a file and its copy have the same size and time but differ, one of them has decayed on its
-// medium. If it is a memory, or an archived copy of a segment that fails its checksums, neither is
-// overwritten, because the copy may be the only good one: the migration ends with an error, and the
+// medium. If the file is a memory, or an archived segment that fails its checksums, neither the
+// file nor the copy is overwritten, because either may be the only good one: the migration ends with an error, and the
 // next migration determines which of the two is damaged, because it compares each memory with its
 // hash. All other files are copied again and checked when the copy is verified.
 //

@@ -47,8 +47,8 @@ type Moment struct {
 	Read  past.Mark // mark up to which the pieces of the epoch were read
 	Time  time.Time // clock reading of that commit; zero: none since the snapshot
 	Log   uint64    // epoch of the store's own log
-	// Damage is what was found in the copy and is not needed for the moment; each error matches errs.ErrCorrupt or
-	// errs.ErrTruncated.
+	// Damage describes the damaged parts of the copy that the moment does not need. Each error matches
+	// errs.ErrCorrupt or errs.ErrTruncated.
 	Damage []error
 }
 

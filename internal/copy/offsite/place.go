@@ -21,9 +21,8 @@ import (
 	"github.com/varve-db/varve/remote/sender"
 )
 
-// Place is what a machine remembers about the copy of a store: where it is. It is kept in the folder of the user's
-// state, outside of every store, and bound to the folder of the store, so that neither a cloned nor a copied store
-// connects to anything.
+// Place records on a machine where the copy of a store is. The record is in the folder of the user's state, outside of
+// every store, and bound to the folder of the store, so that neither a cloned nor a copied store connects to anything.
 type Place struct {
 	Format int       `json:"format"`
 	URL    string    `json:"url"` // URL of the place, without credentials
@@ -304,7 +303,7 @@ func (p *Places) Remove() error {
 	return p.removeMoved(Place{Log: here})
 }
 
-// Status is what the process that sends records for other processes.
+// Status is the record about sending that the process that sends writes for other processes.
 type Status struct {
 	PID      int        `json:"pid"`
 	Sending  bool       `json:"sending"` // the process sends; if it was killed, follow.lock is free
