@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked is what this process knows about the dimension of the store's vectors.
+// looked records what the last search for the dimension of the store's vectors has found.
 type looked struct {
 	of  engine.Tables // base and delta of the index that was searched
 	at  wal.LSN       // log position below which the store has no vector
