@@ -217,8 +217,8 @@ func (ed *Adopter) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) 
 	return nil
 }
 
-// judgeSome decides about as many of the first files in due as fit in one commit, under one flush.lock. n is the number
-// of these files; late are those of them that were written meanwhile.
+// judgeSome decides about the first n files in due, as many as fit in one commit, under one flush.lock. late has those
+// of the n files that were written meanwhile.
 func (ed *Adopter) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
 	held, unlock, err := ed.flusher.Lock(ctx)
 	if err != nil {

@@ -30,9 +30,9 @@ const (
 	mostArrived = 1 << 16
 )
 
-// moves is what this process knows about files that were renamed by hand. It first adopts a file with a new name as
-// a new document, while the old file is missing. When the missing file is settled, the two become one document: see
-// Files.moved.
+// moves records the files that this process has seen, to recognize files that were renamed by hand. The Adopter first
+// adopts a file with a new name as a new document, while the old file is missing. When the missing file is settled, the
+// two become one document: see Files.moved.
 type moves struct {
 	mu      sync.Mutex
 	inodes  map[string]inode   // inodes of files that were at their paths, by id
