@@ -111,7 +111,7 @@ type Project struct {
 	Name string // name to show in answers
 }
 
-// Origin is what is known about the origin of a client.
+// Origin describes where the requests of a client come from.
 type Origin struct {
 	Roots []string        // the folders that the client offers as its roots; nil if it offers none, or has a token
 	Token *auth.TokenInfo // set on a transport with tokens; otherwise nil
@@ -347,7 +347,8 @@ func (s *host) handler(t *tool) mcp.ToolHandler {
 	}
 }
 
-// tokenOf returns what the transport knows about a client from its access token, nil without a token.
+// tokenOf returns the information about the access token of a request, as the transport has verified it; nil if the
+// request has no token.
 func tokenOf(extra *mcp.RequestExtra) *auth.TokenInfo {
 	if extra == nil {
 		return nil
