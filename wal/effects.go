@@ -4,8 +4,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects has what an entry changes besides its own key: other keys whose newest entry it becomes, and amounts that it
-// adds to running totals. With the effects, the log can evaluate preconditions before the entry is applied.
+// effects has the changes that an entry makes besides its own key: other keys whose newest entry it becomes, and
+// amounts that it adds to running totals. With the effects, the log can evaluate preconditions before the entry is
+// applied.
 type effects struct {
 	keys []string
 	adds []Amount

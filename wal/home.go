@@ -21,7 +21,7 @@ import (
 // Once each of its files has one name (the home was removed, or the folder was copied with cp -a) it is an
 // independent store and records its own folder.
 
-// dwelling has what the files in a folder record about the home of a log. A log belongs to only one folder, its home,
+// dwelling describes the home of a log, as the files in a folder record it. A log belongs to only one folder, its home,
 // even if other folders have hard links to its files.
 type dwelling struct {
 	own    uint64 // inode of wal/; 0 if the system has no inodes

@@ -60,8 +60,8 @@ const placeLook = time.Second
 // one of the two checks per commit.
 const placeFresh = time.Millisecond
 
-// place has what this process knows about the folder in which it opened the log: whether the log is still in it, and
-// whether this process still holds the lock on the folder.
+// place describes the folder in which this process opened the log: whether the log is still in the folder, and whether
+// this process still holds the lock on the folder.
 type place struct {
 	ino, dev uint64      // inode and device of wal/shared, when this process mapped it
 	opened   atomic.Bool // the log is open and in use

@@ -114,8 +114,8 @@ func (g Purges) Erase(ctx context.Context, held *Held,
 	}
 	if !ok {
 		return p, &errs.LockError{Path: g.l.o.wal(roleNames[roleHold]), Holder: g.l.holder(roleHold),
-			Err: fmt.Errorf("one of the processes %v is copying the log for a backup: wait until it has finished, or "+
-				"end it, then purge again", g.l.Processes().All())}
+			Err: fmt.Errorf("one of the processes %v is copying the log for a backup: wait until the backup is "+
+				"complete, or end that process, then purge again", g.l.Processes().All())}
 	}
 	defer g.l.unlock(roleHold)
 	// includes the files that the preceding flush has removed

@@ -71,7 +71,7 @@ func (c *Copy) open(number uint64) error {
 		return fmt.Errorf("%s: %w", c.Name(), bad)
 	}
 	c.version = min(version, ArchiveFormat)
-	// The checksum of the format covers what the one of zstd does.
+	// The checksum of a block in the archive format covers the bytes that the checksum of zstd covers.
 	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true),
 		zstd.WithDecoderMaxMemory(2*BlockSize))
 	if err == nil && bad != nil {
