@@ -37,7 +37,7 @@ type PlainError struct{ Place string }
 
 // Error returns the message, in one line.
 func (e *PlainError) Error() string {
-	return fmt.Sprintf("%s: %v: it is not sealed, but a sealed copy was requested", e.Place, ErrForged)
+	return fmt.Sprintf("%s: %v: the copy is not sealed, but a sealed copy was requested", e.Place, ErrForged)
 }
 
 // Unwrap makes the error match ErrForged and errs.ErrInvalid.

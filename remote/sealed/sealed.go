@@ -456,7 +456,7 @@ func (r *Remote) Machines(ctx context.Context) ([]remote.Machine, error) {
 	return list, err
 }
 
-// header is what a snapshot has before its body.
+// header is the data that a sealed snapshot has before its body.
 type header struct {
 	Chain      []byte   `json:"chain"`
 	Recipients []string `json:"recipients"`

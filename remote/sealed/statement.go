@@ -26,7 +26,7 @@ const (
 	kindSnapshot = 2
 )
 
-// statement is what a machine signs about a piece or a snapshot.
+// statement has the properties of a piece or a snapshot that the signature of a machine covers.
 type statement struct {
 	kind       uint32
 	geometry   segment.Geometry

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Binding is what a sender remembers about its remote.
+// Binding is the record that a sender keeps about its remote.
 type Binding struct {
 	Format  int       `json:"format"`
 	Store   uuid.UUID `json:"store"`

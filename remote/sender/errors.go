@@ -97,8 +97,8 @@ type OvertakenError struct {
 
 // Error returns the message, in one line.
 func (e *OvertakenError) Error() string {
-	return fmt.Sprintf("%s: %v: another machine has sent to the copy since it was looked at (entry %d, then %d) -> take "+
-		"the copy again", e.Place, ErrStopped, e.Seen.Number, e.Head.Number)
+	return fmt.Sprintf("%s: %v: another machine has sent to the copy since the decision to take it (the newest "+
+		"entry was %d, now it is %d) -> take the copy again", e.Place, ErrStopped, e.Seen.Number, e.Head.Number)
 }
 
 // Unwrap makes the error match ErrStopped.
