@@ -206,8 +206,8 @@ type RestoreOptions struct {
 	// Later reports whether an assembly that changes because of a memory of this commit is restored by a later
 	// commit.
 	Later func(assembly string) bool
-	// Rest is what later commits of the same undo will add to the number and bytes of memories; nil: nothing.
-	// Limits apply to the sum of both.
+	// Rest has the numbers and bytes of memories that later commits of the same undo will add; nil: none. Limits apply
+	// to the sum of this commit and the later ones.
 	Rest Effects
 }
 

@@ -22,7 +22,7 @@ func (eng *Engine) CheckMoved() error {
 	return eng.env.Explain(err)
 }
 
-// moved is what a read-only handle knows about a move of the store to another folder. A read-only handle holds no lock
+// moved records for a read-only handle whether the store was moved to another folder. A read-only handle holds no lock
 // that prevents such a move.
 type moved struct {
 	looked atomic.Int64 // time of the last check of the folder, in ns

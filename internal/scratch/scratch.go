@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// MinFree is what a file system in memory must have free, in bytes.
+// MinFree is the minimum free space in bytes that a file system in memory must have to be used.
 const MinFree = 2 << 30
 
 // before is the folder for temporary files that was in use before Use was called.

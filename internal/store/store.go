@@ -44,7 +44,7 @@ type Watcher interface {
 	Watch(ctx context.Context, f *adopt.Files)
 }
 
-// Config has what is needed to open a store.
+// Config has the parameters of a store that is opened.
 type Config struct {
 	Env         *env.Env
 	MustExist   bool
