@@ -38,7 +38,7 @@ var (
 	// FeatureError.
 	ErrNewerFormat = errors.New("written by a newer version: open it with that version or a later one")
 	// ErrSyncFailed: the disk refuses to sync the log. Reads continue; writes wait until a sync succeeds.
-	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
+	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until a sync succeeds")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
 	ErrTooManyFiles = errors.New("too many open files in this process or the system: close some, or raise the limit " +
 		"(ulimit -n)")
