@@ -346,7 +346,7 @@ func TestUpdate(t *testing.T) {
 		`{"id":"` + id + `","old":"Short","new":""}`:   "nothing would be left",
 		`{"id":"` + id + `","key":"api","text":"x"}`:   "give one of them",
 		`{"id":"` + id + `","session":"t","text":"x"}`: "another session",
-		`{"id":"` + id[len(id)-6:] + `","text":"x"}`:   "has 6 characters, and a change needs at least 10",
+		`{"id":"` + id[len(id)-6:] + `","text":"x"}`:   "has 6 characters, but a change needs at least 10",
 		`{"id":"00000000-no-such","text":"x"}`:         "not found",
 	} {
 		c.refuses("update", args, want)
