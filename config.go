@@ -122,8 +122,8 @@ type VectorConfig struct {
 	QueryTemplate string `json:"query_template,omitempty"`
 }
 
-// in returns c as the type of package settings, which has the same fields; configOf converts back.
-func (c *Config) in() *settings.Config {
+// toSettings returns c as the type of package settings, which has the same fields. configOf converts back.
+func (c *Config) toSettings() *settings.Config {
 	return &settings.Config{
 		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval,
 		FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, BlockPurged: c.BlockPurged,
@@ -157,12 +157,12 @@ func configOf(c *settings.Config) Config {
 
 // Resolved returns a copy of the configuration in which every unset member has its default.
 func (c Config) Resolved() Config {
-	d := c.in().Resolved()
+	d := c.toSettings().Resolved()
 	return configOf(&d)
 }
 
 // Validate returns the first invalid setting as a *FieldError, or nil.
-func (c *Config) Validate() error { return c.in().Validate() }
+func (c *Config) Validate() error { return c.toSettings().Validate() }
 
 // Config returns a copy of the store's configuration as last read. The store reads config.json again when the size or
 // the time of the file changes. If the file is invalid, the store reports this and keeps the last valid configuration.
@@ -175,7 +175,7 @@ func (ad Admin) Config() Config {
 // and so overwrites changes that another process made after c was read. Use UpdateConfig to change single members.
 func (ad Admin) SetConfig(c Config) error {
 	return ad.UpdateConfig(context.Background(), func(now *Config) error {
-		*now = configOf(new(c.in().Clone()))
+		*now = configOf(new(c.toSettings().Clone()))
 		return nil
 	})
 }
@@ -193,7 +193,7 @@ func (ad Admin) UpdateConfig(ctx context.Context, change func(c *Config) error) 
 		if err := change(&own); err != nil {
 			return err
 		}
-		*c = *own.in()
+		*c = *own.toSettings()
 		return nil
 	})
 }

@@ -36,7 +36,7 @@ func TestConfigFields(t *testing.T) {
 		}
 	}
 	c := full.Interface().(Config)
-	in := c.in()
+	in := c.toSettings()
 	for i := range inner.NumField() {
 		if reflect.ValueOf(in).Elem().Field(i).IsZero() {
 			t.Errorf("%s is lost on the way in", inner.Field(i).Name)

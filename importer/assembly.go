@@ -35,7 +35,7 @@ func (f *folder) listGroups() error {
 		if path.Ext(name) == ".json" {
 			f.groups = append(f.groups, name)
 		} else {
-			err = f.left(name, "not an assembly")
+			err = f.reportNotMemory(name, "not an assembly")
 		}
 	}
 	return err

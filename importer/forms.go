@@ -152,9 +152,9 @@ func (r *reading) say(name, value string) {
 	}
 }
 
-// when sets the timestamp to the first of the named members that is a string or a number, and returns the name of that
-// member, or "" if there is no such member.
-func (r *reading) when(f fields, names ...string) string {
+// setTimestamp sets the timestamp to the first of the named members that is a string or a number. It returns the
+// name of that member, or "" if there is no such member.
+func (r *reading) setTimestamp(f fields, names ...string) string {
 	for _, name := range names {
 		if v := f.by[name]; f.kind(name) == '"' || f.kind(name) == '0' {
 			r.timestamp = v
@@ -167,7 +167,7 @@ func (r *reading) when(f fields, names ...string) string {
 func readMem0(f fields) *reading {
 	r := &reading{form: Mem0, id: idOf(f.by["id"]), content: f.text("memory"),
 		renamed: map[string]string{"memory": "content"}}
-	taken := r.when(f, "timestamp", "created_at")
+	taken := r.setTimestamp(f, "timestamp", "created_at")
 	if taken == "created_at" {
 		taken = "" // the member is also kept under its own name
 	}
@@ -214,7 +214,7 @@ func readConstructor(f fields) *reading {
 func readLangDocument(f fields) *reading {
 	r := &reading{form: LangChain, id: f.text("id"), content: f.text("page_content"),
 		renamed: map[string]string{"page_content": "content"}}
-	r.rest = f.without("id", "page_content", "metadata", "type", r.when(f, "timestamp"))
+	r.rest = f.without("id", "page_content", "metadata", "type", r.setTimestamp(f, "timestamp"))
 	r.meta(f, "metadata")
 	return r
 }
@@ -231,7 +231,7 @@ func readLangMessage(kind string, f fields) *reading {
 		return nil
 	}
 	r := &reading{form: LangChain, message: true}
-	if !r.said(content) {
+	if !r.setContent(content) {
 		return nil
 	}
 	role := f.text("role")
@@ -261,7 +261,7 @@ func readNode(f fields) *reading {
 	if r.id == "" {
 		r.id = f.text("doc_id")
 	}
-	drop := []string{"id_", "doc_id", "metadata", "extra_info", "embedding", "text", r.when(f, "timestamp")}
+	drop := []string{"id_", "doc_id", "metadata", "extra_info", "embedding", "text", r.setTimestamp(f, "timestamp")}
 	switch {
 	case f.kind("text_resource") == '{':
 		resource := fieldsOf(f.by["text_resource"])
@@ -289,10 +289,10 @@ func readChat(f fields) *reading {
 	if f.kind("blocks") == '[' {
 		said, r.form = f.by["blocks"], LlamaIndex
 	}
-	if !r.said(said) {
+	if !r.setContent(said) {
 		return nil
 	}
-	for _, m := range f.without("content", "blocks", "metadata", r.when(f, "timestamp", "created_at")) {
+	for _, m := range f.without("content", "blocks", "metadata", r.setTimestamp(f, "timestamp", "created_at")) {
 		if s := string(m.val); s != "{}" && s != "[]" {
 			r.metadata = append(r.metadata, m)
 		}
@@ -314,8 +314,9 @@ func blocks(v jsontext.Value) bool {
 	return all
 }
 
-// said sets the content of a message from v; it returns false if v is neither a text nor a list of blocks.
-func (r *reading) said(v jsontext.Value) bool {
+// setContent sets the content of a message from v. If v is null, the content stays empty. setContent returns false
+// if v is neither null, nor a text, nor a list of blocks.
+func (r *reading) setContent(v jsontext.Value) bool {
 	switch {
 	case v.Kind() == '"':
 		r.content = unquote(v)

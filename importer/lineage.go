@@ -37,8 +37,9 @@ func newLineage() lineage {
 	return lineage{into: map[string][]string{}, status: map[string]string{}, activations: map[string]int64{}}
 }
 
-// beside reads the merge logs if dir is logs, or the statistics if dir is stats.
-func (f *folder) beside(dir string) error {
+// readLogsOrStats reads the merge logs if dir is logs, or the statistics if dir is stats. It reports the other
+// files in dir as not imported.
+func (f *folder) readLogsOrStats(dir string) error {
 	names, err := f.tree(dir)
 	for _, name := range names {
 		if err != nil {
@@ -50,7 +51,7 @@ func (f *folder) beside(dir string) error {
 		case name == "stats/assembly_activation_stats.json":
 			err = f.readStats(name)
 		default:
-			err = f.left(name, "not about memories or assemblies: not imported")
+			err = f.reportNotMemory(name, "not about memories or assemblies: not imported")
 		}
 	}
 	return err

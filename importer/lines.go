@@ -123,8 +123,9 @@ func (r *run) line(src *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// own yields a memory or an assembly of Varve, or a line of a knowledge graph.
-func (r *run) own(found where, doc *object, line []byte, mends []string) error {
+// yieldVarve yields a memory or an assembly of Varve, or a line of a knowledge graph. If the record is none of
+// these, yieldVarve reports a problem.
+func (r *run) yieldVarve(found where, doc *object, line []byte, mends []string) error {
 	at := found.path
 	if !doc.content || !doc.idText {
 		if l, err := graph.ParseLine(doc.text); err == nil {

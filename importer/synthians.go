@@ -56,7 +56,7 @@ func (r *run) synthians() error {
 		case ext == ".bak":
 			copies = append(copies, name)
 		case !derived(name):
-			err = f.left(name, "neither a memory file nor another file of the Synthians format")
+			err = f.reportNotMemory(name, "neither a memory file nor another file of the Synthians format")
 		default:
 			f.spare(name)
 		}
@@ -65,12 +65,12 @@ func (r *run) synthians() error {
 		}
 	}
 	for _, name := range f.bare {
-		if err := f.again(name); err != nil {
+		if err := f.importBare(name); err != nil {
 			return err
 		}
 	}
 	for _, name := range f.waiting {
-		if err := f.late(name, ""); err != nil {
+		if err := f.importPostponed(name, ""); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (f *folder) spare(name string) {
 	}
 }
 
-func (f *folder) left(name, reason string) error {
+func (f *folder) reportNotMemory(name, reason string) error {
 	return f.problem(Problem{Path: name, Kind: KindNotMemory, Reason: reason})
 }
 
@@ -153,7 +153,7 @@ func (f *folder) file(name string) error {
 	}
 	if !f.isMemory(name, doc) {
 		f.barren[name] = true
-		return f.left(name, "a JSON object without content")
+		return f.reportNotMemory(name, "a JSON object without content")
 	}
 	id, note := f.idOf(name, doc)
 	if at, ok := f.place(id); !ok || at != name {
@@ -168,8 +168,8 @@ func (f *folder) file(name string) error {
 	return err
 }
 
-// again yields the memory in a file that file postponed because the memory has no embedding.
-func (f *folder) again(name string) error {
+// importBare yields the memory in a file that the method file postponed because the memory has no embedding.
+func (f *folder) importBare(name string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
 		return err
@@ -213,9 +213,10 @@ func (f *folder) place(id string) (string, bool) {
 	return "", false
 }
 
-// late yields the memory in a file that was postponed because its name does not match the id. If reason is not empty,
-// the file is a copy that is imported in place of the file with the matching name, and reason tells why.
-func (f *folder) late(name, reason string) error {
+// importPostponed yields the memory in a file that was postponed because its name does not match the id. If reason
+// is not empty, the file is a copy that is imported in place of the file with the matching name, and reason tells
+// why. If the file has an assembly, importPostponed adds the file to the list of files with assemblies.
+func (f *folder) importPostponed(name, reason string) error {
 	doc, raw, mends, err := f.document(name)
 	if doc == nil {
 		return err
@@ -260,11 +261,11 @@ func (f *folder) bak(name string) error {
 	of := strings.TrimSuffix(strings.TrimSuffix(name, ".bak"), ".json") + ".json"
 	switch {
 	case derived(of):
-		return f.left(name, "not imported: a copy of a file that can be rebuilt")
+		return f.reportNotMemory(name, "not imported: a copy of a file that can be rebuilt")
 	case !f.files[of]:
-		return f.late(name, of+" is missing, so this copy was imported")
+		return f.importPostponed(name, of+" is missing, so this copy was imported")
 	case f.barren[of]:
-		return f.late(name, of+" cannot be read, so this copy was imported")
+		return f.importPostponed(name, of+" cannot be read, so this copy was imported")
 	}
 	reason := "differs from " + of + ", which was imported"
 	if same, err := f.same(name, of); err != nil {
@@ -296,12 +297,13 @@ func (f *folder) folder(name string) error {
 	case "backups", "corrupted_backups", "ltm":
 		return f.setAside(name)
 	case "logs", "stats":
-		return f.beside(name)
+		return f.readLogsOrStats(name)
 	}
 	if strings.HasPrefix(name, ".") {
 		return nil
 	}
-	return f.left(name, "not a folder of the Synthians format: only the files in it that the index lists were read")
+	return f.reportNotMemory(name,
+		"not a folder of the Synthians format: only the files in it that the index lists were read")
 }
 
 func (f *folder) vectorFolder(dir string) error {
@@ -313,7 +315,7 @@ func (f *folder) vectorFolder(dir string) error {
 		if derived(name) {
 			f.spare(name)
 		} else {
-			err = f.left(name, "not a known file of the Synthians format")
+			err = f.reportNotMemory(name, "not a known file of the Synthians format")
 		}
 	}
 	return err

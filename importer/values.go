@@ -226,13 +226,13 @@ func (r *run) value(loc where, raw []byte) error {
 	doc, mends, err := parse(raw)
 	if err != nil {
 		if many, ok := elements(raw); ok {
-			return r.each(loc, many)
+			return r.yieldElements(loc, many)
 		}
 		return r.problem(Problem{Path: loc.path, Kind: KindCorrupt, Reason: err.Error()})
 	}
 	if !doc.content || !doc.idText {
 		if many, ok := elements(doc.text); ok {
-			return r.each(loc, many)
+			return r.yieldElements(loc, many)
 		}
 	}
 	return r.one(loc, doc, raw, mends)
@@ -246,7 +246,7 @@ type element struct {
 	nth     int
 }
 
-func (r *run) each(loc where, many iter.Seq[element]) error {
+func (r *run) yieldElements(loc where, many iter.Seq[element]) error {
 	if loc.depth == nestMost {
 		return r.problem(Problem{Path: loc.path, Kind: KindNotMemory,
 			Reason: fmt.Sprintf("lists are nested more than %d deep", nestMost), LeftOut: true})
@@ -377,7 +377,7 @@ func (r *run) one(loc where, doc *object, raw []byte, mends []string) error {
 	if rec := recognise(doc); rec != nil {
 		return r.foreign(loc, rec, raw, mends)
 	}
-	return r.own(loc, doc, raw, mends)
+	return r.yieldVarve(loc, doc, raw, mends)
 }
 
 // namedMembers is the maximum number of members of an object that a reason names.

@@ -91,9 +91,9 @@ func counted(line []byte, c *Change) error {
 	return nil
 }
 
-// without adds changes that remove the memories ids from the assemblies in s. Apart from that, the index lines
-// of these assemblies do not change.
-func (ch *Changes) without(s *Set, ids []string) error {
+// removeMembers adds changes that remove the memories ids from the assemblies in s. Apart from that, the index
+// lines of these assemblies do not change.
+func (ch *Changes) removeMembers(s *Set, ids []string) error {
 	var assemblies []string
 	for _, id := range ids {
 		list, err := Pairs(s, ByMember, id)

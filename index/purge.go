@@ -110,7 +110,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 			bytes.Contains(all, append(jsondoc.AppendEscaped([]byte(`"`), file(id)), '"')) ||
 			bytes.Contains(all, append(key, `\u0000`...)) // a pair
 	}) {
-		if whole(fsys, dir, b) {
+		if isIntact(fsys, dir, b) {
 			return nil
 		}
 		gone = &r.Unread // no index can be read from it
@@ -125,8 +125,8 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 	return nil
 }
 
-// whole reports whether a backup is an undamaged index file, of this store or another.
-func whole(fsys vfs.FS, dir string, b Backup) bool {
+// isIntact reports whether a backup is an undamaged index file, of this store or another.
+func isIntact(fsys vfs.FS, dir string, b Backup) bool {
 	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
 	if err != nil {
 		return false
@@ -210,7 +210,7 @@ func purging(set *Set, section int, version uint64, ids []string) (ch Changes, e
 		}
 	}
 	if section == Memories {
-		err = ch.without(set, ids)
+		err = ch.removeMembers(set, ids)
 	}
 	return ch, err
 }

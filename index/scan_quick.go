@@ -35,14 +35,14 @@ func QuickLine(line []byte, folder, id string, size, dims int, vectors uint64) b
 	q.ok = q.ok && q.number() == uint64(size)
 	q.text(`,"dimension":`)
 	q.ok = q.ok && q.number() == uint64(dims)
-	if q.may(`,"vector_id":`) {
+	if q.accept(`,"vector_id":`) {
 		n := q.number()
 		q.ok = q.ok && n > 0 && n <= vectors
 	}
-	if q.may(`,"session_id":"`) {
+	if q.accept(`,"session_id":"`) {
 		q.simple()
 	}
-	if q.may(`,"expires_at":"`) {
+	if q.accept(`,"expires_at":"`) {
 		q.time()
 	}
 	q.text("}")
@@ -55,7 +55,7 @@ type quick struct {
 	ok bool
 }
 
-func (q *quick) may(s string) bool {
+func (q *quick) accept(s string) bool {
 	if !q.ok || len(q.b) < len(s) || string(q.b[:len(s)]) != s {
 		return false
 	}
@@ -63,7 +63,7 @@ func (q *quick) may(s string) bool {
 	return true
 }
 
-func (q *quick) text(s string) { q.ok = q.may(s) }
+func (q *quick) text(s string) { q.ok = q.accept(s) }
 
 // digits consumes exactly n digits and returns their value.
 func (q *quick) digits(n int) (v uint64) {
@@ -95,9 +95,9 @@ func (q *quick) number() uint64 {
 
 // decimal consumes a number without an exponent.
 func (q *quick) decimal() {
-	q.may("-")
+	q.accept("-")
 	q.number()
-	if !q.may(".") {
+	if !q.accept(".") {
 		return
 	}
 	n := 0
@@ -123,7 +123,7 @@ func (q *quick) time() {
 	q.text(":")
 	second := q.digits(2)
 	q.ok = q.ok && month-1 < 12 && day-1 < 28 && hour < 24 && minute < 60 && second < 60
-	if q.may(".") {
+	if q.accept(".") {
 		n := 0
 		for n < len(q.b) && q.b[n]-'0' <= 9 {
 			n++

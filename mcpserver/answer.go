@@ -33,9 +33,9 @@ func (e *largeError) Error() string {
 	return fmt.Sprintf("the answer is larger than the %d bytes that one answer may be: %s", maxAnswer, e.advice)
 }
 
-// less returns the error for a call that would load too much data. The error advises how to request less data from the
-// tool.
-func less(tool string) error {
+// tooMuchError returns the error for a call that would load too much data. The error advises how to request less
+// data from the tool.
+func tooMuchError(tool string) error {
 	switch tool {
 	case "read_graph":
 		return &largeError{"read it in parts, with search_nodes or open_nodes"}
@@ -74,10 +74,10 @@ func (a *answer) result(t *tool, extra *mcp.RequestExtra) *mcp.CallToolResult {
 	}
 	n := a.size()
 	if n > maxAnswer && t.hints.readOnly {
-		return failed(less(t.name).Error())
+		return failed(tooMuchError(t.name).Error())
 	}
 	if a.image != nil && n+base64.StdEncoding.EncodedLen(len(a.image.Data)) > maxAnswer {
-		return failed(less(t.name).Error())
+		return failed(tooMuchError(t.name).Error())
 	}
 	if c := callOf(extra); c != nil && n > smallAnswer && a.image == nil {
 		c.answer = a
@@ -117,9 +117,9 @@ func ready(b []byte) func(*writer) {
 	}
 }
 
-// said returns an answer that consists of a text. The function structured writes the structured content, for hosts that
-// set Options.Structured.
-func said(text string, structured func(*writer)) *answer {
+// textAnswer returns an answer that consists of a text. The function structured writes the structured content, for
+// hosts that set Options.Structured.
+func textAnswer(text string, structured func(*writer)) *answer {
 	return &answer{text: ready([]byte(text)), structured: structured}
 }
 

@@ -131,7 +131,7 @@ func (a args) text(name string) string {
 
 func (a args) number(name string, otherwise int) int {
 	if n, ok := a[name].(json.Number); ok {
-		if i, ok := whole(n); ok {
+		if i, ok := parseInteger(n); ok {
 			return int(i)
 		}
 	}

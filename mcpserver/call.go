@@ -36,12 +36,12 @@ func memories(f func(c *memoryCall, ctx context.Context) (*answer, error)) func(
 	}
 }
 
-// said returns an answer that consists of the given lines. If c.told is set, that line comes first.
-func (c *memoryCall) said(lines []string, structured func(*writer)) *answer {
+// linesAnswer returns an answer that consists of the given lines. If c.told is set, that line comes first.
+func (c *memoryCall) linesAnswer(lines []string, structured func(*writer)) *answer {
 	if c.told != "" {
 		lines = append([]string{c.told}, lines...)
 	}
-	return said(strings.Join(lines, "\n"), structured)
+	return textAnswer(strings.Join(lines, "\n"), structured)
 }
 
 // withKey returns the memories that have a key, from the last written to the first written. If session is "", these are

@@ -110,7 +110,7 @@ func (c *memoryCall) context(ctx context.Context) (*answer, error) {
 			b.add("more: recall")
 		}
 	}
-	return c.said(b.lines, nil), nil
+	return c.linesAnswer(b.lines, nil), nil
 }
 
 // each calls yield with memories, and stops after limit memories or when yield returns false. It skips memories

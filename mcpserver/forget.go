@@ -104,7 +104,7 @@ func (c *memoryCall) forget(ctx context.Context) (*answer, error) {
 	if len(lines) == 0 {
 		lines = append(lines, "nothing to forget")
 	}
-	return c.said(lines, func(w *writer) {
+	return c.linesAnswer(lines, func(w *writer) {
 		w.open('{')
 		w.texts("forgotten", forgotten)
 		w.texts("missing", missing)

@@ -8,7 +8,7 @@ import (
 
 func (s *server) readGraph(ctx context.Context) (*found, error) {
 	f := &found{}
-	err := s.view.with(ctx, func(g nodes) error {
+	err := s.view.withGraph(ctx, func(g nodes) error {
 		if err := g.entities(ctx, f.addEntity); err != nil {
 			return err
 		}
@@ -23,7 +23,7 @@ func (s *server) searchNodes(ctx context.Context, query string) (*found, error) 
 	query = lower(query)
 	has := func(text string) bool { return strings.Contains(lower(text), query) }
 	f, names := &found{}, map[string]bool{}
-	err := s.view.with(ctx, func(g nodes) error {
+	err := s.view.withGraph(ctx, func(g nodes) error {
 		err := g.entities(ctx, func(e *entity) {
 			if has(e.Name) || has(e.Type) || slices.ContainsFunc(e.Observations, has) {
 				f.addEntity(e)
@@ -41,7 +41,7 @@ func (s *server) searchNodes(ctx context.Context, query string) (*found, error) 
 // openNodes returns the entities with the given names, and the relations that begin or end at one of these entities.
 func (s *server) openNodes(ctx context.Context, wanted []string) (*found, error) {
 	f, names := &found{}, map[string]bool{}
-	err := s.view.with(ctx, func(g nodes) error {
+	err := s.view.withGraph(ctx, func(g nodes) error {
 		for _, name := range wanted {
 			if names[name] {
 				continue

@@ -115,7 +115,7 @@ func answerGraph(tool string) func(*found, error) (*answer, error) {
 		case err != nil:
 			return nil, err
 		case f.over:
-			return nil, less(tool)
+			return nil, tooMuchError(tool)
 		}
 		return answered(f.write), nil
 	}

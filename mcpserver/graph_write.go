@@ -189,7 +189,7 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 			return err
 		}
 		var ids []string
-		err := s.view.with(ctx, func(g nodes) error {
+		err := s.view.withGraph(ctx, func(g nodes) error {
 			return g.touching(ctx, unwanted, func(r *relation) { ids = append(ids, r.id) })
 		})
 		if err != nil {

@@ -39,7 +39,7 @@ func memoryTools() []tool {
 			"context", "",
 			"What to know now, in one call: pinned memories, those relevant to a task, recent ones. Call it first.",
 			object(may("task", str("what you are about to do")), may("session", plain),
-				may("budget", integer("tokens of the answer; default 1500", 1, maxBudget))).only(),
+				may("budget", integer("tokens of the answer; default 1500", 1, maxBudget))).markClosed(),
 			nil, hints{readOnly: true, idempotent: true}, memories((*memoryCall).context),
 		},
 		{
@@ -48,9 +48,10 @@ func memoryTools() []tool {
 				"a key to what has one current value: it replaces what has the key in that session. Names near-duplicates, and " +
 				"the call that settles them.",
 			object(join([]prop{
-				needs("text", str("understandable on its own; no secrets")), may("key", plain), may("session", plain)}, join(about,
-				may("replaces", str("id of a memory that is no longer true; it stays, behind this one")),
-				may("scope", oneOf("user: true in every project", "project", "user")))...)...).only(),
+				needs("text", str("understandable on its own; no secrets")), may("key", plain), may("session", plain)},
+				join(about,
+					may("replaces", str("id of a memory that is no longer true; it stays, behind this one")),
+					may("scope", oneOf("user: true in every project", "project", "user")))...)...).markClosed(),
 			rememberedShape(), hints{}, memories((*memoryCall).remember),
 		},
 		{
@@ -65,8 +66,9 @@ func memoryTools() []tool {
 				may("explain", yes), may("min_score", number), may("share", number.described("weight of meaning")),
 				may("ranks", yes), may("recency", number), may("half_life", number.described("days, of recency")),
 				may("importance", number), may("sort", str("timestamp, created, updated, id; -updated: newest first")),
-				may("created_since", plain), may("created_until", plain), may("updated_since", plain), may("updated_until", plain),
-			)...)...).only(),
+				may("created_since", plain), may("created_until", plain), may("updated_since", plain),
+				may("updated_until", plain),
+			)...)...).markClosed(),
 			foundShape(), hints{readOnly: true, idempotent: true}, memories((*memoryCall).recall),
 		},
 		{
@@ -75,21 +77,22 @@ func memoryTools() []tool {
 			object(join([]prop{
 				may("id", id), may("key", str("instead of id; with its session")), may("session", plain),
 				may("text", str("the new text")), may("old", str("occurs once")), may("new", plain),
-				may("append", plain)}, about...)...).only(),
+				may("append", plain)}, about...)...).markClosed(),
 			changedShape(), hints{}, memories((*memoryCall).update),
 		},
 		{
 			"recent", "",
 			"What was written or happened in a time, newest first.",
 			object(join([]prop{may("when", str("today, yesterday, last week, in March, 2026-11, 7d"))}, join(filters,
-				may("writer", str("client, agent or session that wrote it")), limit(maxRecall), cursor, chars)...)...).only(),
+				may("writer", str("client, agent or session that wrote it")), limit(maxRecall), cursor,
+				chars)...)...).markClosed(),
 			foundShape(), hints{readOnly: true, idempotent: true}, memories((*memoryCall).recent),
 		},
 		{
 			"forget", "",
 			"Delete memories, all or none. Reversible: undo.",
 			object(may("ids", list.described("ids or endings (10+)")), may("key", str("instead of ids; with its session")),
-				may("session", str("refuse if one is of another session"))).only(),
+				may("session", str("refuse if one is of another session"))).markClosed(),
 			forgottenShape(), hints{destructive: true, idempotent: true}, memories((*memoryCall).forget),
 		},
 		{
@@ -97,14 +100,14 @@ func memoryTools() []tool {
 			"Take back your own last change (again: redo), one of your own by its version, or all since a time.",
 			object(may("version", integer("from history", 1, 1<<53)), may("since", str("all that you wrote since")),
 				may("preview", yes.described("only show it")),
-				may("partial", yes.described("leave out what others built upon"))).only(),
+				may("partial", yes.described("leave out what others built upon"))).markClosed(),
 			nil, hints{destructive: true}, memories((*memoryCall).undo),
 		},
 		{
 			"history", "",
 			"All versions of a memory: when, by whom, the text.",
 			object(may("id", str("id or ending (6+)")), may("key", str("instead of id; with its session")),
-				may("session", plain), limit(maxRecall)).only(),
+				may("session", plain), limit(maxRecall)).markClosed(),
 			nil, hints{readOnly: true, idempotent: true}, memories((*memoryCall).history),
 		},
 	}

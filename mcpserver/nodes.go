@@ -30,7 +30,7 @@ type node struct {
 	expires time.Time
 }
 
-func (n *node) gone(now time.Time) bool { return !n.expires.IsZero() && !now.Before(n.expires) }
+func (n *node) isExpired(now time.Time) bool { return !n.expires.IsZero() && !now.Before(n.expires) }
 
 func (n *node) self() *node { return n }
 

@@ -30,7 +30,7 @@ func noteTools() []tool {
 			may("file_text", plain), may("old_str", str("occurs once")), may("new_str", plain),
 			may("insert_line", integer("behind this line; 0: the beginning", 0, 1<<31-1)), may("insert_text", plain),
 			may("old_path", plain), may("new_path", plain),
-			may("scope", oneOf("user: files shared by all projects", "project", "user"))).only(),
+			may("scope", oneOf("user: files shared by all projects", "project", "user"))).markClosed(),
 		nil, hints{destructive: true}, runNotes,
 	}}
 }
@@ -63,7 +63,7 @@ func runNotes(ctx context.Context, s *server, a args) (*answer, error) {
 	if told != "" {
 		r.Text = told + "\n" + r.Text
 	}
-	out := said(r.Text, nil)
+	out := textAnswer(r.Text, nil)
 	if r.Image != nil {
 		out.image = &mcp.ImageContent{MIMEType: r.Image.MediaType, Data: r.Image.Data}
 	}

@@ -91,7 +91,7 @@ func (o *order) next() *jsonrpc.Request {
 	}
 	big := count(first, (*call).runsBig)
 	for i, c := range first {
-		if !c.running && !slices.ContainsFunc(first[:i], c.after) && (big < maxBig || !c.reaches().big) {
+		if !c.running && !slices.ContainsFunc(first[:i], c.mustWaitFor) && (big < maxBig || !c.reaches().big) {
 			c.running = true
 			return c.Request
 		}
@@ -155,8 +155,9 @@ func (c *call) reaches() *reach {
 	return c.reach
 }
 
-// after reports whether a call must wait for an earlier one, because they may read or write the same data.
-func (c *call) after(earlier *call) bool {
+// mustWaitFor reports whether a call must wait for an earlier one, because the two calls may read or write the
+// same data.
+func (c *call) mustWaitFor(earlier *call) bool {
 	if earlier.givenUp {
 		return false
 	}

@@ -99,8 +99,8 @@ func (p *pages) place(cursor, signature string) (mode string, pos place, err err
 	return parts[0], place{lost: true, score: score, ending: strings.TrimPrefix(parts[3], "…")}, nil
 }
 
-// behind returns the hits after p, the place at which the previous page ended.
-func (p *place) behind(hits []varve.Hit) []varve.Hit {
+// hitsAfter returns the hits after p, the place at which the previous page ended.
+func (p *place) hitsAfter(hits []varve.Hit) []varve.Hit {
 	for i, h := range hits {
 		if strings.HasSuffix(h.ID, p.ending) {
 			return hits[i+1:]

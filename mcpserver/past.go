@@ -53,7 +53,7 @@ func (c *memoryCall) undo(ctx context.Context) (*answer, error) {
 	if len(plan.Scopes) > 0 {
 		lines = append(lines, "working memory stays as it is")
 	}
-	return c.said(lines, nil), nil
+	return c.linesAnswer(lines, nil), nil
 }
 
 func joined(lines []string) (s string) {
@@ -133,7 +133,7 @@ func (c *memoryCall) history(ctx context.Context) (*answer, error) {
 		lines = append(lines, fmt.Sprintf("%d · %s · %s: %s", v.LSN, v.Time.In(c.now.Location()).Format(time.DateTime), by,
 			text))
 	}
-	return c.said(lines, nil), nil
+	return c.linesAnswer(lines, nil), nil
 }
 
 // writer returns the name of a version's writer, as an answer shows it.

@@ -150,12 +150,12 @@ func (c *memoryCall) recall(ctx context.Context) (*answer, error) {
 	p.why = strings.Join(notes, "; ")
 	lines := append(p.lines(c), found.lines...)
 	if len(lines) == 0 {
-		lines = append(lines, c.nothing())
+		lines = append(lines, c.emptyAdvice())
 	}
 	if p.why != "" {
 		lines = append(lines, "note: "+p.why)
 	}
-	return c.said(lines, func(w *writer) {
+	return c.linesAnswer(lines, func(w *writer) {
 		w.open('{')
 		p.write(w)
 		found.write(w)
@@ -175,8 +175,8 @@ func (a args) timeless() bool {
 	return true
 }
 
-// nothing returns the advice that is shown if nothing was found.
-func (c *memoryCall) nothing() string {
+// emptyAdvice returns the advice that is shown if nothing was found.
+func (c *memoryCall) emptyAdvice() string {
 	if c.text("cursor") != "" {
 		return "no more"
 	}
@@ -195,7 +195,7 @@ func (c *memoryCall) nothing() string {
 // query returns the search that the arguments request, and the order in which the hits of a page are shown.
 func (c *memoryCall) query() (varve.Query, *memstore.Order, error) {
 	var q varve.Query
-	if err := c.both(c.s.o.Embed != nil); err != nil {
+	if err := c.checkCombinedOnly(c.s.o.Embed != nil); err != nil {
 		return q, nil, err
 	}
 	order, err := c.order("")
@@ -240,9 +240,9 @@ func (c *memoryCall) signature() string {
 	return b.String()
 }
 
-// both returns an error if the arguments include one that only a search by both words and meaning has, and the
-// call requests another kind of search, or hasEmbedder is false.
-func (a args) both(hasEmbedder bool) error {
+// checkCombinedOnly returns an error if the arguments include one that only a search by both words and meaning
+// has, and the call requests another kind of search, or hasEmbedder is false.
+func (a args) checkCombinedOnly(hasEmbedder bool) error {
 	for _, name := range []string{"share", "ranks"} {
 		switch _, given := a[name]; {
 		case !given || name == "ranks" && !a.flag(name):
@@ -333,7 +333,7 @@ func (c *memoryCall) all(ctx context.Context, q varve.Query, pos place, filters 
 		err = nil
 	}
 	if pos.lost {
-		hits = pos.behind(hits)
+		hits = pos.hitsAfter(hits)
 		hits, more = hits[:min(limit, len(hits))], more || len(hits) > limit
 	}
 	return hits, more, err
@@ -409,14 +409,15 @@ func (p *page) found(m *varve.Memory, h *varve.Hit) bool {
 	it := &p.items[len(p.items)-1]
 	it.cut = it.cut || part
 	if h.Explanation != nil {
-		it.why = why(h.Explanation)
+		it.why = explanationText(h.Explanation)
 	}
 	return true
 }
 
-// why returns an explanation of a score as text: each word of the query with its score and the fields that
-// contain it, the score from other memories of the session, and the similarity of meaning.
-func why(e *varve.Explanation) string {
+// explanationText returns an explanation of a score as text: each word of the query with its score and the fields
+// that contain the word, the score from other memories of the session, the similarity of meaning, and the scores
+// from recency and importance.
+func explanationText(e *varve.Explanation) string {
 	var all []string
 	for _, w := range e.Words {
 		where := w.Fields

@@ -126,7 +126,7 @@ func (c *memoryCall) recentIn(ctx context.Context, span period, about string) (*
 	if p.why != "" {
 		lines = append(lines, "note: "+p.why)
 	}
-	return c.said(lines, func(w *writer) {
+	return c.linesAnswer(lines, func(w *writer) {
 		w.open('{')
 		p.write(w)
 		p.writeNext(w)

@@ -91,7 +91,7 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 		c.s.o.Logger.Warn("looking for near-duplicates", "err", err) // the memory is stored nevertheless
 	}
 	near = slices.DeleteFunc(near, func(n neighbour) bool { return n.m.ID == old })
-	return c.said(c.storedLines(&r, near, old), func(w *writer) {
+	return c.linesAnswer(c.storedLines(&r, near, old), func(w *writer) {
 		w.open('{')
 		w.text("id", r.m.ID)
 		w.flag("replaced", r.replaced)
@@ -99,7 +99,7 @@ func (c *memoryCall) remember(ctx context.Context) (*answer, error) {
 			w.flag("exists", true)
 		}
 		w.member("near")
-		list(w, near, (*writer).near)
+		list(w, near, (*writer).writeNeighbour)
 		w.close('}')
 	}), nil
 }
@@ -270,7 +270,7 @@ func (c *memoryCall) storeKeyed(ctx context.Context, tx *project.Tx, l *loading,
 // one, but writes the arguments of the call to the existing memory.
 func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, r *stored) error {
 	m := &r.m
-	id, err := c.same(ctx, m)
+	id, err := c.findDuplicate(ctx, m)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
@@ -302,9 +302,9 @@ func (c *memoryCall) storeText(ctx context.Context, tx *project.Tx, l *loading, 
 	return err
 }
 
-// same returns the id of a memory with the same text, session and part (project or shared), "" if none is
-// found.
-func (c *memoryCall) same(ctx context.Context, m *varve.Memory) (string, error) {
+// findDuplicate returns the id of a memory with the same text, session and part (project or shared), or "" if it
+// finds none.
+func (c *memoryCall) findDuplicate(ctx context.Context, m *varve.Memory) (string, error) {
 	text, _ := cut(m.Content, nearLooks)
 	if !hasWord(text) {
 		return "", nil
@@ -347,7 +347,7 @@ type neighbour struct {
 	similarity float64
 }
 
-func (w *writer) near(n *neighbour) {
+func (w *writer) writeNeighbour(n *neighbour) {
 	w.next()
 	w.open('{')
 	w.text("id", n.m.ID)

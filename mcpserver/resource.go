@@ -37,7 +37,7 @@ func (s *host) addResource(m *mcp.Server) {
 		n := a.size()
 		switch c := callOf(r.Extra); {
 		case f.over || n > maxAnswer:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: less("read_graph").Error()}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: tooMuchError("read_graph").Error()}
 		case c != nil && n > smallAnswer:
 			c.answer = a
 		default:

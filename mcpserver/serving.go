@@ -21,7 +21,7 @@ func (s *host) during(ctx context.Context, f func(s *server) error) error {
 		if other = c.isNew(st); other {
 			return nil
 		}
-		return f(s.on(st))
+		return f(s.serverFor(st))
 	})
 	switch {
 	case other: // Use does not get this error: it would exchange the store
@@ -37,8 +37,9 @@ func (s *host) during(ctx context.Context, f func(s *server) error) error {
 	return fmt.Errorf("%w → repeat the call", err)
 }
 
-// on returns the data that the calls of one store share. It creates the data at the first call of that store.
-func (s *host) on(st *varve.Store) *server {
+// serverFor returns the data that the calls of one store share. It creates the data at the first call of that
+// store.
+func (s *host) serverFor(st *varve.Store) *server {
 	s.latest.Lock()
 	defer s.latest.Unlock()
 	if l := s.latest.of; l != nil && l.st == st {

@@ -35,7 +35,7 @@ func object(props ...prop) *shape      { return &shape{kind: "object", props: pr
 func array(items *shape) *shape        { return &shape{kind: "array", items: items} }
 func str(about string) *shape          { return &shape{kind: "string", about: about} }
 func needs(name string, s *shape) prop { return prop{name: name, shape: s} }
-func (s *shape) only() *shape          { s.closed = true; return s }
+func (s *shape) markClosed() *shape    { s.closed = true; return s }
 func may(name string, s *shape) prop   { return prop{name: name, shape: s, optional: true} }
 func integer(about string, from, to int) *shape {
 	return &shape{kind: "integer", about: about, lowest: &from, most: &to}
@@ -130,7 +130,7 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 			lines = p.shape.check(item, !there, below, lines)
 		}
 	case "integer":
-		n, ok := whole(v.(json.Number))
+		n, ok := parseInteger(v.(json.Number))
 		switch {
 		case !ok:
 			lines = append(lines, fmt.Sprintf("Invalid input: expected int, received number%s", at))
@@ -165,9 +165,9 @@ func (s *shape) unknown(members map[string]any, location string) (lines []string
 	return lines
 }
 
-// whole returns the value of a number that is an integer, in any notation: 1000, 1000.0, 1e3. As in JavaScript,
-// a number beyond 2^53 that is not written as plain digits does not count as an integer.
-func whole(n json.Number) (int64, bool) {
+// parseInteger returns the value of a number that is an integer, in any notation: 1000, 1000.0, 1e3. As in
+// JavaScript, a number beyond 2^53 that is not written as plain digits does not count as an integer.
+func parseInteger(n json.Number) (int64, bool) {
 	if i, err := n.Int64(); err == nil {
 		return i, true
 	}

@@ -184,7 +184,7 @@ func (c *memoryCall) update(ctx context.Context) (*answer, error) {
 		short += " …"
 	}
 	line := "updated " + head(&m, c.starred(&m), c.now.Location()) + oneLine(short)
-	return c.said([]string{line}, func(w *writer) {
+	return c.linesAnswer([]string{line}, func(w *writer) {
 		w.open('{')
 		w.text("id", m.ID)
 		w.text("text", m.Content)

@@ -42,8 +42,8 @@ func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Ti
 	return &view{st: st, limit: limit, bad: bad, clock: clock, turn: make(chan struct{}, 1)}
 }
 
-// with calls f with the graph, which includes all changes committed before the call of with.
-func (v *view) with(ctx context.Context, f func(nodes) error) error {
+// withGraph calls f with the graph, which includes all changes committed before the call of withGraph.
+func (v *view) withGraph(ctx context.Context, f func(nodes) error) error {
 	if v.limit < 0 {
 		return f(scan{v.st, v.bad})
 	}
@@ -282,7 +282,7 @@ func (h held) entities(ctx context.Context, f func(*entity)) error {
 		if i&1023 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !e.gone(h.now) {
+		if !e.isExpired(h.now) {
 			f(e)
 		}
 	}
@@ -291,7 +291,7 @@ func (h held) entities(ctx context.Context, f func(*entity)) error {
 
 func (h held) relations(_ context.Context, f func(*relation)) error {
 	for _, r := range h.v.lines {
-		if !r.gone(h.now) {
+		if !r.isExpired(h.now) {
 			f(r)
 		}
 	}
@@ -300,7 +300,7 @@ func (h held) relations(_ context.Context, f func(*relation)) error {
 
 func (h held) named(_ context.Context, name string) (*entity, error) {
 	e := h.v.byID[graph.EntityID(name)]
-	if e == nil || e.gone(h.now) {
+	if e == nil || e.isExpired(h.now) {
 		return nil, nil
 	}
 	return e, nil
@@ -310,7 +310,7 @@ func (h held) touching(_ context.Context, names map[string]bool, f func(*relatio
 	seen := map[string]bool{}
 	for name := range names {
 		for id, r := range h.v.ends[name] {
-			if !seen[id] && !r.gone(h.now) {
+			if !seen[id] && !r.isExpired(h.now) {
 				seen[id] = true
 				f(r)
 			}

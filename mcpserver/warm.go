@@ -15,7 +15,7 @@ import (
 // query of another session that is waiting then reads the graph itself.
 func (s *host) warm(first mcp.Request) {
 	session, ok := first.GetSession().(*mcp.ServerSession)
-	graph := s.on(s.served.Current()).view
+	graph := s.serverFor(s.served.Current()).view
 	if !ok || graph.limit < 0 || !slices.Contains(s.o.Groups, Graph) || s.warmed.Swap(true) {
 		return
 	}

@@ -234,15 +234,15 @@ func writeError(w http.ResponseWriter, e *refusal, id string) {
 // fail answers a request that failed. Errors whose text the client must not see are logged.
 func (s *Stores) fail(w http.ResponseWriter, r *http.Request, err error) {
 	id := requestID + random(15)
-	e := told(r.Context(), err)
+	e := toRefusal(r.Context(), err)
 	if e.status >= http.StatusInternalServerError {
 		s.o.Logger.Error("a request failed", "request_id", id, "err", err)
 	}
 	writeError(w, e, id)
 }
 
-// told converts an error into the refusal that the client gets.
-func told(ctx context.Context, err error) *refusal {
+// toRefusal converts an error into the refusal that the client gets.
+func toRefusal(ctx context.Context, err error) *refusal {
 	var e *refusal
 	var copied *DuplicateError
 	var field *varve.FieldError

@@ -17,7 +17,7 @@ func TestTold(t *testing.T) {
 		told   bool
 	}{{"path", 400, true}, {"content", 400, true}, {"/home/anna/config.json history_bytes", 500, false}} {
 		err := &varve.FieldError{Field: c.field, Value: "the value", Err: errors.New("a secret")}
-		e := told(t.Context(), err)
+		e := toRefusal(t.Context(), err)
 		if e.status != c.status || strings.Contains(e.text, "a secret") != c.told {
 			t.Errorf("%s: %d %s", c.field, e.status, e.text)
 		}

@@ -125,7 +125,7 @@ func (s *Stores) look(name string, last *found) *found {
 	}
 	if err == nil {
 		f.mtime, f.size = info.ModTime(), info.Size()
-		if last != nil && last.err == nil && last.same(f) {
+		if last != nil && last.err == nil && last.isSameFile(f) {
 			return last
 		}
 		var c *settings.Config
@@ -179,7 +179,7 @@ func (s *Stores) openIn(ctx context.Context, dir string) (*varve.Store, error) {
 // memberName is the member of config.json that contains the description of a memory store.
 const memberName = "memory_store"
 
-func (f *found) same(o *found) bool {
+func (f *found) isSameFile(o *found) bool {
 	return f.mtime.Equal(o.mtime) && f.size == o.size && f.file != nil && os.SameFile(f.file, o.file)
 }
 
@@ -298,7 +298,7 @@ func (s *Stores) find(ctx context.Context, id string) (*found, error) {
 			return f, nil // read just now, though config.json may have changed since
 		}
 		if info, err := os.Lstat(filepath.Join(s.dir, f.name, settings.Name)); err == nil &&
-			f.same(&found{mtime: info.ModTime(), size: info.Size(), file: info}) {
+			f.isSameFile(&found{mtime: info.ModTime(), size: info.Size(), file: info}) {
 			return f, nil
 		}
 	}

@@ -69,6 +69,6 @@ func (l *Lease) Release() {
 
 // Status returns the HTTP status and the text with which to answer a request that failed with an error.
 func Status(ctx context.Context, err error) (status int, text string) {
-	e := told(ctx, err)
+	e := toRefusal(ctx, err)
 	return e.status, e.text
 }

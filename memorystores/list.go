@@ -70,7 +70,7 @@ func (l *memoryList) collect(ctx context.Context, moved map[memory]trip) error {
 	l.data, l.more = []any{}, false
 	var late []keyed
 	for m, t := range moved {
-		if l.direct(t.from) && l.direct(t.to) && l.behind(t.from) {
+		if l.direct(t.from) && l.direct(t.to) && l.isAfterCursor(t.from) {
 			late = append(late, keyed{t.from + left, m})
 		}
 	}
@@ -150,8 +150,8 @@ func (l *memoryList) direct(path string) bool {
 	return l.depth == 0 || strings.Count(rest, "/") < l.depth
 }
 
-// behind reports whether a path comes after the last entry of the previous page.
-func (l *memoryList) behind(path string) bool {
+// isAfterCursor reports whether a path comes after the last entry of the previous page.
+func (l *memoryList) isAfterCursor(path string) bool {
 	if strings.HasSuffix(l.after, "/") && strings.HasPrefix(path, l.after) {
 		return false
 	}

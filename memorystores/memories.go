@@ -94,8 +94,8 @@ func checkContent(content string) error {
 	return nil
 }
 
-// with opens the store that a request's path denotes, calls f with the store, and returns the result of f.
-func (s *Stores) with(r *http.Request,
+// withStore opens the store that a request's path denotes, calls f with the store, and returns the result of f.
+func (s *Stores) withStore(r *http.Request,
 	f func(ctx context.Context, h *handle, ns varve.Notes) (any, error)) (any, error) {
 	h, err := s.use(r.Context(), r.PathValue("store"))
 	if err != nil {
@@ -174,7 +174,7 @@ func createMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		end, err := h.writing(ctx)
 		if err != nil {
 			return nil, err
@@ -201,7 +201,7 @@ func getMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
 		n, err := h.read(ctx, r.PathValue("memory"))
 		if err != nil {
 			return nil, err
@@ -289,7 +289,7 @@ func updateMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		end, err := h.writing(ctx)
 		if err != nil {
 			return nil, err
@@ -326,7 +326,7 @@ func deleteMemory(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if err := noBody(r); err != nil {
 		return nil, err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		id := r.PathValue("memory")
 		return h.change(ctx, id, hash, func(n *varve.Note) (any, error) {
 			if err := ns.Delete(ctx, n.Path, varve.IfVersion(n.Version)); err != nil {
@@ -360,7 +360,7 @@ func listMemories(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
 		if since == 0 {
 			var err error
 			if since, err = h.view.begin(ctx, h.store); err != nil {

@@ -140,7 +140,7 @@ func listVersions(s *Stores, r *http.Request, _ Caller) (any, error) {
 			(!q.has("session_id") || by.Type == "session_actor" && by.SessionID == q.text("session_id")) &&
 			(!q.has("api_key_id") || by.Type == "api_actor" && by.APIKeyID == q.text("api_key_id"))
 	}
-	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		var list []listed
 		more := false
 		purged := func(v *version) bool { // a purge since the version was read
@@ -209,7 +209,7 @@ func getVersion(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, _ varve.Notes) (any, error) {
 		v, err := h.version(ctx, s, r.PathValue("version"))
 		if err != nil {
 			return nil, err
@@ -232,7 +232,7 @@ func redactVersion(s *Stores, r *http.Request, _ Caller) (any, error) {
 	if err := noBody(r); err != nil {
 		return nil, err
 	}
-	return s.with(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
+	return s.withStore(r, func(ctx context.Context, h *handle, ns varve.Notes) (any, error) {
 		v, err := h.version(ctx, s, r.PathValue("version"))
 		if err != nil {
 			return nil, err

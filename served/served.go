@@ -75,8 +75,8 @@ func Pinned(ctx context.Context, st *varve.Store) context.Context {
 	return context.WithValue(ctx, pinned{}, st)
 }
 
-// may returns an error if Pinned has limited ctx to another store than st.
-func may(ctx context.Context, st *varve.Store) error {
+// checkPinned returns an error if Pinned has limited ctx to another store than st.
+func checkPinned(ctx context.Context, st *varve.Store) error {
 	if only, ok := ctx.Value(pinned{}).(*varve.Store); ok && only != st {
 		return fmt.Errorf("%w; another store has taken its place: repeat the call", varve.ErrReplaced)
 	}
@@ -88,7 +88,7 @@ func may(ctx context.Context, st *varve.Store) error {
 func (s *Store) Acquire(ctx context.Context) (*varve.Store, error) {
 	for {
 		st := s.use()
-		if err := may(ctx, st); err != nil {
+		if err := checkPinned(ctx, st); err != nil {
 			s.Release(st)
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (s *Store) Release(st *varve.Store) {
 func (s *Store) Use(ctx context.Context, f func(st *varve.Store) error) error {
 	st := s.use()
 	defer s.Release(st)
-	if err := may(ctx, st); err != nil {
+	if err := checkPinned(ctx, st); err != nil {
 		return err
 	}
 	err := st.Admin().InPlace()

@@ -160,7 +160,7 @@ func (x *Index) Vector(dst []float32, row int64) ([]float32, error) {
 		return dst, fmt.Errorf("reading %s: %w", x.name, err)
 	}
 	for j := range x.dim {
-		dst = append(dst, at(x.plain, j))
+		dst = append(dst, elementAt(x.plain, j))
 	}
 	return dst, nil
 }

@@ -25,13 +25,13 @@ func dot(q []float32, rows []byte, out []float32) {
 		var s0, s1, s2, s3 float32
 		j := 0
 		for ; j+4 <= len(q); j += 4 {
-			s0 += q[j] * at(row, j)
-			s1 += q[j+1] * at(row, j+1)
-			s2 += q[j+2] * at(row, j+2)
-			s3 += q[j+3] * at(row, j+3)
+			s0 += q[j] * elementAt(row, j)
+			s1 += q[j+1] * elementAt(row, j+1)
+			s2 += q[j+2] * elementAt(row, j+2)
+			s3 += q[j+3] * elementAt(row, j+3)
 		}
 		for ; j < len(q); j++ {
-			s0 += q[j] * at(row, j)
+			s0 += q[j] * elementAt(row, j)
 		}
 		out[i] = (s0 + s1) + (s2 + s3)
 	}
@@ -44,21 +44,22 @@ func squares(q []float32, rows []byte, out []float32) {
 		var s0, s1, s2, s3 float32
 		j := 0
 		for ; j+4 <= len(q); j += 4 {
-			d0, d1, d2, d3 := q[j]-at(row, j), q[j+1]-at(row, j+1), q[j+2]-at(row, j+2), q[j+3]-at(row, j+3)
+			d0, d1, d2, d3 := q[j]-elementAt(row, j), q[j+1]-elementAt(row, j+1), q[j+2]-elementAt(row, j+2),
+				q[j+3]-elementAt(row, j+3)
 			s0 += d0 * d0
 			s1 += d1 * d1
 			s2 += d2 * d2
 			s3 += d3 * d3
 		}
 		for ; j < len(q); j++ {
-			d := q[j] - at(row, j)
+			d := q[j] - elementAt(row, j)
 			s0 += d * d
 		}
 		out[i] = (s0 + s1) + (s2 + s3)
 	}
 }
 
-// at returns element j of the vector in a row.
-func at(row []byte, j int) float32 {
+// elementAt returns element j of the vector in a row.
+func elementAt(row []byte, j int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*j:]))
 }

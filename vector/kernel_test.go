@@ -19,9 +19,9 @@ func tolerance(d int, size float64) float64 {
 // exact returns the kernels' result in float64, and the sum of the absolute values.
 func exact(m Metric, q []float32, row []byte) (v, size float64) {
 	for j, x := range q {
-		p := float64(x) * float64(at(row, j))
+		p := float64(x) * float64(elementAt(row, j))
 		if m == L2 {
-			d := float64(x) - float64(at(row, j))
+			d := float64(x) - float64(elementAt(row, j))
 			// The difference was also rounded.
 			p, size = d*d, size+2*d*d
 		}

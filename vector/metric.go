@@ -84,7 +84,7 @@ func (m Metric) query(v []float32) []float32 {
 	row := m.Row(make([]byte, 0, 4*len(v)), v)
 	q := make([]float32, len(v))
 	for j := range q {
-		q[j] = at(row, j)
+		q[j] = elementAt(row, j)
 	}
 	return q
 }

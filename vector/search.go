@@ -62,7 +62,7 @@ func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
 	}
 	s := search{v: v, q: &q, vector: v.metric.query(q.Vector), kernel: kernelOf(v.metric)}
 	if q.Keys != nil {
-		list, err := s.only(ctx, q.Keys)
+		list, err := s.keyCandidates(ctx, q.Keys)
 		if err != nil {
 			return nil, err
 		}
@@ -241,8 +241,8 @@ func (s *search) overlay() []found {
 	return list
 }
 
-// only returns candidates only for the given document keys, best first.
-func (s *search) only(ctx context.Context, keys []string) ([]found, error) {
+// keyCandidates returns candidates only for the given document keys, best first.
+func (s *search) keyCandidates(ctx context.Context, keys []string) ([]found, error) {
 	var list []found
 	var row []byte
 	var out [1]float32

@@ -208,7 +208,7 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 		}
 	}
 	if err == nil {
-		err = both(s, to, p, which, f, w)
+		err = writeFiles(s, to, p, which, f, w)
 	}
 	for i := range f {
 		if f[i] == nil {
@@ -232,9 +232,9 @@ func fill(s *Set, to Target, p Plan, which int, w *Written) error {
 	return err
 }
 
-// both writes the FAISS file and the mapping in two passes: first the rows, then the ids and the mapping. The ids come
-// after the rows in the FAISS file, so their offset is known only after the first pass.
-func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
+// writeFiles writes the FAISS file and the mapping in two passes: first the rows, then the ids and the mapping.
+// The ids come after the rows in the FAISS file, so their offset is known only after the first pass.
+func writeFiles(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
 	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
 	r.faiss = newFAISSWriter(vfs.Streamed(f[0]), shape{metric: to.Metric, dim: to.Dim})
 	for kind := range kinds {

@@ -61,18 +61,18 @@ func (l *FileLog) Settle(ctx context.Context, pos LSN) error {
 	return l.CatchUp(ctx)
 }
 
-// early reports whether Batch.Written is set: the caller of Append wants to continue before its batch is durable.
-// Append then also returns a conflict at once, even a conflict with an entry that is not durable yet. Until that entry
-// is durable, the caller must not tell its user anything that follows from the conflict.
-func (b *Batch) early() bool { return b.Written != nil }
+// needsEarlyAnswer reports whether Batch.Written is set: the caller of Append wants to continue before its batch
+// is durable. Append then also returns a conflict at once, even a conflict with an entry that is not durable yet.
+// Until that entry is durable, the caller must not tell its user anything that follows from the conflict.
+func (b *Batch) needsEarlyAnswer() bool { return b.Written != nil }
 
 // written calls Batch.Written for those batches of a group that have it, after the group was written to the log. It
 // also answers those failed requests of the group that need not wait for the sync.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {
-		if r.err == nil && r.batch.early() {
-			r.again(&l.q, func() bool { r.batch.Written(); return true })
+		if r.err == nil && r.batch.needsEarlyAnswer() {
+			r.callUnlessGone(&l.q, func() bool { r.batch.Written(); return true })
 		}
 		if r != own && r.err != nil && r.end == 0 {
 			r.wake <- wakeDone

@@ -301,7 +301,7 @@ func (l *FileLog) gather(requests []*request) *group {
 		case err == nil && len(r.batch.Entries) > 0:
 			l.encode(g, r, nonce)
 			r.end = g.end.LSN
-		case waits && !(err != nil && r.batch.early()):
+		case waits && !(err != nil && r.batch.needsEarlyAnswer()):
 			r.end = g.end.LSN
 		}
 		r.err = err

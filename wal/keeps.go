@@ -39,18 +39,18 @@ func (r *Reach) Keeps(key string, pos LSN) bool {
 		return true
 	}
 	number := r.l.geo.Number(pos)
-	if f, err := r.files.Open(number); err == nil && r.has(f, key, pos) {
+	if f, err := r.files.Open(number); err == nil && r.hasFrame(f, key, pos) {
 		return true
 	}
 	if !r.files.FallOver(pos) {
 		return false
 	}
 	f, err := r.files.Open(number)
-	return err == nil && r.has(f, key, pos)
+	return err == nil && r.hasFrame(f, key, pos)
 }
 
-// has reports whether f, a segment or a copy of one, has a frame of the key at pos.
-func (r *Reach) has(f past.Source, key string, pos LSN) bool {
+// hasFrame reports whether f, a segment or a copy of one, has a frame of the key at pos.
+func (r *Reach) hasFrame(f past.Source, key string, pos LSN) bool {
 	geo := r.l.geo
 	if c, ok := f.(*past.Copy); ok {
 		f = past.Sparse{Copy: c} // a frame has a checksum of its own

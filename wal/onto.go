@@ -25,7 +25,7 @@ func (l *FileLog) onTop(g *group, r *request, i int, pos LSN) bool {
 	if err != nil || newest.Key != b.Entries[0].Key || newest.Delete {
 		return false
 	}
-	if !r.again(&l.q, func() bool { return b.OnTop(&newest) }) {
+	if !r.callUnlessGone(&l.q, func() bool { return b.OnTop(&newest) }) {
 		return false
 	}
 	e := &b.Entries[0]
@@ -58,8 +58,9 @@ func find(list []Entry, pos LSN) (int, bool) {
 // data. When the ctx of Append has ended, Append locks it once, to wait until no such call is running.
 type preparing struct{ sync.Mutex }
 
-// again calls f unless the caller of Append has stopped waiting. It reports whether f was called and returned true.
-func (r *request) again(q *queue, f func() bool) bool {
+// callUnlessGone calls f unless the caller of Append has stopped waiting. It reports whether f was called and
+// returned true.
+func (r *request) callUnlessGone(q *queue, f func() bool) bool {
 	r.preparing.Lock()
 	defer r.preparing.Unlock()
 	q.mu.Lock()

@@ -76,7 +76,7 @@ func TestOnTopGone(t *testing.T) {
 	q, r := &queue{}, &request{}
 	began, end, started, gone := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var over atomic.Bool
-	go r.again(q, func() bool { close(began); <-end; over.Store(true); return true })
+	go r.callUnlessGone(q, func() bool { close(began); <-end; over.Store(true); return true })
 	<-began
 	go func() {
 		close(started)
@@ -93,7 +93,7 @@ func TestOnTopGone(t *testing.T) {
 	close(end)
 	<-gone
 	q.remove(r)
-	if r.again(q, func() bool { return true }) {
+	if r.callUnlessGone(q, func() bool { return true }) {
 		t.Error("it was prepared again for nobody")
 	}
 }

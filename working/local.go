@@ -53,7 +53,7 @@ func (h *Local) Do(ctx context.Context, r *Request) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		if res, ok, err := h.on(sc, r); ok {
+		if res, ok, err := h.doOnScope(sc, r); ok {
 			return res, err
 		}
 	}
@@ -85,9 +85,9 @@ func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	return sc, nil
 }
 
-// on performs an operation on a scope. It returns false if the scope was removed from the map in the meantime; the
-// caller must then look up the scope again.
-func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
+// doOnScope performs an operation on a scope. It returns false if the scope was removed from the map in the
+// meantime; the caller must then look up the scope again.
+func (h *Local) doOnScope(sc *localScope, r *Request) (Result, bool, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.gone {

@@ -39,7 +39,7 @@ type cell struct {
 
 func (c *cell) over(tick int64) bool { return c.deadline != 0 && tick >= c.deadline }
 
-func (c *cell) left(tick int64) int64 {
+func (c *cell) ticksLeft(tick int64) int64 {
 	if c.deadline == 0 {
 		return Forever
 	}

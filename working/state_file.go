@@ -221,7 +221,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 		if f.Dirty == nil {
 			return bad("changed_since", errors.New("the member is missing, but the next checkpoint is made from it"))
 		}
-		f.Dirty.each(s.soil)
+		f.Dirty.forEachName(s.soil)
 	}
 	s.version, s.tick = f.Version, int64(f.Tick)
 	return s, scope, nil
@@ -324,7 +324,7 @@ func (j *markJSON) decode(version uint64) (*mark, error) {
 	return m, err
 }
 
-func (j *dirtyJSON) each(soil func(string)) {
+func (j *dirtyJSON) forEachName(soil func(string)) {
 	for _, key := range j.Keys {
 		soil(ValueName(key))
 	}

@@ -103,7 +103,7 @@ func (i *item) public(tick int64, value bool) Item {
 }
 
 func (c *cell) public(name string, tick int64, value bool) Item {
-	p := Item{Name: name, Found: true, Version: c.version, Updated: fromMicro(c.updated), TTL: c.left(tick)}
+	p := Item{Name: name, Found: true, Version: c.version, Updated: fromMicro(c.updated), TTL: c.ticksLeft(tick)}
 	if value {
 		p.Value = bytes.Clone(c.value)
 	}
@@ -144,7 +144,7 @@ func (s *State) judgePut(now Moment, r *Request, op OpPut, d *Delta) (Result, er
 		ttl := p.TTL
 		if ttl == KeepTTL {
 			if ttl = p.IfNew; was != nil {
-				ttl = was.left(now.Tick)
+				ttl = was.ticksLeft(now.Tick)
 			}
 		}
 		d.Blind = d.Blind && p.Cond == Always && p.TTL != KeepTTL

@@ -173,7 +173,7 @@ func (s *State) restore(t Moment, id string) {
 			continue
 		}
 		if c.version = s.version; c.deadline != 0 {
-			c.deadline = deadline(t.Tick, c.left(then))
+			c.deadline = deadline(t.Tick, c.ticksLeft(then))
 		}
 		s.put(name, c)
 	}

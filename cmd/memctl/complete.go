@@ -33,19 +33,22 @@ func completions(a *cli.App) map[string]cobra.CompletionFunc {
 		return memories(cmd, args, begun)
 	}
 	return map[string]cobra.CompletionFunc{
-		"get": memories, "edit": once(memories), "rm": memories, "purge": either, "history": once(either), "diff": either,
-		"revert":        once(either),
+		"get": memories, "edit": firstArgOnly(memories), "rm": memories, "purge": either,
+		"history": firstArgOnly(either), "diff": either,
+		"revert":        firstArgOnly(either),
 		"assembly show": assemblies, "assembly put": memories, "assembly add": members, "assembly remove": members,
 		"assembly merge": assemblies, "assembly activate": assemblies, "assembly rm": assemblies,
 		"sessions show": sessions, "sessions rm": sessions,
-		"quarantine show": once(complete.Quarantine(a)), "quarantine restore": once(complete.Quarantine(a)),
-		"quarantine drop": complete.Quarantine(a),
-		"config get":      once(complete.Words(settingNames()...)), "config set": settingAndValue,
+		"quarantine show":    firstArgOnly(complete.Quarantine(a)),
+		"quarantine restore": firstArgOnly(complete.Quarantine(a)),
+		"quarantine drop":    complete.Quarantine(a),
+		"config get":         firstArgOnly(complete.Words(settingNames()...)), "config set": settingAndValue,
 		"config unset": complete.Words(settingNames()...),
-		"init":         once(complete.Folders), "demo": once(complete.Folders), "backup": once(files),
-		"manual": once(complete.Folders), "restore": files, "clone": complete.Folders,
-		"import": files, "note import": once(complete.Folders), "note export": once(complete.Folders),
-		"note adopt": once(complete.Folders), "note release": once(complete.Folders),
+		"init":         firstArgOnly(complete.Folders), "demo": firstArgOnly(complete.Folders),
+		"backup": firstArgOnly(files),
+		"manual": firstArgOnly(complete.Folders), "restore": files, "clone": complete.Folders,
+		"import": files, "note import": firstArgOnly(complete.Folders), "note export": firstArgOnly(complete.Folders),
+		"note adopt": firstArgOnly(complete.Folders), "note release": firstArgOnly(complete.Folders),
 	}
 }
 
@@ -60,7 +63,8 @@ func flagValues(a *cli.App) map[string]cobra.CompletionFunc {
 	return map[string]cobra.CompletionFunc{
 		"--session": complete.Sessions(a), "--scope": complete.Scopes(a),
 		"--file": files, "--json-input": files, "--embedding": files, "--vector": files,
-		"--like": memories, "--containing": memories, "list --after": memories, "log --id": memories, "put --id": memories,
+		"--like": memories, "--containing": memories, "list --after": memories, "log --id": memories,
+		"put --id":              memories,
 		"assembly list --after": assemblies, "assembly put --id": assemblies,
 		"list --sort":   complete.Words(memstore.OrderNames()...),
 		"search --kind": complete.Words("memory", "note"),

@@ -56,8 +56,9 @@ func pathBelow(c *cobra.Command) string {
 	return path
 }
 
-// once limits a completion to the first argument.
-func once(f cobra.CompletionFunc) cobra.CompletionFunc {
+// firstArgOnly returns a completion that completes only the first argument of a command. If f is nil, the shell
+// completes the first argument with file names.
+func firstArgOnly(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

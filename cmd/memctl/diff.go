@@ -61,7 +61,7 @@ func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	}
 	if len(args) == 1 {
 		if _, lsn, ok := splitVersion(args[0]); !ok || lsn != to.LSN || to.ID == args[0] {
-			from, err = before(ctx, st, assemblies, &to)
+			from, err = versionBefore(ctx, st, assemblies, &to)
 			return from, to, err
 		}
 		args = append(args, to.ID) // compare with the current version
@@ -91,9 +91,10 @@ func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bo
 	return err == nil
 }
 
-// before returns the newest version of a document that is older than the version cur and is not a deletion. If the
-// history has no such version, the error matches varve.ErrNotFound.
-func before(ctx context.Context, st *varve.Store, assemblies bool, cur *varve.Version) (prev varve.Version, err error) {
+// versionBefore returns the newest version of a document that is older than the version cur and is not a deletion.
+// If the history has no such version, the error matches varve.ErrNotFound.
+func versionBefore(ctx context.Context, st *varve.Store, assemblies bool, cur *varve.Version) (prev varve.Version,
+	err error) {
 	for v, err := range versionsOf(st, assemblies).History(ctx, cur.ID) {
 		if err != nil {
 			return prev, err

@@ -120,8 +120,9 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 
 const noMemory = "no memory found"
 
-// nothing returns the likely reason why a list or a search found nothing, or "" if no reason is known.
-func (f *filterFlags) nothing(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
+// noMatchMessage returns the message for a list or a search that found nothing: noMemory, followed by the likely
+// reason if a reason is known.
+func (f *filterFlags) noMatchMessage(ctx context.Context, st *varve.Store, filters []varve.Filter) string {
 	if n, err := st.Count(ctx); err == nil && n == 0 {
 		return noMemory + ": the store has none; memctl put TEXT stores one"
 	}

@@ -161,7 +161,7 @@ func listMemories(cmd *cobra.Command, a *cli.App, st *varve.Store, l *memoryList
 		return err
 	}
 	cmd.Flags().Lookup("offset").Changed = false // the cursor is after the skipped memories
-	a.ListEnd(cmd, n, last, more, func() string { return f.nothing(ctx, st, chosen) })
+	a.ListEnd(cmd, n, last, more, func() string { return f.noMatchMessage(ctx, st, chosen) })
 	return nil
 }
 
@@ -178,11 +178,12 @@ func (l *memoryList) add(ctx context.Context, m *varve.Memory) error {
 }
 
 func (l *memoryList) cells(m *varve.Memory, first string) []string {
-	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), l.left(m) + cli.Printable(m.Content)}
+	return []string{cli.PrintableID(m.ID), first, cli.Printable(m.Session()), l.timeLeft(m) + cli.Printable(m.Content)}
 }
 
-// left returns the time until a memory expires, as text; "" if it never expires.
-func (l *memoryList) left(m *varve.Memory) string {
+// timeLeft returns the time until a memory expires, as text in brackets. It returns "" if the memory never
+// expires.
+func (l *memoryList) timeLeft(m *varve.Memory) string {
 	if m.ExpiresAt.IsZero() {
 		return ""
 	}

@@ -340,7 +340,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	a.Document.Member("by", mode)
 	l := newMemoryList(a, p.st, "hits", "SCORE")
 	for i := range hits {
-		if err := p.whole(ctx, &hits[i]); errors.Is(err, varve.ErrNotFound) {
+		if err := p.reload(ctx, &hits[i]); errors.Is(err, varve.ErrNotFound) {
 			continue // deleted meanwhile
 		} else if err != nil {
 			a.Fail(err)
@@ -368,7 +368,7 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 	case more:
 		a.Note("there are more items: %s", a.Repeated(p.cmd, p.args, "offset", strconv.Itoa(q.Offset+len(hits))))
 	case len(hits) == 0 && err == nil:
-		a.Note("%s", p.nothing(ctx, q, filters))
+		a.Note("%s", p.noMatchMessage(ctx, q, filters))
 	}
 	return err
 }
@@ -377,8 +377,8 @@ func (p *searched) show(ctx context.Context, hits []varve.Hit, err error, q varv
 // documents are read again when they are shown.
 const heldMost = 8 << 20
 
-// whole reads the memory of a hit whose document was dropped to save memory (see heldMost).
-func (p *searched) whole(ctx context.Context, h *varve.Hit) error {
+// reload reads the document of a hit again if the document was dropped to save memory (see heldMost).
+func (p *searched) reload(ctx context.Context, h *varve.Hit) error {
 	if !h.Trimmed {
 		return nil
 	}
@@ -396,18 +396,18 @@ func (l *memoryList) hit(ctx context.Context, h *varve.Hit) error {
 	it := cli.Item{ID: h.ID, Whole: h.Note != nil, Text: func() string {
 		line := fmt.Sprintf("%s\t%s\t%s\t%s", score(4), nameOf(h), cli.Printable(h.Memory.Session()), textOf(h))
 		if h.Explanation != nil {
-			line += "\t" + why(h)
+			line += "\t" + scoreText(h)
 		}
 		return line
 	}, Cells: func() []string {
 		cells := l.cells(&h.Memory, score(3))
 		switch last := len(cells) - 1; {
 		case h.Explanation != nil:
-			cells[last] = why(h)
+			cells[last] = scoreText(h)
 		case h.Fragment != nil && h.Note != nil:
 			cells[last] = trail(h.Note) + marked(withoutHeading(h))
 		case h.Fragment != nil:
-			cells[last] = l.left(&h.Memory) + marked(h.Fragment)
+			cells[last] = l.timeLeft(&h.Memory) + marked(h.Fragment)
 		case h.Note != nil:
 			cells[last] = textOf(h)
 		}

@@ -130,8 +130,8 @@ func beginOf(f *varve.Fragment) int {
 	return first
 }
 
-// why returns the explanation of a hit's score on one line.
-func why(h *varve.Hit) string {
+// scoreText returns the explanation of a hit's score on one line.
+func scoreText(h *varve.Hit) string {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 	e := h.Explanation
 	var words []string

@@ -35,8 +35,9 @@ var (
 	begins = regexp.MustCompile(`^["\pL\pN]`)
 )
 
-// nothing returns the likely reason why a search found nothing, and another search that may find something.
-func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.Filter) string {
+// noMatchMessage returns the message for a search that found nothing: the likely reason, and another search that
+// may find something, as far as they are known.
+func (p *searched) noMatchMessage(ctx context.Context, q varve.Query, filters []varve.Filter) string {
 	switch {
 	case p.f.kind == string(varve.KindNote):
 		if q.Vector != nil || q.Like != "" {
@@ -48,7 +49,7 @@ func (p *searched) nothing(ctx context.Context, q varve.Query, filters []varve.F
 	case q.MinScore > 0:
 		return fmt.Sprintf("%s with a score of %v or more", noMemory, q.MinScore)
 	}
-	why := p.f.nothing(ctx, p.st, filters)
+	why := p.f.noMatchMessage(ctx, p.st, filters)
 	if why != noMemory || q.Text == "" {
 		return why
 	}

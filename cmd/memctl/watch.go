@@ -158,7 +158,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 			from, err := position(a, cmd, st, f.since)
 			spelled, _ := timearg.Spelled(f.since, a.Clock().Local())
 			if err != nil {
-				return kept(err, spelled)
+				return withWatchFix(err, spelled)
 			}
 			if !a.Quiet && a.Document == nil {
 				a.Note("watching from position %d; Ctrl-C ends memctl", from)
@@ -194,7 +194,7 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 // that continues at the log position pos. Otherwise ended returns the result of kept.
 func ended(ctx context.Context, a *cli.App, pos uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
-		return kept(err, spelled)
+		return withWatchFix(err, spelled)
 	}
 	end := cli.WithFix(ctx.Err(), fmt.Sprintf("to continue: memctl watch --since %d", pos))
 	if a.Quiet && a.Document == nil { // the exit code reports it
@@ -204,9 +204,10 @@ func ended(ctx context.Context, a *cli.App, pos uint64, spelled string, err erro
 	return end
 }
 
-// kept adds a remedy to an error that reports that a position is no longer kept: the command that watches the changes
-// that are still kept. If the user typed a number that looks like a time, spelled is that time in full.
-func kept(err error, spelled string) error {
+// withWatchFix adds a remedy to an error that reports that a position is no longer kept: the command that watches
+// the changes that are still kept. If the user typed a number that looks like a time, spelled is that time in
+// full. withWatchFix returns other errors unchanged.
+func withWatchFix(err error, spelled string) error {
 	var gone *varve.TruncatedError
 	var gap *varve.GapError
 	var fixes []string

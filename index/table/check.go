@@ -36,7 +36,7 @@ func (t *Table) Check() iter.Seq[error] {
 		for sec := range t.sections {
 			l := lineCheck{t: t, sec: sec, at: int(t.sections[sec].start)}
 			for !l.done {
-				if err := t.guard(l.some); err != nil {
+				if err := t.guard(l.checkBatch); err != nil {
 					l.faults = append(l.faults, err)
 					l.done = true
 				}
@@ -100,7 +100,7 @@ type lineCheck struct {
 
 const checkLines = 4096 // number of lines that are checked per call of guard
 
-func (l *lineCheck) some() error {
+func (l *lineCheck) checkBatch() error {
 	t, s := l.t, l.t.sections[l.sec]
 	for range checkLines {
 		if l.at == int(s.end) {

@@ -27,8 +27,8 @@ func (t *Table) counts() ([]uint32, error) {
 	return c, nil
 }
 
-// before returns the number of newlines before offset off; c is the result of counts.
-func (t *Table) before(c []uint32, off int) int64 {
+// newlinesBefore returns the number of newlines before offset off; c is the result of counts.
+func (t *Table) newlinesBefore(c []uint32, off int) int64 {
 	b := off / blockSize
 	return int64(c[b]) + int64(bytes.Count(t.data[b*blockSize:off], newline))
 }
@@ -58,7 +58,7 @@ func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value 
 		if dst, start, err = t.lookup(dst, sec, enc); err != nil || start < 0 {
 			return err
 		}
-		line = t.before(c, start) - t.before(c, int(t.sections[sec].start))
+		line = t.newlinesBefore(c, start) - t.newlinesBefore(c, int(t.sections[sec].start))
 		return nil
 	})
 	return line, dst, err
@@ -76,7 +76,7 @@ func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
 		if err != nil {
 			return err
 		}
-		nth := t.before(c, int(s.start)) + line // the line begins after this many newlines, at least 1
+		nth := t.newlinesBefore(c, int(s.start)) + line // the line begins after this many newlines, at least 1
 		b := sort.Search(len(c), func(b int) bool { return int64(c[b]) >= nth }) - 1
 		at := b * blockSize
 		for left := nth - int64(c[b]); left > 0; left-- {

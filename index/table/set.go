@@ -104,7 +104,7 @@ func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set,
 // prev, openShared takes another reference to prev and returns prev. If the file does not exist, openShared
 // returns nil without an error.
 func openShared(fsys vfs.FS, dir, name string, sch *Schema, want *Want, prev *Table) (*Table, error) {
-	if prev != nil && prev.is(fsys, dir) && prev.Retain() {
+	if prev != nil && prev.matchesFile(fsys, dir) && prev.Retain() {
 		prev.openOffsets(fsys, dir, want.Damaged)
 		return prev, nil
 	}
@@ -125,11 +125,11 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, want *Want, prev *Ta
 	return t, nil
 }
 
-// is reports whether the file that now has t's name is the file that t has mapped, and still has the same last
-// line. The last line has the hash of the metadata, and the metadata have the hashes of everything else. A file
-// that was rebuilt with the same contents, because the mapped file is damaged, has the same last line but is
+// matchesFile reports whether the file that now has t's name is the file that t has mapped, and still has the same
+// last line. The last line has the hash of the metadata, and the metadata have the hashes of everything else. A
+// file that was rebuilt with the same contents, because the mapped file is damaged, has the same last line but is
 // another file.
-func (t *Table) is(fsys vfs.FS, dir string) bool {
+func (t *Table) matchesFile(fsys vfs.FS, dir string) bool {
 	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
 	if err != nil {
 		return false
@@ -145,11 +145,11 @@ func (t *Table) is(fsys vfs.FS, dir string) bool {
 
 // maps reports whether info describes the mapped file, unchanged.
 func (t *Table) maps(info vfs.Info) bool {
-	return same(info, t.file) && info.Size == int64(len(t.data))
+	return sameFile(info, t.file) && info.Size == int64(len(t.data))
 }
 
-// same reports whether a and b describe the same file, with no write in between.
-func same(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
+// sameFile reports whether a and b describe the same file, with no write in between.
+func sameFile(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Mtime.Equal(b.Mtime) }
 
 // Stands reports whether the files that are now in the folder are those of the set. An index that was rebuilt
 // because of damage may cover the same range, but has other files.
@@ -163,7 +163,7 @@ func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 	}
 	info, err = fsys.Stat(filepath.Join(dir, s.sch.Delta()))
 	if s.delta == nil {
-		return err != nil || same(info, s.passed)
+		return err != nil || sameFile(info, s.passed)
 	}
 	return err == nil && s.delta.maps(info)
 }

@@ -84,7 +84,7 @@ func (w *Walk) verify(off int) error {
 }
 
 // Stands reports whether the file that now has this table's name is still the file that the table has mapped.
-func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
+func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.matchesFile(fsys, dir) }
 
 // Decode returns the key whose encoded form is enc; ok is false if EncodeKey cannot have written enc.
 func Decode(enc []byte) (key string, ok bool) {

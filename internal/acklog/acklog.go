@@ -43,8 +43,9 @@ func (r *Record) row(key string) *row {
 	return r.keys[key]
 }
 
-// at returns the smallest index not below since at which the key has the given state, or -1 if there is no such index.
-func (w *row) at(state string, since int) int {
+// indexOf returns the smallest index not below since at which the key has the given state, or -1 if there is no
+// such index.
+func (w *row) indexOf(state string, since int) int {
 	if i := slices.Index(w.states[since:], state); i >= 0 {
 		return since + i
 	}
@@ -69,7 +70,7 @@ func (r *Record) Line(child, text string) {
 		if f[0] == "done" { // the newest that was begun
 			w.settled = len(w.states) - 1
 		}
-		i := w.at(f[2], w.settled)
+		i := w.indexOf(f[2], w.settled)
 		if i < 0 {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("%s: %s, but the only possible states are %q",
 				child, text, w.states[w.settled:]))
@@ -124,7 +125,7 @@ func (r *Record) Check(get func(key string) string) {
 	defer r.mu.Unlock()
 	for key, w := range r.keys {
 		state := get(key)
-		i := w.at(state, w.settled)
+		i := w.indexOf(state, w.settled)
 		if i < 0 {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("%s is %q, but the only possible states are %q",
 				key, state, w.states[w.settled:]))
@@ -139,7 +140,7 @@ func (r *Record) CheckSince(since map[string]int, get func(key string) string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, w := range r.keys {
-		if state := get(key); w.at(state, since[key]) < 0 {
+		if state := get(key); w.indexOf(state, since[key]) < 0 {
 			r.Wrong = append(r.Wrong, fmt.Sprintf("copy: %s is %q, but its states since the copy was begun are %q",
 				key, state,
 				w.states[since[key]:]))

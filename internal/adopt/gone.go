@@ -242,9 +242,9 @@ func (ed *Adopter) DeletionPart(k *engine.Kind, id string, pos wal.LSN) *commit.
 	}
 }
 
-// kept returns the version of a document at position pos from the log or the archive. If neither has the version
-// any more, the error is a *errs.CorruptionError.
-func (ed *Adopter) kept(ctx context.Context, k *engine.Kind, id string, pos wal.LSN) (engine.Version, error) {
+// versionFromLog returns the version of a document at position pos from the log or the archive. If neither has the
+// version any more, or the version cannot be read, the error is a *errs.CorruptionError.
+func (ed *Adopter) versionFromLog(ctx context.Context, k *engine.Kind, id string, pos wal.LSN) (engine.Version, error) {
 	v, ok := ed.engine.FromLog(ctx, k, id, pos)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: pos,

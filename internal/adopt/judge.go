@@ -136,7 +136,7 @@ func (ed *Adopter) decide(ctx context.Context, k *engine.Kind, verdict *Verdict)
 		}
 		return ed.restore(ctx, k, verdict, old, rerr)
 	case errors.Is(rerr, fs.ErrNotExist) && ed.rootReplaced(k, verdict.name): // the user's thing at its path stays
-		verdict.Version, err = ed.kept(ctx, k, id, old.LSN)
+		verdict.Version, err = ed.versionFromLog(ctx, k, id, old.LSN)
 		return err
 	case k.FileWins && engine.NotOurs(rerr): // a link, or a large file: it is the user's, and stays
 		return ed.keepServing(ctx, k, verdict, old, rerr, "the file stays as it is",

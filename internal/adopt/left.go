@@ -41,10 +41,10 @@ func (ed *Adopter) unfit(k *engine.Kind, name string) string {
 	if err != nil {
 		return ""
 	}
-	return left(k, info)
+	return leftReason(k, info)
 }
 
-func left(k *engine.Kind, info vfs.Info) string {
+func leftReason(k *engine.Kind, info vfs.Info) string {
 	switch {
 	case info.Mode&fs.ModeSymlink != 0:
 		return LeftLink

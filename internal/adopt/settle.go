@@ -143,7 +143,7 @@ func (s *settling) one(held *wal.Held, id string) error {
 	if len(strays) > 0 {
 		is, err = s.ed.renamed(s.ctx, held, s.k, id, v, strays)
 	} else {
-		is.Version, err = s.ed.kept(s.ctx, s.k, id, v.LSN)
+		is.Version, err = s.ed.versionFromLog(s.ctx, s.k, id, v.LSN)
 	}
 	switch {
 	case err != nil:

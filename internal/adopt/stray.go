@@ -83,7 +83,7 @@ func (ed *Adopter) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id 
 	strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: k.FileName(id)}
 	var err error
-	if is.Version, err = ed.kept(ctx, k, id, old.LSN); err == nil {
+	if is.Version, err = ed.versionFromLog(ctx, k, id, old.LSN); err == nil {
 		is.back = true
 		return is, nil
 	}

@@ -120,7 +120,7 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 			delete(j.touched, ops[i].ID)
 		}
 	}
-	if err := j.others(); err != nil {
+	if err := j.prepareTouched(); err != nil {
 		return err
 	}
 	j.out.preconditions = append(j.out.preconditions, j.Modelled())
@@ -148,7 +148,7 @@ func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[s
 			return err
 		}
 	}
-	if err := j.others(); err != nil {
+	if err := j.prepareTouched(); err != nil {
 		return err
 	}
 	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.Modelled())
@@ -208,10 +208,10 @@ func (j *Joint) changes(id string, c MemoryChange) error {
 	return nil
 }
 
-// others prepares the assemblies whose members the batch changes or deletes, without those that the batch names, in the
-// order of their ids. An assembly that cannot be read is left unchanged: it must not prevent writing the rest, and
-// verify reports it.
-func (j *Joint) others() error {
+// prepareTouched prepares the assemblies whose members the batch changes or deletes, in the order of their ids. It
+// omits the assemblies that the batch names. An assembly that cannot be read is left unchanged: the assembly must
+// not prevent writing the rest, and verify reports the damage.
+func (j *Joint) prepareTouched() error {
 	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
 		t := j.touched[id]
 		old, a, err := j.Assembly(id)

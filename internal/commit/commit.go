@@ -147,7 +147,7 @@ func (cm *Committer) commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		}
 		cm.wrote(all, w)
 		cm.lift(ctx, ops)
-		cm.again(w)
+		cm.recycle(w)
 		cm.pace.BeatInline()
 		cm.pace.RoundInline(ctx)
 		return nil

@@ -23,7 +23,7 @@ func (j *Joint) Compose(a, prev *assembly.Assembly) error {
 	if prev != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = prev.HyperbolicEmbedding
 	}
-	if prev != nil && j.same(a, prev) && !j.model.Older(prev.Version, 0) {
+	if prev != nil && j.hasSameMembers(a, prev) && !j.model.Older(prev.Version, 0) {
 		if len(prev.CompositeEmbedding) > 0 && !slices.Equal(a.CompositeEmbedding, prev.CompositeEmbedding) {
 			a.CompositeEmbedding = prev.CompositeEmbedding
 			j.curve(a)
@@ -92,7 +92,7 @@ func (j *Joint) fits(a, given, prev *assembly.Assembly) error {
 		return err
 	}
 	if dim == 0 {
-		dim = j.given()
+		dim = j.writtenDimension()
 	}
 	if decided != (wal.Precondition{}) {
 		j.out.preconditions = append(j.out.preconditions, decided)
@@ -104,9 +104,9 @@ func (j *Joint) fits(a, given, prev *assembly.Assembly) error {
 	return nil
 }
 
-// given returns the dimension of the vectors that the commit's operations write, 0 if there are none;
+// writtenDimension returns the dimension of the vectors that the commit's operations write, 0 if there are none;
 // fitVectors has ensured that all are equal.
-func (j *Joint) given() int {
+func (j *Joint) writtenDimension() int {
 	dim := 0
 	for _, c := range j.memories {
 		dim = max(dim, len(c.Vector))
@@ -123,14 +123,14 @@ func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	}
 	dim, err := j.Dimension()
 	if dim == 0 {
-		dim = j.given()
+		dim = j.writtenDimension()
 	}
 	return dim != 0 && dim != n, err
 }
 
-// same reports whether the assembly a has the same members as its previous version prev, and this commit changes
-// none of these members.
-func (j *Joint) same(a, prev *assembly.Assembly) bool {
+// hasSameMembers reports whether the assembly a has the same members as its previous version prev, and this commit
+// changes none of these members.
+func (j *Joint) hasSameMembers(a, prev *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, prev.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
 		_, ok := j.memories[id]
 		return ok

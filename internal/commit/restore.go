@@ -319,7 +319,7 @@ func (r *Restoration) goAlong(ctx context.Context, o *RestoreOptions, b *wal.Bat
 			return r.refused(cm.engine.Kinds().Memories, t.of, &RestsError{Assembly: id})
 		}
 	}
-	if err := j.others(); err != nil {
+	if err := j.prepareTouched(); err != nil {
 		return err
 	}
 	for i := range j.out.entries {

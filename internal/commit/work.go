@@ -105,9 +105,9 @@ func (cm *Committer) work() *work {
 	return &work{}
 }
 
-// again keeps the buffers of a commit for reuse, if the log has already applied the commit's entries; otherwise it
-// drops them.
-func (cm *Committer) again(w *work) {
+// recycle keeps the buffers of a commit for reuse if the log has already applied the commit's entries. Otherwise
+// recycle drops the buffers.
+func (cm *Committer) recycle(w *work) {
 	if w.clear(cm.engine.Log().Applied()) {
 		cm.works.Put(w)
 	}

@@ -279,7 +279,7 @@ func (r *round) workOne(number int) (err error) {
 			break
 		}
 	}
-	return w.rest()
+	return w.retireTemp()
 }
 
 func (r *round) edit(e Edit) {

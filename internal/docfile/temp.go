@@ -35,7 +35,7 @@ func (w *worker) newName() string {
 // reuse, or a new one. During a purge it does not use the files kept for reuse.
 func (w *worker) take(c *Change) (*temp, error) {
 	if w.f.keeps() && w.f.spares == nil {
-		if err := w.rest(); err != nil {
+		if err := w.retireTemp(); err != nil {
 			return nil, err
 		}
 		return w.create(c)
@@ -191,14 +191,14 @@ func (w *worker) drop(t *temp) error {
 
 // keep makes t the next temp file to write to; the previous one goes to the pool of files kept for reuse.
 func (w *worker) keep(t *temp) error {
-	err := w.rest()
+	err := w.retireTemp()
 	w.cur = t
 	return err
 }
 
-// rest marks the current temp file as surplus and adds it to the pool of files kept for reuse. It removes the file
-// instead if the pool is full, or, during a purge, if the purge does not need the file (Spare).
-func (w *worker) rest() error {
+// retireTemp marks the current temp file as surplus and adds it to the pool of files kept for reuse. It removes
+// the file instead if the pool is full, or, during a purge, if the purge does not need the file (Spare).
+func (w *worker) retireTemp() error {
 	t := w.cur
 	if t == nil {
 		return nil
@@ -242,7 +242,7 @@ func (w *worker) pool() []string {
 func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {
-		err := w.rest()
+		err := w.retireTemp()
 		w.pool()
 		return err
 	}

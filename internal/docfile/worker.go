@@ -121,7 +121,7 @@ func (w *worker) place(i int, c *Change, t *temp, data []byte) (placed bool, err
 				return false, failure("put in place", c.Folder.rel(c.Name), err)
 			}
 		}
-		aside, stands, err := w.before(i, c, data)
+		aside, stands, err := w.prepareExchange(i, c, data)
 		if err != nil || stands == blockedPlace || stands == keptPlace {
 			return false, err
 		}
@@ -221,7 +221,7 @@ func (w *worker) remove(i int, c *Change) error {
 		return nil
 	}
 	defer c.Folder.removeEmpty(c.Name)
-	aside, stands, err := w.before(i, c, nil)
+	aside, stands, err := w.prepareExchange(i, c, nil)
 	if err != nil || stands == blockedPlace || stands == keptPlace {
 		return err
 	}
@@ -294,10 +294,10 @@ const (
 	keptPlace // a file that stays at its path: see Change.Keep
 )
 
-// before examines a document's path before the exchange. If the store did not write the file there, before gives the
-// file a second name in quarantine while the file still has its first name. So the file is not lost even if a power
-// loss keeps only half of the exchange.
-func (w *worker) before(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
+// prepareExchange examines a document's path before the exchange. If the store did not write the file there,
+// prepareExchange gives the file a second name in quarantine while the file still has its first name. So the file
+// is not lost even if a power loss keeps only half of the exchange.
+func (w *worker) prepareExchange(i int, c *Change, data []byte) (aside []inode, stands standing, err error) {
 	path := c.Folder.Path(c.Name)
 	info, err := w.f.o.FS.Stat(path)
 	switch {

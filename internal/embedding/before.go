@@ -30,7 +30,7 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, memories [
 	var before map[*memstore.Memory]string
 	if t.Previous() && em.precedes != nil {
 		var err error
-		if before, err = em.before(ctx, memories, ops); err != nil {
+		if before, err = em.previousContents(ctx, memories, ops); err != nil {
 			return nil, err
 		}
 	}
@@ -41,9 +41,9 @@ func (em *Embedding) texts(ctx context.Context, t *template.Template, memories [
 	return texts, nil
 }
 
-// before returns, for each of the memories that has a previous memory in the same session, the content of that
-// previous memory. The previous memory may be stored, or may be written by ops.
-func (em *Embedding) before(ctx context.Context, memories []*memstore.Memory,
+// previousContents returns, for each of the memories that has a previous memory in the same session, the content
+// of that previous memory. The previous memory may be stored, or may be written by ops.
+func (em *Embedding) previousContents(ctx context.Context, memories []*memstore.Memory,
 	ops []commit.Op) (map[*memstore.Memory]string, error) {
 	var places []words.Place
 	var placed []*memstore.Memory

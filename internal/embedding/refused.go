@@ -164,9 +164,9 @@ func (r *reembed) askAgain(ctx context.Context) error {
 	})
 }
 
-// none returns an error that names the first refused memory. The caller calls it if no memory with content got a
-// vector. none returns nil if the embedder refused no memory.
-func (r *reembed) none() error {
+// refusalError returns an error that names the first refused memory. The caller calls refusalError if no memory
+// with content got a vector. refusalError returns nil if the embedder refused no memory.
+func (r *reembed) refusalError() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
 		return fmt.Errorf("the embedder refused the content of all %d memories; the first is memory %s: %w",
 			len(r.refused),

@@ -42,7 +42,7 @@ func (em *Embedding) RunSections(ctx context.Context) {
 		if len(s.passed) >= mostPassed {
 			clear(s.passed)
 		}
-		_, more, err := s.some(ctx)
+		_, more, err := s.embedBatch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -71,7 +71,7 @@ func (em *Embedding) PendingSections(ctx context.Context) (done int64, err error
 	}
 	s := newSectioner(em, forUser)
 	for {
-		n, more, err := s.some(ctx)
+		n, more, err := s.embedBatch(ctx)
 		done += int64(n)
 		switch {
 		case more:
@@ -114,10 +114,10 @@ func (s *sectioner) pass(h meanings.Hash) {
 	}
 }
 
-// some computes the vectors of some sections. It returns the number of sections that got a vector. If more is true,
-// other sections may still have no vector, and the caller should call the method again at once. more may be true
-// together with an error: the error may be about only a part of the texts.
-func (s *sectioner) some(ctx context.Context) (n int, more bool, err error) {
+// embedBatch computes the vectors of a batch of sections, and returns the number of sections that got a vector.
+// more reports whether other sections may still have no vector. If more is true, the caller should call embedBatch
+// again at once. more may also be true together with an error, if only some of the texts caused the error.
+func (s *sectioner) embedBatch(ctx context.Context) (n int, more bool, err error) {
 	em := s.em
 	if em.sections == nil || em.config.Model == "" || !em.engine.HasHad(em.engine.Kinds().Notes) {
 		return 0, false, nil

@@ -46,7 +46,7 @@ func (r *reembed) change(ctx context.Context) error {
 		model := em.vectors.Model()
 		c := state.Change{Name: r.maker.name, Dimension: r.file.Dim, Switch: true}
 		if r.file.Dim == 0 {
-			if err := r.none(); err != nil {
+			if err := r.refusalError(); err != nil {
 				return err
 			}
 			if c, err = r.contentless(ctx, &model); err != nil {

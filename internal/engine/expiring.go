@@ -96,7 +96,7 @@ func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int6
 				expired++
 			}
 		}
-		return x.below(set, now, func(string) bool { expired++; return true })
+		return x.eachIndexed(set, now, func(string) bool { expired++; return true })
 	})
 	return live, expired, err
 }
@@ -104,7 +104,7 @@ func (x *Expiring) Count(ctx context.Context, now time.Time) (live, expired int6
 // Due returns the ids of memories that have expired at the time now, but no more than limit ids.
 func (x *Expiring) Due(ctx context.Context, now time.Time, limit int) (ids []string, err error) {
 	err = x.follow.With(ctx, x.eng, func(set *index.Set, _ int64) error {
-		err := x.below(set, now, func(id string) bool {
+		err := x.eachIndexed(set, now, func(id string) bool {
 			ids = append(ids, id)
 			return len(ids) < limit
 		})
@@ -118,9 +118,9 @@ func (x *Expiring) Due(ctx context.Context, now time.Time, limit int) (ids []str
 	return ids, err
 }
 
-// below calls yield with the ids of the memories that have expired at the time now and did not change since the
-// index was written. It stops if yield returns false.
-func (x *Expiring) below(set *index.Set, now time.Time, yield func(id string) bool) error {
+// eachIndexed calls yield with the ids of the memories that have expired at the time now and did not change since
+// the index was written. It stops if yield returns false.
+func (x *Expiring) eachIndexed(set *index.Set, now time.Time, yield func(id string) bool) error {
 	if set.Count(index.ByExpiry) == 0 {
 		return nil
 	}

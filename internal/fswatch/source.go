@@ -149,7 +149,7 @@ func (n *notified) run() {
 			if !open {
 				return
 			}
-			e, more, ok = n.told(ev)
+			e, more, ok = n.eventOf(ev)
 		case err, open := <-n.w.Errors:
 			if !open {
 				return
@@ -204,10 +204,10 @@ func (n *notified) enter(path, folder, prefix string) (files []event, err error)
 	return files, err
 }
 
-// told converts a notification of the system into an event for a file in a folder, or for a folder. If the notification
-// is about a folder that was created, more has events for the files in that folder. ok is false if the notification is
-// about something else.
-func (n *notified) told(ev fsnotify.Event) (e event, more []event, ok bool) {
+// eventOf converts a notification of the system into an event for a file in a folder, or for a folder. If the
+// notification is about a folder that was created, more has events for the files in that folder. ok is false if
+// the notification is about something else.
+func (n *notified) eventOf(ev fsnotify.Event) (e event, more []event, ok bool) {
 	if _, known := n.folders[ev.Name]; !known && n.folders[filepath.Dir(ev.Name)] == "" {
 		if _, root := n.folders[filepath.Dir(ev.Name)]; root {
 			return event{ended: true}, nil, ev.Has(fsnotify.Create) && kind.Filing(filepath.Base(ev.Name)) != nil

@@ -71,7 +71,7 @@ func TestFolderCreatedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // of its creation, and then of its removal
-		e, _, ok := n.told(fsnotify.Event{Name: in, Op: fsnotify.Remove})
+		e, _, ok := n.eventOf(fsnotify.Event{Name: in, Op: fsnotify.Remove})
 		if !ok || !e.entered || e.name != "in" {
 			t.Errorf("%+v, %v", e, ok)
 		}
@@ -82,7 +82,7 @@ func TestFolderCreatedAgain(t *testing.T) {
 	if err := os.Remove(in); err != nil {
 		t.Fatal(err)
 	}
-	n.told(fsnotify.Event{Name: in, Op: fsnotify.Remove})
+	n.eventOf(fsnotify.Event{Name: in, Op: fsnotify.Remove})
 	if len(n.inner) != 0 {
 		t.Errorf("%d folders are watched", len(n.inner))
 	}

@@ -57,8 +57,8 @@ func (v *Version) Decode() (memstore.Memory, error) {
 		return memstore.Memory{}, v.redactedError()
 	}
 	if v.Deleted {
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is a deletion", human.Quote(v.ID), errs.ErrNotFound,
-			v.LSN)
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is a deletion", human.Quote(v.ID),
+			errs.ErrNotFound, v.LSN)
 	}
 	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: kind.Stored, ID: v.ID})
 	if err != nil {
@@ -88,11 +88,12 @@ func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 // Each yields the versions of a document, the oldest first, and reports whether it yielded anything.
 func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	masked := h.mask(k, id, yield)
-	any = h.each(ctx, k, id, masked.give)
+	any = h.eachUnmasked(ctx, k, id, masked.give)
 	return masked.end(ctx) || any
 }
 
-func (h *History) each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
+func (h *History) eachUnmasked(ctx context.Context, k *engine.Kind, id string, yield func(Version,
+	error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true
 		return yield(v, err) && ctx.Err() == nil

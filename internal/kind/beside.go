@@ -36,7 +36,7 @@ func NewBeside(k *Kind, folds bool, ids ...string) *Beside {
 // Clash returns the id of a document in b that cannot exist together with the document id. It returns false if b has no
 // such document. A document does not clash with itself.
 func (b *Beside) Clash(id string) (other string, clashes bool) {
-	b.each(id, func(at string, p place) bool {
+	b.eachPath(id, func(at string, p place) bool {
 		if was, ok := b.places[at]; ok && (was.path != p.path || was.folder != p.folder) {
 			other, clashes = was.id, true
 		}
@@ -49,14 +49,14 @@ func (b *Beside) Clash(id string) (other string, clashes bool) {
 // document and true.
 func (b *Beside) Add(id string) (other string, clashes bool) {
 	if other, clashes = b.Clash(id); !clashes {
-		b.each(id, func(at string, p place) bool { b.places[at] = p; return true })
+		b.eachPath(id, func(at string, p place) bool { b.places[at] = p; return true })
 	}
 	return other, clashes
 }
 
-// each yields the paths that a document occupies: first its folders, then its file. The parameter at of yield is the
-// path in the form in which paths are compared.
-func (b *Beside) each(id string, yield func(at string, p place) bool) {
+// eachPath yields the paths that a document occupies: first its folders, then its file. The parameter at of yield
+// is the path in the form in which paths are compared.
+func (b *Beside) eachPath(id string, yield func(at string, p place) bool) {
 	path := b.kind.FileName(id)
 	for at := range len(path) {
 		if path[at] == '/' && !yield(b.fold(path[:at]), place{path[:at], id, true}) {

@@ -31,12 +31,12 @@ func (ns *Notes) Expired(ctx context.Context, cutoff time.Time) (bool, error) {
 	if !ns.engine.HasHad(ns.kind) {
 		return false, nil
 	}
-	list, err := ns.over(ctx, cutoff)
+	list, err := ns.expiredPaths(ctx, cutoff)
 	return len(list) > 0, err
 }
 
-// over returns the sorted paths of the notes that had expired at the time cutoff.
-func (ns *Notes) over(ctx context.Context, cutoff time.Time) (paths []string, err error) {
+// expiredPaths returns the sorted paths of the notes that had expired at the time cutoff.
+func (ns *Notes) expiredPaths(ctx context.Context, cutoff time.Time) (paths []string, err error) {
 	x := &ns.expiring
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -68,7 +68,7 @@ func (ns *Notes) over(ctx context.Context, cutoff time.Time) (paths []string, er
 // DeleteExpired deletes notes that had expired at the time cutoff, with their sidecars, and returns the number of
 // deleted notes. It deletes at most limit notes in one call. It implements retention.Expirer.
 func (ns *Notes) DeleteExpired(ctx context.Context, cutoff time.Time, limit int) (n int, err error) {
-	paths, err := ns.over(ctx, cutoff)
+	paths, err := ns.expiredPaths(ctx, cutoff)
 	if err != nil {
 		return 0, err
 	}

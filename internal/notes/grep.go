@@ -53,7 +53,7 @@ func (ns *Notes) Grep(ctx context.Context, folder string, matches func(line []by
 		if folder != "" { // a note may have this path
 			g.add(listing{path: folder})
 		}
-		for l, err := range ns.listings(ctx, below(folder), "") {
+		for l, err := range ns.listings(ctx, folderPrefix(folder), "") {
 			if err != nil {
 				yield(Match{}, err)
 				return

@@ -21,7 +21,7 @@ func (ns *Notes) History(ctx context.Context, path string,
 	if err != nil {
 		return false, err
 	}
-	next, stop := iter.Pull2(ns.before(ctx, path, &s))
+	next, stop := iter.Pull2(ns.earlierVersions(ctx, path, &s))
 	defer stop()
 	v, verr, ok := next()
 	give := func(v history.Version, err error) bool {
@@ -56,8 +56,8 @@ func (ns *Notes) ofPath(ctx context.Context, path string) (state, error) {
 	return s, nil
 }
 
-// before yields the versions of a note at its earlier paths, except those at path.
-func (ns *Notes) before(ctx context.Context, path string, s *state) iter.Seq2[history.Version, error] {
+// earlierVersions yields the versions of a note at its earlier paths, except those at path.
+func (ns *Notes) earlierVersions(ctx context.Context, path string, s *state) iter.Seq2[history.Version, error] {
 	return func(yield func(history.Version, error) bool) {
 		more, since := true, uint64(0)
 		for _, m := range s.sidecar.Moves {

@@ -60,7 +60,7 @@ func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error
 		}
 		var folder Entry // the last one; "" for none
 		give := func() bool { return folder.Path == "" || yield(folder, nil) }
-		for i, err := range ns.infosAfter(ctx, below(o.Folder), after) {
+		for i, err := range ns.infosAfter(ctx, folderPrefix(o.Folder), after) {
 			if err != nil {
 				yield(Entry{}, err)
 				return
@@ -68,7 +68,7 @@ func (ns *Notes) List(ctx context.Context, o ListOptions) iter.Seq2[Entry, error
 			if o.After != after && strings.HasPrefix(i.Path, o.After) {
 				continue // its path in the folder begins with lastRune
 			}
-			top, deeper := cut(i.Path, len(below(o.Folder)), o.Depth)
+			top, deeper := cut(i.Path, len(folderPrefix(o.Folder)), o.Depth)
 			if !deeper {
 				if !give() || !yield(Entry{Info: i, Notes: 1}, nil) {
 					return
@@ -123,7 +123,7 @@ func checkFolder(folder string) error {
 	return note.CheckPath(folder)
 }
 
-func below(folder string) string {
+func folderPrefix(folder string) string {
 	if folder == "" {
 		return ""
 	}
@@ -193,7 +193,7 @@ func (ns *Notes) listings(ctx context.Context, prefix, after string) iter.Seq2[l
 			}
 			s := state{note: engine.Version{LSN: l.Line.Version, Line: l.Line}, sidecar: sidecars[l.ID]}
 			if l.Line.Version >= asOf { // it may have been moved here since the sidecars were read, and has its id in one
-				if s, err = ns.both(ctx, l.ID); err != nil {
+				if s, err = ns.findWithSidecar(ctx, l.ID); err != nil {
 					yield(listing{}, err)
 					return
 				}

@@ -140,7 +140,7 @@ func (l *Log) Read(ctx context.Context, yield func(Revision, error) bool) {
 	}
 	l.next = to
 	if first {
-		l.rest(ctx, to, &b)
+		l.yieldUnlogged(ctx, to, &b)
 	}
 }
 
@@ -350,9 +350,9 @@ func (l *Log) lineageAt(ctx context.Context, path string, version, side wal.LSN)
 	return was
 }
 
-// rest yields the versions that have no entry in the log: versions that exist only as files, and redacted versions
-// whose bytes a purge has overwritten.
-func (l *Log) rest(ctx context.Context, to wal.LSN, b *batch) {
+// yieldUnlogged yields the versions that have no entry in the log: versions that exist only as files, and redacted
+// versions whose bytes a purge has overwritten.
+func (l *Log) yieldUnlogged(ctx context.Context, to wal.LSN, b *batch) {
 	for i, err := range l.ns.infos(ctx, "") {
 		if err != nil {
 			b.pass(Revision{}, err)

@@ -140,12 +140,12 @@ func (ns *Notes) load(ctx context.Context, path string) (s state, err error) {
 	if err := ns.look(ctx, path); err != nil {
 		return s, err
 	}
-	return ns.both(ctx, path)
+	return ns.findWithSidecar(ctx, path)
 }
 
-// both returns a note and its sidecar as they were at the same moment. A note that is moved keeps its id in its
-// sidecar, so a sidecar from a different moment could belong to another note.
-func (ns *Notes) both(ctx context.Context, path string) (s state, err error) {
+// findWithSidecar returns a note and its sidecar as they were at the same moment. A note that is moved keeps its
+// id in its sidecar, so a sidecar from a different moment could belong to another note.
+func (ns *Notes) findWithSidecar(ctx context.Context, path string) (s state, err error) {
 	for {
 		if s.note, err = ns.find(ctx, path); err != nil {
 			return s, err
@@ -529,7 +529,7 @@ func (ns *Notes) DeleteFolder(ctx context.Context, folder string) (int, error) {
 	defer end()
 	deleted := 0
 	for range changeTries {
-		paths, err := ns.in(ctx, folder)
+		paths, err := ns.pathsIn(ctx, folder)
 		if err != nil || len(paths) == 0 {
 			if err == nil && deleted == 0 {
 				err = errs.ErrNotFound

@@ -41,14 +41,14 @@ func (ns *Notes) rename(ctx context.Context, from, to string) (int, error) {
 	}
 	paths := []string{from}
 	if !s.exists(ns.now()) {
-		if paths, err = ns.in(ctx, from); err != nil {
+		if paths, err = ns.pathsIn(ctx, from); err != nil {
 			return 0, err
 		}
 		if len(paths) == 0 {
 			return 0, errs.ErrNotFound
 		}
 	}
-	there, err := ns.in(ctx, to)
+	there, err := ns.pathsIn(ctx, to)
 	if err == nil && len(there) > 0 {
 		err = &errs.FieldError{Field: "path", Value: human.Quote(to), Err: fmt.Errorf("is a folder with %s in it",
 			human.Count(len(there), "note", "notes"))}
@@ -110,8 +110,8 @@ func (ns *Notes) moved(ctx context.Context, from, to string, s *state) ([]commit
 	return append(changes, side...), err
 }
 
-// in returns the paths of the notes in a folder, including expired ones.
-func (ns *Notes) in(ctx context.Context, folder string) (paths []string, err error) {
+// pathsIn returns the paths of the notes in a folder, including expired ones.
+func (ns *Notes) pathsIn(ctx context.Context, folder string) (paths []string, err error) {
 	for path, err := range ns.engine.IDs(ctx, ns.kind, engine.Filters{Prefix: folder + "/"}) {
 		if err != nil {
 			return nil, err

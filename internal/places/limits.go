@@ -19,7 +19,7 @@ const (
 // a migration, which record that the store was moved elsewhere or is not complete yet. For other files the limit is
 // math.MaxInt64.
 func Limit(rel string) int64 {
-	if is(rel, note) {
+	if isPlace(rel, note) {
 		return NoteMost
 	}
 	return math.MaxInt64

@@ -175,8 +175,8 @@ func vectorFiles() (list []place) {
 	return list
 }
 
-// is reports whether a path is that of a place with all flags in u.
-func is(rel string, u use) bool {
+// isPlace reports whether a path is that of a place with all flags in u.
+func isPlace(rel string, u use) bool {
 	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
 }
 
@@ -197,10 +197,10 @@ func TopFiles() []string { return paths(top, folder) }
 func TopFolders() []string { return paths(top|folder, 0) }
 
 // IsTopFile reports whether a name in the store's folder is one of TopFiles.
-func IsTopFile(name string) bool { return is(name, top) && !is(name, folder) }
+func IsTopFile(name string) bool { return isPlace(name, top) && !isPlace(name, folder) }
 
 // IsTopFolder reports whether a name in the store's folder is one of TopFolders.
-func IsTopFolder(name string) bool { return is(name, top|folder) }
+func IsTopFolder(name string) bool { return isPlace(name, top|folder) }
 
 // Inside returns the folders that the store uses within one of its folders.
 func Inside(rel string) (rels []string) {
@@ -213,20 +213,20 @@ func Inside(rel string) (rels []string) {
 }
 
 // Optional reports whether a store can be opened even if something other than a folder is at the path of this folder.
-func Optional(rel string) bool { return is(rel, folder|optional) }
+func Optional(rel string) bool { return isPlace(rel, folder|optional) }
 
 // Sole reports whether the files in a folder may be the only copy of some data.
-func Sole(rel string) bool { return is(rel, folder|sole) }
+func Sole(rel string) bool { return isPlace(rel, folder|sole) }
 
 // Named returns the files that a store opens under fixed names.
 func Named() []string { return paths(named, 0) }
 
 // OfTheMachine reports whether a path is that of a file that records the processes that use a store on this machine.
 func OfTheMachine(rel string) bool {
-	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
+	return isPlace(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
 }
 
 // InLog reports whether the log uses this name in wal/ for something other than a segment.
-func InLog(name string) bool { return name != "" && isAny("wal/"+name) && !is("wal/"+name, note) }
+func InLog(name string) bool { return name != "" && isAny("wal/"+name) && !isPlace("wal/"+name, note) }
 
-func isAny(rel string) bool { return is(rel, 0) }
+func isAny(rel string) bool { return isPlace(rel, 0) }

@@ -20,7 +20,7 @@ func TestList(t *testing.T) {
 		seen[p.path] = true
 	}
 	for _, p := range list {
-		if dir := path.Dir(p.path); dir != "." && !is(dir, folder) {
+		if dir := path.Dir(p.path); dir != "." && !isPlace(dir, folder) {
 			t.Errorf("%s is in %s, which is not listed as a folder", p.path, dir)
 		}
 	}

@@ -45,7 +45,7 @@ func IsName(rel string, isFolder bool) bool {
 	}
 	if isFolder {
 		switch {
-		case rel == "." || is(rel, folder):
+		case rel == "." || isPlace(rel, folder):
 			return true
 		case dir == Views:
 			return viewFolder.MatchString(base)

@@ -134,7 +134,7 @@ func (v *View) seenPlan(ctx context.Context, o varve.UndoOptions) (*varve.UndoPl
 		return p, err
 	}
 	for i := range p.Changes {
-		if !v.may(ctx, &p.Changes[i]) {
+		if !v.canUndo(ctx, &p.Changes[i]) {
 			return nil, errUnseen
 		}
 	}
@@ -165,8 +165,9 @@ func changesContent(c *varve.Commit) bool {
 	return false
 }
 
-// may reports whether the view may undo a change: it includes the note, or the memory before and after the change.
-func (v *View) may(ctx context.Context, c *varve.UndoChange) bool {
+// canUndo reports whether the view may undo a change: the view includes the note, or the memory before and after
+// the change. It returns true for a change of any other kind.
+func (v *View) canUndo(ctx context.Context, c *varve.UndoChange) bool {
 	if c.Kind == "note" {
 		return v.seesNote(c.ID)
 	}

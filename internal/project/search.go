@@ -41,7 +41,7 @@ func (v *View) Search(ctx context.Context, q varve.Query, shown map[string]bool,
 	q.Trim = func(m *varve.Memory) {
 		by, _ := m.Metadata[SupersededBy].(string)
 		if _, known := of[m.ID]; !known {
-			of[m.ID] = facts{m.UpdatedAt, m.Session(), by, v.sees(m) && !over.has(ctx, m)}
+			of[m.ID] = facts{m.UpdatedAt, m.Session(), by, v.sees(m) && !over.isOverridden(ctx, m)}
 		}
 		if trim != nil {
 			trim(m)

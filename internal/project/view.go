@@ -104,7 +104,7 @@ func (v *View) Memories(ctx context.Context, filters ...varve.Filter) iter.Seq2[
 	return func(yield func(varve.Memory, error) bool) {
 		o := v.overrides()
 		for m, err := range v.All(ctx, filters...) {
-			if err == nil && o.has(ctx, &m) {
+			if err == nil && o.isOverridden(ctx, &m) {
 				continue
 			}
 			if !yield(m, err) {
@@ -137,7 +137,7 @@ type overrides struct {
 
 func (v *View) overrides() *overrides { return &overrides{v, map[[2]string]bool{}} }
 
-func (o *overrides) has(ctx context.Context, m *varve.Memory) bool {
+func (o *overrides) isOverridden(ctx context.Context, m *varve.Memory) bool {
 	if o.v.project == "" || m.Key() == "" || !o.v.Shared(m) {
 		return false
 	}

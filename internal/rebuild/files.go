@@ -208,7 +208,7 @@ func (mk *Maker) Again(ctx context.Context, held *wal.Held, mark wal.Mark, recen
 	defer past.release()
 	r := Want{Store: mk.engine.Log().UUID(), At: mark,
 		version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
-			return past.of(ctx, k, id, sum)
+			return past.findByHash(ctx, k, id, sum)
 		}}
 	var set *index.Set
 	var from string

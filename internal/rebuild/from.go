@@ -168,7 +168,7 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // the engine does not know it while opening
 		target.Model = m
 	}
-	changes, err := mk.since(ctx, past, mark, r.At.LSN, &target.Model)
+	changes, err := mk.changesSince(ctx, past, mark, r.At.LSN, &target.Model)
 	if err != nil {
 		return nil, fmt.Errorf("the log cannot be read from %d on: %w", old.LSN(), err)
 	}
@@ -178,9 +178,9 @@ func (mk *Maker) fallBack(ctx context.Context, name string, r Want, past *past.L
 	return index.Load(mk.engine.Env().FS, mk.engine.Env().Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
-// since returns the changes that log and archive record in [from, to): the newest entry of each key. If an entry
-// sets the embedding model and is newer than *model, since stores that model in *model.
-func (mk *Maker) since(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
+// changesSince returns the changes that log and archive record in [from, to): the newest entry of each key. If an
+// entry sets the embedding model and is newer than *model, changesSince stores that model in *model.
+func (mk *Maker) changesSince(ctx context.Context, past *past.Log, from wal.Mark, to wal.LSN,
 	model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}

@@ -43,7 +43,7 @@ func (mk *Maker) versions(recent []index.Change) *versions {
 	return v
 }
 
-func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
+func (v *versions) findByHash(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
 	if at := v.recent[k.Key(id)]; at != 0 {
 		if is, _, err := v.mk.engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
 			return knownOf(at, &is.Line), nil

@@ -39,7 +39,7 @@ func (ws *Scopes) RebuildScope(ctx context.Context, file string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	how := is.how(missing)
+	how := is.summary(missing)
 	tick, _ := ws.Tick()
 	e := &working.LogEntry{At: working.Moment{Time: ws.engine.Env().Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)},
 		State: is.state}
@@ -85,9 +85,9 @@ func (s *scope) recall(ctx context.Context, cause error) error {
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks, s.whole = nil, false, believed{}, lacks{}, wholeAt{}
 	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", cause,
-		"how", is.how(missing))
+		"how", is.summary(missing))
 	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: cause,
-		Note: is.how(missing)})
+		Note: is.summary(missing)})
 	return nil
 }
 
@@ -118,7 +118,7 @@ type played struct {
 	n     int
 }
 
-func (p *played) how(missing bool) string {
+func (p *played) summary(missing bool) string {
 	how := fmt.Sprintf("%d entries of log and archive were applied", p.n)
 	if missing {
 		how += "; some earlier entries are missing"

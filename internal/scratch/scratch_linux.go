@@ -25,12 +25,13 @@ func inMemory() (dir string, remove func(), ok bool) {
 	if syscall.Statfs(shared, &st) != nil || st.Type != tmpfs || int64(st.Bavail)*int64(st.Bsize) < MinFree {
 		return "", nil, false
 	}
-	return in(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
+	return createIn(filepath.Join(shared, fmt.Sprint("varve-tests-", os.Getuid())))
 }
 
-// in creates a folder for this process in the folder parent. All processes of the user share parent. Other users cannot
-// list the new folder, but can open files in it by their paths, because some tests run as another user.
-func in(parent string) (dir string, remove func(), ok bool) {
+// createIn creates a folder for this process in the folder parent. All processes of the user share parent. Other
+// users cannot list the new folder, but can open files in it by their paths, because some tests run as another
+// user.
+func createIn(parent string) (dir string, remove func(), ok bool) {
 	if err := os.Mkdir(parent, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", nil, false
 	}

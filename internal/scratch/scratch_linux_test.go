@@ -10,7 +10,7 @@ import (
 // a folder in use stays.
 func TestFolders(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "all")
-	one, remove, ok := in(parent)
+	one, remove, ok := createIn(parent)
 	if !ok {
 		t.Fatal("no folder")
 	}
@@ -21,7 +21,7 @@ func TestFolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(killed, locked), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two, removeTwo, ok := in(parent)
+	two, removeTwo, ok := createIn(parent)
 	if !ok || two == one {
 		t.Fatal(two, ok)
 	}
@@ -53,7 +53,7 @@ func TestForeignFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{parent, link} {
-		if dir, _, ok := in(name); ok {
+		if dir, _, ok := createIn(name); ok {
 			t.Error(dir)
 		}
 	}

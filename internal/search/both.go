@@ -26,8 +26,9 @@ const vectorShare = 0.25
 // rankOffset is added to each rank in reciprocal rank fusion; 60 is the usual value.
 const rankOffset = 60
 
-// both returns the n best hits by words and by a vector, ranked together, whose scores are at least minScore.
-func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
+// hybridHits returns the n best hits by words and by a vector, ranked together, whose scores are at least
+// minScore.
+func (s *Search) hybridHits(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64, bad *unreadable,
 	a *asked) ([]found, error) {
 	each := max(window, n)
 	by, err := s.byWords(ctx, q, f, each, math.Inf(-1), bad, a)
@@ -35,11 +36,11 @@ func (s *Search) both(ctx context.Context, q *Query, f *engine.Filters, n int, m
 		return nil, err
 	}
 	var worse unreadable
-	near, err := s.near(ctx, q, f, each, math.Inf(-1), &worse)
+	near, err := s.byVector(ctx, q, f, each, math.Inf(-1), &worse)
 	if err != nil {
 		return nil, err
 	}
-	bad.also(&worse)
+	bad.addAll(&worse)
 	list := fused(by[:min(window, len(by))], near[:min(window, len(near))], cmp.Or(q.Share, vectorShare), q.RankFusion)
 	if len(list) < n {
 		list = behindWindows(list, by, near)

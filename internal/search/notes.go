@@ -64,7 +64,7 @@ func (s *Search) note(ctx context.Context, path string, f *engine.Filters, doc b
 	x := n.sidecar.Expires
 	switch {
 	case !x.IsZero() && !now.Before(x) && !f.Expired,
-		!line.Line(path, &n.Line, now) || f.After != "" && !behind(path, f.After),
+		!line.Line(path, &n.Line, now) || f.After != "" && !sortsAfter(path, f.After),
 		f.Session != nil && (n.sidecar.Session != *f.Session || *f.Session == ""),
 		f.Reads() && !f.Memory(n.asMemory(path)):
 		return n, errs.ErrNotFound

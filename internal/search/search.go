@@ -221,7 +221,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 				p.gone, p.changed = p.gone+1, p.changed || errors.Is(err, errChanged)
 			case err != nil:
 				p.unread.add(err)
-			case q.PerSession > 0 && !q.few(sessions, session):
+			case q.PerSession > 0 && !q.admitHit(sessions, session):
 			case skip > 0:
 				skip--
 			default:
@@ -242,7 +242,7 @@ func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n 
 			p.gone++
 		case err != nil:
 			p.unread.add(err)
-		case q.PerSession > 0 && !q.few(sessions, m.Session()):
+		case q.PerSession > 0 && !q.admitHit(sessions, m.Session()):
 		case skip > 0:
 			skip--
 		default:
@@ -272,17 +272,17 @@ func (s *Search) ranked(ctx context.Context, q *Query, f *engine.Filters, n int,
 	a *asked) ([]found, error) {
 	switch {
 	case q.Text != "" && q.Vector != nil:
-		return s.both(ctx, q, f, n, minScore, bad, a)
+		return s.hybridHits(ctx, q, f, n, minScore, bad, a)
 	case q.Text != "":
 		return s.byWords(ctx, q, f, n, minScore, bad, a)
 	case q.Like != "" && q.finds(memstore.KindMemory):
 		return s.searchLike(ctx, q.Like, f, n, minScore, bad)
 	}
-	return s.near(ctx, q, f, n, minScore, bad)
+	return s.byVector(ctx, q, f, n, minScore, bad)
 }
 
-// near returns the n best hits by the query's Vector whose scores are at least minScore.
-func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64,
+// byVector returns the n best hits by the query's Vector whose scores are at least minScore.
+func (s *Search) byVector(ctx context.Context, q *Query, f *engine.Filters, n int, minScore float64,
 	bad *unreadable) ([]found, error) {
 	var list []found
 	if q.finds(memstore.KindMemory) {
@@ -303,9 +303,9 @@ func (s *Search) near(ctx context.Context, q *Query, f *engine.Filters, n int, m
 	return list[:min(n, len(list))], nil
 }
 
-// few counts a hit in a session, and reports whether the hit is among the first PerSession hits of this session. It
-// always returns true for a memory without a session.
-func (q *Query) few(seen map[string]int, session string) bool {
+// admitHit counts a hit in a session, and reports whether the hit is among the first PerSession hits of this
+// session. It always returns true for a memory without a session.
+func (q *Query) admitHit(seen map[string]int, session string) bool {
 	if session == "" {
 		return true
 	}
@@ -463,8 +463,8 @@ func (u *unreadable) pass(ctx context.Context, err error) error {
 	return nil
 }
 
-// also adds the errors that o has collected to u.
-func (u *unreadable) also(o *unreadable) {
+// addAll adds the errors that o has collected to u.
+func (u *unreadable) addAll(o *unreadable) {
 	for _, err := range o.errs {
 		u.add(err)
 	}

@@ -109,7 +109,7 @@ func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 		if err != nil {
 			return no(err)
 		}
-		if !f.Line(id, &v.Line, s.engine.Env().Clock()) || f.After != "" && !behind(id, f.After) {
+		if !f.Line(id, &v.Line, s.engine.Env().Clock()) || f.After != "" && !sortsAfter(id, f.After) {
 			return false, nil
 		}
 		if !f.Reads() {
@@ -182,8 +182,8 @@ func (s *Search) vectorsRot(ctx context.Context, err error) error {
 	return s.vectors.Fault(err)
 }
 
-// behind reports whether id comes after other in the order of a listing.
-func behind(id, other string) bool {
+// sortsAfter reports whether id comes after other in the order of a listing.
+func sortsAfter(id, other string) bool {
 	a, aerr := table.EncodeKey(id)
 	b, berr := table.EncodeKey(other)
 	return aerr == nil && berr == nil && a > b

@@ -161,21 +161,21 @@ func (s *State) grouping(e *wal.Entry, line []byte) error {
 func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
 	for {
 		swaps := s.swaps.Load()
-		below, err := s.below(id)
+		below, err := s.containingInIndex(id)
 		if err != nil {
 			return nil, 0, err
 		}
-		if assemblies, newest, ok := s.over(id, below, swaps); ok {
+		if assemblies, newest, ok := s.mergeContaining(id, below, swaps); ok {
 			return assemblies, newest, nil
 		}
 	}
 }
 
-// over returns the ids of the assemblies that contain the memory id, and the highest version of these assemblies.
-// indexed has the assemblies that contain the memory according to the index; over merges them with the changes since
-// the index was written. swaps is the number of index swaps before indexed was read. If the index was replaced since
-// then, ok is false.
-func (s *State) over(id string, indexed []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
+// mergeContaining returns the ids of the assemblies that contain the memory id, and the highest version of these
+// assemblies. indexed has the versions of these assemblies in the index; mergeContaining merges them with the
+// changes since the index was written. ok is false if the index was replaced since its number of swaps was swaps.
+func (s *State) mergeContaining(id string, indexed []group, swaps uint64) (assemblies []string, newest uint64,
+	ok bool) {
 	m := &s.members
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,8 +196,9 @@ func (s *State) over(id string, indexed []group, swaps uint64) (assemblies []str
 	return assemblies, newest, true
 }
 
-// below returns the assemblies that contain a memory according to the index.
-func (s *State) below(id string) ([]group, error) {
+// containingInIndex returns the assemblies that contain a memory according to the index, each with its version in
+// the index.
+func (s *State) containingInIndex(id string) ([]group, error) {
 	set := s.sets.Acquire()
 	if set == nil {
 		return nil, errs.ErrClosed

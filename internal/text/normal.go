@@ -38,9 +38,9 @@ func (o *run) begin() {
 	o.out, o.pieces, o.splits, o.word, o.at = o.out[:0], o.pieces[:0], o.splits[:0], o.word[:0], -1
 }
 
-// other passes to sink the words of the run at b[i:], which has non-ASCII characters, and returns the offset of
-// the run's end.
-func (s *Scanner) other(b []byte, i int, sink Sink) int {
+// scanNonASCII passes to sink the words of the run at b[i:], which has non-ASCII characters. It returns the offset
+// of the run's end, or of the end of the signs that belong to the last word of the run, as in C++.
+func (s *Scanner) scanNonASCII(b []byte, i int, sink Sink) int {
 	j := s.run.scan(b, i, sink)
 	if w := s.run.word; s.run.at < 0 && len(w) > 0 && ascii(w) && j < len(b) && signs[b[j]] {
 		s.word = append(s.word[:0], w...)

@@ -64,7 +64,7 @@ func (s *Scanner) Scan(b []byte, sink Sink) {
 			case k == mark: // a mark on something other than a letter, such as the stroke of ≠
 				i += n
 			case k.ofWord():
-				i = s.other(b, i, sink)
+				i = s.scanNonASCII(b, i, sink)
 			case k == symbol:
 				i = s.symbol(b, i, r, n, sink)
 			default:
@@ -75,7 +75,7 @@ func (s *Scanner) Scan(b []byte, sink Sink) {
 		default:
 			j, inner := asciiWord(b, i)
 			if goesOn(b, j) {
-				i = s.other(b, i, sink)
+				i = s.scanNonASCII(b, i, sink)
 				continue
 			}
 			s.word = folded(s.word[:0], b[i:j])

@@ -28,7 +28,7 @@ func Coming(s string, now time.Time) (time.Time, error) {
 	if err != nil || at.From.After(now) {
 		return at.From, err
 	}
-	for _, later := range again(text, now) {
+	for _, later := range candidateNows(text, now) {
 		if next, err := Parse(s, later); err == nil && next.From.After(now) {
 			return next.From, nil
 		}
@@ -39,11 +39,11 @@ func Coming(s string, now time.Time) (time.Time, error) {
 // dayMonth matches a day without a year, with or without a time of day. It also matches texts such as 3 days ago.
 var dayMonth = regexp.MustCompile(`^(\d{1,2} [a-z]{3,9}|[a-z]{3,9} \d{1,2})( at)?( \S+)?$`)
 
-// again returns the times to use as "now" in calls of Parse, one after the other, when Coming looks for the next
-// occurrence of a text that Parse reads as a time in the past. For a weekday this is a week after now; for a day
-// without a year it is 1 to 8 years after now. For any other text again returns nil, because such a time does not
-// recur.
-func again(text string, now time.Time) (all []time.Time) {
+// candidateNows returns the times that Coming uses as "now" in calls of Parse, one after the other, when Coming
+// looks for the next occurrence of a text that Parse reads as a time in the past. For a weekday, candidateNows
+// returns a week after now. For a day without a year, it returns 1 to 8 years after now. For any other text it
+// returns nil, because such a time does not recur.
+func candidateNows(text string, now time.Time) (all []time.Time) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "on "), ",", "")
 	first, _, _ := strings.Cut(text, " ")
 	if slices.ContainsFunc(weekdays, func(w string) bool { return first == w || first == w[:3] }) {

@@ -73,7 +73,7 @@ func Moment(s string, zone *time.Location) (time.Time, bool) {
 		for _, z := range []string{"", "Z07:00", "Z0700", " Z07:00", " -0700"} {
 			if z == "" {
 				if t, err := time.Parse(at, s); err == nil {
-					return in(t, zone), true
+					return wallTimeIn(t, zone), true
 				}
 			} else if t, err := time.ParseInLocation(at+z, s, zone); err == nil {
 				return t, true
@@ -117,9 +117,9 @@ func date(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-// in returns the time at which the clocks of a zone show the date and time of day that t has in UTC. If the
-// clocks skip that time of day, the result is another time on the same day.
-func in(t time.Time, zone *time.Location) time.Time {
+// wallTimeIn returns the time at which the clocks of a zone show the date and time of day that t has in UTC. If
+// the clocks skip that time of day, wallTimeIn returns another time on the same day.
+func wallTimeIn(t time.Time, zone *time.Location) time.Time {
 	y, m, d := t.Date()
 	at := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 	if day := date(t); !date(at).Equal(day) {
@@ -258,7 +258,7 @@ func clocked(s string, now time.Time) (Span, bool) {
 	}
 	for _, layout := range []string{"15:04", "15:04:05", "3pm", "3:04pm"} {
 		if c, err := time.Parse(layout, s[at+1:]); err == nil {
-			t := in(date(d.From).Add(c.Sub(date(c))), now.Location())
+			t := wallTimeIn(date(d.From).Add(c.Sub(date(c))), now.Location())
 			return Span{t, t}, true
 		}
 	}
@@ -318,7 +318,7 @@ func apart(s string, now time.Time, sign int) (time.Time, error) {
 	}
 	days, rest, err := Split(s)
 	if days > 0 {
-		now = in(shown(now).AddDate(0, 0, sign*days), now.Location())
+		now = wallTimeIn(shown(now).AddDate(0, 0, sign*days), now.Location())
 	}
 	return now.Add(time.Duration(sign) * rest), err
 }
@@ -329,7 +329,7 @@ func monthsBefore(now time.Time, n int) time.Time {
 	y, m, d := now.Date()
 	last := time.Date(y, m-time.Month(n)+1, 0, 0, 0, 0, 0, time.UTC)
 	t := shown(now)
-	return in(last.AddDate(0, 0, min(d, last.Day())-last.Day()).Add(t.Sub(date(t))), now.Location())
+	return wallTimeIn(last.AddDate(0, 0, min(d, last.Day())-last.Day()).Add(t.Sub(date(t))), now.Location())
 }
 
 // slashed returns the error for a date with slashes: it names each day that the date may mean.

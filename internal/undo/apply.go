@@ -111,9 +111,9 @@ func (r *run) explain(err error) error {
 		len(r.plan.Changes), err)
 }
 
-// by returns the context for the commits of an undo. If the undo takes several commits, they get a writer of their own,
-// whose description identifies the undo.
-func (r *run) by(ctx context.Context) context.Context {
+// writerContext returns the context for the commits of an undo. If the undo takes several commits, these commits
+// get a writer of their own, whose description identifies the undo.
+func (r *run) writerContext(ctx context.Context) context.Context {
 	if !r.parts {
 		return ctx
 	}
@@ -138,7 +138,7 @@ func (r *run) apply(ctx context.Context, list []*change) error {
 		return err
 	}
 	p.begin()
-	ctx = r.by(ctx)
+	ctx = r.writerContext(ctx)
 	for len(list) > 0 { // one phase after the other; within a phase, in the order of the log
 		n := 1
 		for n < len(list) && r.u.phase(list[n]) == r.u.phase(list[0]) {
@@ -238,14 +238,14 @@ func (p *part) load(ctx context.Context, list []*change) error {
 		return cmp.Or(failed, err)
 	}
 	if n < len(list) { // the plan says why
-		return p.again()
+		return p.markStale()
 	}
 	return nil
 }
 
-// again records that the plan of the undo is no longer valid for a document. If the undo takes one commit, again
-// returns errPlanAgain. Otherwise it returns nil, because the other changes of the plan are made first.
-func (p *part) again() error {
+// markStale records that the plan of the undo is no longer valid for a document. If the undo takes one commit,
+// markStale returns errPlanAgain. Otherwise it returns nil, because the other changes of the plan are made first.
+func (p *part) markStale() error {
 	if p.dirty = true; p.parts {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (p *part) refuse(c *change, cause error) error {
 		cause = fmt.Errorf("%w: %w", ErrBuiltUpon, cause)
 	}
 	p.s.left[c.key] = Conflict{Err: cause}
-	return p.again()
+	return p.markStale()
 }
 
 // add adds a change to the commit. If there is no room for it, add first commits the changes that were added before.
@@ -269,7 +269,7 @@ func (p *part) add(ctx context.Context, c *change, d *commit.Restored) error {
 		return err
 	}
 	if !ok {
-		return p.again()
+		return p.markStale()
 	}
 	d.Kind, d.ID, d.Was, d.Restores, d.Since = c.kind, c.ID, v, c.Restores, c.since
 	for {

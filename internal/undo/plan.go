@@ -95,10 +95,10 @@ func (u *Undoer) plan(ctx context.Context, s *selection) (*Plan, []*change, erro
 // made a state.
 const none = int32(-2)
 
-// back returns in target the state to which the undo restores the document; none if nothing is to be undone. since is
-// the position of the first change that is undone. other is the newest state that other commits made after a change
-// that is to be undone; none if there is no such state.
-func (d *document) back() (target int32, since wal.LSN, other int32) {
+// undoTarget returns in target the state to which the undo restores the document; none if nothing is to be undone.
+// since is the position of the first change that is undone. other is the newest state that other commits made
+// after a change that is to be undone; none if there is no such state.
+func (d *document) undoTarget() (target int32, since wal.LSN, other int32) {
 	at, target := d.cur, none
 	for at >= 0 && (d.nodes[at].chosen || d.nodes[at].upkeep) {
 		n := &d.nodes[at]
@@ -123,7 +123,7 @@ func (d *document) back() (target int32, since wal.LSN, other int32) {
 
 // judge returns the change that undoes a document, or the conflict that prevents it.
 func (u *Undoer) judge(k *engine.Kind, key string, d *document, to wal.LSN) (*change, *Conflict) {
-	target, since, other := d.back()
+	target, since, other := d.undoTarget()
 	var conflict *Conflict
 	if other != none {
 		conflict = u.builtUpon(&d.nodes[other])

@@ -90,7 +90,7 @@ func TestTimelines(t *testing.T) {
 		{"AR1R1R", "R", 1, 0},   //
 	} {
 		d := timeline(t, c.text, c.chosen)
-		target, _, other := d.back()
+		target, _, other := d.undoTarget()
 		is := -1
 		if target != none {
 			is = int(d.version(target) / 8)
@@ -111,7 +111,7 @@ func TestUnknownBetween(t *testing.T) {
 	d := &document{gone: true, cur: -1}
 	d.add(&entry{lsn: 8, created: true}, 1, true, false)
 	d.add(&entry{lsn: 24, previous: 16}, 1, true, false)
-	target, _, other := d.back()
+	target, _, other := d.undoTarget()
 	if target != 1 || other != 1 || !d.nodes[1].unknown {
 		t.Errorf("back to %d, %d is in the way", target, other)
 	}
@@ -152,7 +152,7 @@ func TestAnyTimeline(t *testing.T) {
 			b.WriteByte("ABRRRx-u"[rng.IntN(8)])
 		}
 		d := timeline(t, b.String(), "Rx")
-		target, _, other := d.back()
+		target, _, other := d.undoTarget()
 		if target < none || int(target) >= len(d.nodes) || other < none || int(other) >= len(d.nodes) {
 			t.Fatalf("%s: %d, %d", b.String(), target, other)
 		}
@@ -167,14 +167,14 @@ func TestAnyTimeline(t *testing.T) {
 func TestSame(t *testing.T) {
 	a := writer.Writer{Program: "memctl put", Host: "h", PID: 1, Agent: "a"}
 	b := writer.Writer{Program: "memctl undo", Host: "h", PID: 2, Agent: "a", Undo: "{}"}
-	if !same(&a, &b) {
+	if !sameWriter(&a, &b) {
 		t.Error("two commands of one caller")
 	}
 	for _, c := range []writer.Writer{{Program: "other", Host: "h", Agent: "a"},
 		{Program: "memctl", Host: "g", Agent: "a"},
 		{Program: "memctl", Host: "h"}, {Program: "memctl", Host: "h", Agent: "a", Session: "s"},
 		{Program: "memctl", Host: "h", Agent: "a", Client: "c"}, {Program: "memctl", Host: "h", Agent: "a", Token: "t"}} {
-		if same(&a, &c) {
+		if sameWriter(&a, &c) {
 			t.Errorf("%+v", c)
 		}
 	}

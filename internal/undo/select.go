@@ -286,7 +286,7 @@ func (u *Undoer) last(ctx context.Context, end wal.LSN) (made, error) {
 			fmt.Errorf("%w: the writer of this handle is unknown, so its last commit cannot be found; name a "+
 				"position or a run", errs.ErrInvalid)
 	}
-	m, err := u.newestBy(ctx, 0, end, func(w *writer.Writer) bool { return same(w, own) })
+	m, err := u.newestBy(ctx, 0, end, func(w *writer.Writer) bool { return sameWriter(w, own) })
 	if err == nil && m.at == 0 {
 		err = fmt.Errorf("%w: the log has no commit of your own, as %s", errs.ErrNotFound, caller(own))
 	}
@@ -315,8 +315,8 @@ func caller(w *writer.Writer) string {
 	return name
 }
 
-// same reports whether two writers are equal. It ignores the process and the command that the program ran.
-func same(a, b *writer.Writer) bool {
+// sameWriter reports whether two writers are equal. It ignores the process and the command that the program ran.
+func sameWriter(a, b *writer.Writer) bool {
 	return program(a) == program(b) && a.Host == b.Host && a.Agent == b.Agent && a.Session == b.Session &&
 		a.Client == b.Client && a.Token == b.Token
 }

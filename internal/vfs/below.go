@@ -96,10 +96,10 @@ type place struct {
 	held       *heldFolder // handle of the root; nil: the root is opened by its path each time
 }
 
-// under returns the offset in name at which the part below a root begins, or -1 if name is below no root. If name is
-// below several roots, the topmost root counts, because everything below it is guarded. The root literal of Only counts
-// only if name is below no other root.
-func (b *below) under(name string) int {
+// offsetBelowRoot returns the offset in name at which the part below a root begins, or -1 if name is below no
+// root. If name is below several roots, the topmost root counts, because everything below it is guarded. The root
+// literal of Only counts only if name is below no other root.
+func (b *below) offsetBelowRoot(name string) int {
 	at, _ := b.place(name)
 	return at
 }
@@ -152,10 +152,10 @@ func upward(path string) bool {
 	return strings.HasPrefix(path, ".") && strings.TrimLeftFunc(path, dots) == "" && climbs(path)
 }
 
-// inside returns the error for a path that Only refuses, and nil for any other path. If above is true, a folder above a
-// root is also allowed.
-func (b *below) inside(name string, above bool) error {
-	at := b.under(name)
+// checkInside returns the error for a path that Only refuses, and nil for any other path. If above is true, a
+// folder above a root is also allowed.
+func (b *below) checkInside(name string, above bool) error {
+	at := b.offsetBelowRoot(name)
 	if at >= 0 {
 		if !climbs(name[at:]) {
 			return nil
@@ -196,7 +196,7 @@ func isAbove(dir, other string) bool {
 
 // folders calls yield for the folders on the path from a root to name, from the top, until yield returns an error.
 func (b *below) folders(name string, yield func(dir string) error) error {
-	at := b.under(name)
+	at := b.offsetBelowRoot(name)
 	if at < 0 {
 		return nil
 	}
@@ -235,14 +235,14 @@ func (b *below) isRoot(name string) bool {
 
 // real returns a *NotFolderError if name, or a folder on the path from a root to name, is not a folder.
 func (b *below) real(name string) error {
-	if b.under(name) < 0 {
+	if b.offsetBelowRoot(name) < 0 {
 		return nil
 	}
 	return b.enter(name + string(filepath.Separator))
 }
 
 func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if err := b.inside(name, false); err != nil {
+	if err := b.checkInside(name, false); err != nil {
 		return nil, err
 	}
 	f, err := openFileBy(b.making(), b.patience, name, flag, perm)
@@ -253,14 +253,14 @@ func (b *below) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 }
 
 func (b *below) Mkdir(name string, perm fs.FileMode) error {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return err
 	}
 	return unmade(name, b.makeFolder(name, perm))
 }
 
 func (b *below) Remove(name string) error {
-	if err := b.inside(name, false); err != nil {
+	if err := b.checkInside(name, false); err != nil {
 		return err
 	}
 	return b.remove(name)
@@ -276,10 +276,10 @@ func (b *below) Link(old, new string) error { return b.bothInside(b.link, old, n
 
 // bothInside calls op with two names if Only allows both of them. Otherwise it returns the error for the refused name.
 func (b *below) bothInside(op func(one, two string) error, one, two string) error {
-	if err := b.inside(one, false); err != nil {
+	if err := b.checkInside(one, false); err != nil {
 		return err
 	}
-	if err := b.inside(two, false); err != nil {
+	if err := b.checkInside(two, false); err != nil {
 		return err
 	}
 	return op(one, two)
@@ -288,10 +288,10 @@ func (b *below) bothInside(op func(one, two string) error, one, two string) erro
 // Stat checks the path only if it has more than one folder below the root. A store calls Stat for the file of each
 // memory, and information about a file in a linked folder does no harm: nothing is opened, moved or removed there.
 func (b *below) Stat(name string) (Info, error) {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return Info{}, err
 	}
-	if at := b.under(name); at >= 0 {
+	if at := b.offsetBelowRoot(name); at >= 0 {
 		folders := 0
 		for i := at; i < len(name); i++ {
 			if os.IsPathSeparator(name[i]) {
@@ -312,7 +312,7 @@ func (b *below) Stat(name string) (Info, error) {
 }
 
 func (b *below) ReadDir(name string) ([]string, error) {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return nil, err
 	}
 	if b.isRoot(name) {
@@ -323,7 +323,7 @@ func (b *below) ReadDir(name string) ([]string, error) {
 
 // ReadTypes lists a folder with the types of its entries; it implements TypeReader.
 func (b *below) ReadTypes(name string) ([]Entry, error) {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return nil, err
 	}
 	if b.isRoot(name) {
@@ -333,7 +333,7 @@ func (b *below) ReadTypes(name string) ([]Entry, error) {
 }
 
 func (b *below) SyncDir(name string) error {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return err
 	}
 	if err := b.real(name); err != nil {
@@ -343,7 +343,7 @@ func (b *below) SyncDir(name string) error {
 }
 
 func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
-	if err := b.inside(name, false); err != nil {
+	if err := b.checkInside(name, false); err != nil {
 		return nil, err
 	}
 	l, err := openLockBy(b.enter, b.making(), b.patience, name, perm)
@@ -351,7 +351,7 @@ func (b *below) OpenLock(name string, perm fs.FileMode) (Lock, error) {
 }
 
 func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, error) {
-	if err := b.inside(name, false); err != nil {
+	if err := b.checkInside(name, false); err != nil {
 		return nil, err
 	}
 	s, err := openSharedBy(b.making(), b.patience, name, create, perm)
@@ -359,7 +359,7 @@ func (b *below) OpenShared(name string, create bool, perm fs.FileMode) (Shared, 
 }
 
 func (b *below) OpenBarrier(name string) (Barrier, error) {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return nil, err
 	}
 	if err := b.real(name); err != nil {
@@ -374,7 +374,7 @@ func (b *below) OpenBarrier(name string) (Barrier, error) {
 
 // Flags returns the flags of a file, on systems that have such flags; it implements FlagReader.
 func (b *below) Flags(name string) (Flags, error) {
-	if err := b.inside(name, true); err != nil {
+	if err := b.checkInside(name, true); err != nil {
 		return Flags{}, err
 	}
 	return FlagsOf(b.osFS, name), nil

@@ -57,8 +57,9 @@ func (b *below) foldersOf(one, two string, op func(fd1 int, base1 string, fd2 in
 	return retry(func() error { return op(fd1, base1, fd2, base2) })
 }
 
-// told wraps the error of a system call with the function wrap, unless it is a *NotFolderError about the path.
-func told(wrap func(error) error, err error) error {
+// wrapCallError wraps the error of a system call with the function wrap, unless the error is a *NotFolderError
+// about the path.
+func wrapCallError(wrap func(error) error, err error) error {
 	if EnterError(err) != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (b *below) mkdir(name string, perm fs.FileMode) error {
 			err = ownedFolder(fd, base, perm)
 		}
 	}
-	return told(func(err error) error { return pathError("mkdir", name, err) }, err)
+	return wrapCallError(func(err error) error { return pathError("mkdir", name, err) }, err)
 }
 
 // remove removes a file or an empty folder, as package os does.
@@ -87,27 +88,27 @@ func (b *below) remove(name string) error {
 			}
 		}
 	}
-	return told(func(err error) error { return pathError("remove", name, err) }, err)
+	return wrapCallError(func(err error) error { return pathError("remove", name, err) }, err)
 }
 
 func (b *below) rename(old, new string) error {
 	err := b.foldersOf(old, new, unix.Renameat)
-	return told(func(err error) error { return linkError("rename", old, new, err) }, err)
+	return wrapCallError(func(err error) error { return linkError("rename", old, new, err) }, err)
 }
 
 func (b *below) renameNew(old, new string) error {
 	err := b.foldersOf(old, new, renameNewAt)
-	return told(func(err error) error { return linkError("rename", old, new, err) }, err)
+	return wrapCallError(func(err error) error { return linkError("rename", old, new, err) }, err)
 }
 
 func (b *below) exchange(one, two string) error {
 	err := b.foldersOf(one, two, exchangeAt)
-	return told(func(err error) error { return linkError("exchange", one, two, err) }, err)
+	return wrapCallError(func(err error) error { return linkError("exchange", one, two, err) }, err)
 }
 
 func (b *below) link(old, new string) error {
 	err := b.foldersOf(old, new, linkAt)
-	return told(func(err error) error { return linkError("link", old, new, err) }, err)
+	return wrapCallError(func(err error) error { return linkError("link", old, new, err) }, err)
 }
 
 func (b *below) stat(name string) (Info, error) {
@@ -118,18 +119,18 @@ func (b *below) stat(name string) (Info, error) {
 		err = retry(func() error { return unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	}
 	if err != nil {
-		return Info{}, told(func(err error) error { return pathError("lstat", name, err) }, err)
+		return Info{}, wrapCallError(func(err error) error { return pathError("lstat", name, err) }, err)
 	}
 	return info(&st), nil
 }
 
 func (b *below) syncDir(name string) error {
-	if held, _ := b.anchor(name); held == nil && b.under(name) < 0 {
+	if held, _ := b.anchor(name); held == nil && b.offsetBelowRoot(name) < 0 {
 		return b.osFS.SyncDir(name)
 	}
 	d, err := openFileBy(b.opening(), b.patience, name, unix.O_DIRECTORY, 0)
 	if err != nil {
-		return told(func(err error) error { return pathError("sync", name, bare(err)) }, err)
+		return wrapCallError(func(err error) error { return pathError("sync", name, bare(err)) }, err)
 	}
 	defer d.Close()
 	return pathError("sync", name, syncFolder(d))
@@ -147,7 +148,7 @@ func (b *below) making() opener { return b.ways.making }
 
 // openFD opens a path below a root without following links.
 func (b *below) openFD(name string, flag int, perm fs.FileMode) (int, error) {
-	at := b.under(name)
+	at := b.offsetBelowRoot(name)
 	held, rest := b.anchor(name)
 	if at < 0 && held == nil {
 		return openFD(name, flag, perm)

@@ -133,7 +133,7 @@ func openFolderLock(open func(string, int, fs.FileMode) (int, error), name strin
 }
 
 func (l *folderLock) TryLock(mode Mode) (bool, error) {
-	err := retry(func() error { return unix.Flock(l.fd, how(mode)|unix.LOCK_NB) })
+	err := retry(func() error { return unix.Flock(l.fd, flockOp(mode)|unix.LOCK_NB) })
 	if err == unix.EWOULDBLOCK {
 		return false, nil
 	}

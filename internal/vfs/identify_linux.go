@@ -23,7 +23,8 @@ func (osFS) Identify(name string) (Info, error) {
 // in a folder of the root.
 func (b *below) Identify(name string) (Info, error) {
 	h, rest := b.anchor(name)
-	if h == nil || rest == "." || strings.Count(rest, string(os.PathSeparator)) > 1 || b.inside(name, true) != nil {
+	if h == nil || rest == "." || strings.Count(rest, string(os.PathSeparator)) > 1 || b.checkInside(name,
+		true) != nil {
 		return b.Stat(name)
 	}
 	info, err := h.identify(rest)

@@ -20,7 +20,7 @@ type lockFile struct {
 }
 
 func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*lockFile, error) {
-	w := open.by()
+	w := open.orPlain()
 	if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as in openFile
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
@@ -49,14 +49,14 @@ func openLockFile(open opener, p *patience, name string, perm fs.FileMode) (*loc
 }
 
 func (f *lockFile) tryLock(mode Mode) (bool, error) {
-	err := f.flock(how(mode) | unix.LOCK_NB)
+	err := f.flock(flockOp(mode) | unix.LOCK_NB)
 	if err == unix.EWOULDBLOCK {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (f *lockFile) lock(mode Mode) error { return f.flock(how(mode)) }
+func (f *lockFile) lock(mode Mode) error { return f.flock(flockOp(mode)) }
 func (f *lockFile) unlock() error        { return f.flock(unix.LOCK_UN) }
 func (f *lockFile) Close() error         { return closeOnce(&f.closed, f.fd) }
 
@@ -77,7 +77,7 @@ func sameAsNamed(w opener, mine fs.FileInfo, name string) bool {
 	return ok && err == nil && i.Ino == st.Ino && i.Dev == uint64(st.Dev)
 }
 
-func how(mode Mode) int {
+func flockOp(mode Mode) int {
 	if mode == ModeExclusive {
 		return unix.LOCK_EX
 	}

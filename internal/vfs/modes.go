@@ -83,7 +83,7 @@ func Alike(fsys FS, dir, other string) error {
 
 // mannersIn returns the manners for the folder that contains name, or nil if nothing has to be set.
 func (b *below) mannersIn(name string) *manners {
-	if b.under(name) < 0 {
+	if b.offsetBelowRoot(name) < 0 {
 		return nil
 	}
 	dir := filepath.Dir(name)

@@ -138,7 +138,7 @@ func (b *below) fitFolder(m *manners, name string, perm fs.FileMode) error {
 
 // lookAt returns the Info of the folder dir in which a file or folder is to be created; dir may be the root itself.
 func (b *below) lookAt(dir string) (Info, error) {
-	if held, _ := b.anchor(dir); held == nil && b.under(dir) < 0 {
+	if held, _ := b.anchor(dir); held == nil && b.offsetBelowRoot(dir) < 0 {
 		return lstat(throughLink(dir))
 	}
 	fd, err := b.openFD(dir, onlyFolder, 0)

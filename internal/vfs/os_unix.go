@@ -32,18 +32,18 @@ type way struct {
 
 var plainWay = &way{openFD, lstat}
 
-// by returns w. If w is nil, it returns plainWay, which opens files by path.
-func (w *way) by() *way {
+// orPlain returns w. If w is nil, it returns plainWay, which opens files by path.
+func (w *way) orPlain() *way {
 	if w == nil {
 		return plainWay
 	}
 	return w
 }
 
-func lstatBy(w opener, name string) (Info, error) { return w.by().lstat(name) }
+func lstatBy(w opener, name string) (Info, error) { return w.orPlain().lstat(name) }
 
 func openFileBy(open opener, p *patience, name string, flag int, perm fs.FileMode) (*os.File, error) {
-	w := open.by()
+	w := open.orPlain()
 	fresh := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
 	if !fresh && flag&unix.O_DIRECTORY == 0 {
 		if i, err := w.lstat(name); err == nil && !i.Mode.IsRegular() {
@@ -121,7 +121,7 @@ func readDirBy(open opener, name string) ([]string, error) {
 }
 
 func openDir(open opener, name string) (*os.File, error) {
-	w := open.by()
+	w := open.orPlain()
 	fd, err := w.fd(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err == unix.ENOTDIR || err == unix.ELOOP {
 		if i, lerr := w.lstat(name); lerr == nil && !i.Mode.IsDir() {
@@ -142,7 +142,7 @@ func (osFS) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
 
 // Glance reads a small file below a root; it implements Glancer.
 func (b *below) Glance(name string, buf []byte, limit int64) ([]byte, Info, error) {
-	if err := b.inside(name, false); err != nil {
+	if err := b.checkInside(name, false); err != nil {
 		return buf[:0], Info{}, err
 	}
 	return glance(b.openFD, name, buf, limit)

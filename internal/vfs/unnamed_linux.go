@@ -19,12 +19,12 @@ type belowDir struct {
 
 // OpenDir opens a folder below a root; it implements DirOpener.
 func (b *below) OpenDir(name string) (Dir, error) {
-	if err := b.inside(name, false); err != nil {
+	if err := b.checkInside(name, false); err != nil {
 		return nil, err
 	}
 	fd, err := b.openFD(name, onlyFolder, 0)
 	if err != nil {
-		return nil, told(func(err error) error { return pathError("open", name, err) }, err)
+		return nil, wrapCallError(func(err error) error { return pathError("open", name, err) }, err)
 	}
 	return &belowDir{fd, name, b.mannersIn(filepath.Join(name, "x"))}, nil
 }

@@ -16,7 +16,7 @@ import (
 // store's: in a folder without it, which the user may have made, nothing is removed.
 const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
 
-func (vs *Views) ours() bool {
+func (vs *Views) isOurs() bool {
 	ours, err := vs.owned()
 	return ours && err == nil
 }
@@ -54,7 +54,7 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 	if err := vfs.MkdirAll(eng.FS, vs.path(), eng.FolderMode); err != nil {
 		return false, err
 	}
-	if vs.ours() {
+	if vs.isOurs() {
 		return true, nil
 	}
 	err = vs.strange()
@@ -70,7 +70,7 @@ func (vs *Views) strange() error {
 	names, err := vs.engine.Env().FS.ReadDir(vs.path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && (len(names) == 0 || slices.Equal(names, []string{".gitignore"})),
-		vs.ours():
+		vs.isOurs():
 		return nil
 	case err != nil:
 		return vs.engine.Env().IOError("reading", vs.path(), err)
@@ -80,7 +80,7 @@ func (vs *Views) strange() error {
 
 // unknown returns an error if the folder of the views is not marked as the store's but has files of views.
 func (vs *Views) unknown() error {
-	if vs.ours() {
+	if vs.isOurs() {
 		return nil
 	}
 	for _, v := range vs.list {

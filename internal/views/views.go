@@ -308,13 +308,13 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		if !errors.Is(err, fs.ErrNotExist) {
 			vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		}
-		if err := again(ctx, v, f, set, purge); err != nil {
+		if err := resetView(ctx, v, f, set, purge); err != nil {
 			return err
 		}
 	}
 	if err = v.Save(f, to); errors.Is(err, errs.ErrCorrupt) { // Save read files that Load had only opened
 		vs.engine.Env().Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
-		if err = again(ctx, v, f, set, purge); err == nil {
+		if err = resetView(ctx, v, f, set, purge); err == nil {
 			to, _ = view.MarkOf(set)
 			err = v.Save(f, to)
 		}
@@ -322,9 +322,10 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 	return err
 }
 
-// again rebuilds a view from the index set. For a purge it removes the view's files first: if Save cannot remove an old
-// file, it returns no error and leaves the file to a later round, which a purge must not accept.
-func again(ctx context.Context, v view.View, f *view.Folder, set *index.Set, purge bool) error {
+// resetView rebuilds a view from the index set. For a purge, resetView first removes the view's files. The reason
+// is that Save returns no error if it cannot remove an old file: it leaves the file to a later round, which a
+// purge must not accept.
+func resetView(ctx context.Context, v view.View, f *view.Folder, set *index.Set, purge bool) error {
 	if purge {
 		if err := f.Clear(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

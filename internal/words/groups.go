@@ -52,7 +52,7 @@ func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err
 		}
 		all := c.either[m.Words[0]]
 		for _, w := range m.Words[1:] {
-			if all = both(all, c.either[w]); all == nil {
+			if all = intersect(all, c.either[w]); all == nil {
 				break
 			}
 		}
@@ -66,8 +66,8 @@ func (c *scratch) oneOf(ctx context.Context, g query.Group) (any bitset.Set, err
 	return any, nil
 }
 
-// both returns the intersection of two sets of rows, or nil if it is empty.
-func both(a, b bitset.Set) bitset.Set {
+// intersect returns the intersection of two sets of rows, or nil if the intersection is empty.
+func intersect(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil
 	}

@@ -47,14 +47,14 @@ func (m *marks) spans() ([]spans, error) {
 	out := make([]spans, len(m.parts))
 	for i := range m.parts {
 		p, seg := &m.parts[i], m.Set.parts[i].Seg
-		err := each(p.rows, func(r uint32) error { // their session is the first one
+		err := visitMembers(p.rows, func(r uint32) error { // their session is the first one
 			out[i] = out[i].with(r, r+1)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		err = each(p.sessions, func(n uint32) error {
+		err = visitMembers(p.sessions, func(n uint32) error {
 			from, to, err := seg.RowsOf(n)
 			if k := len(out[i]); err == nil && k > 0 && out[i][k-1].to > from {
 				err = broken("the rows of session %d begin before those of the previous one end", n)
@@ -77,7 +77,7 @@ func (m *marks) share() error {
 		if p.layout == nil || p.shared == nil {
 			continue
 		}
-		err := each(p.sessions, func(n uint32) error {
+		err := visitMembers(p.sessions, func(n uint32) error {
 			if !p.shared.Has(n) {
 				return nil
 			}
@@ -103,8 +103,9 @@ func (m *marks) share() error {
 	return nil
 }
 
-// each calls visit for the members of a set, in order, until it fails.
-func each(s bitset.Set, visit func(uint32) error) error {
+// visitMembers calls visit for the members of a set, in order, until visit returns an error. It returns that
+// error.
+func visitMembers(s bitset.Set, visit func(uint32) error) error {
 	for i, w := range s {
 		for ; w != 0; w &= w - 1 {
 			if err := visit(uint32(64*i + bits.TrailingZeros64(w))); err != nil {

@@ -42,7 +42,7 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 				live++
 			}
 		}
-		if err := m.forth(0); err != nil {
+		if err := m.advanceTo(0); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -59,15 +59,15 @@ func (v *Set) Merge(ids []uint64) (w *build.Writer, moved map[uint64][]int32, er
 		}
 		w.Row(&first.row)
 		first.to[first.at] = n
-		if err := first.forth(first.at + 1); err != nil {
+		if err := first.advanceTo(first.at + 1); err != nil {
 			return nil, nil, err
 		}
 	}
 	return w, moved, mergeTerms(w, list)
 }
 
-// forth moves to row r, or, if row r is dead, to the next live row after it.
-func (m *merging) forth(r uint32) (err error) {
+// advanceTo moves to row r, or, if row r is dead, to the next live row after it.
+func (m *merging) advanceTo(r uint32) (err error) {
 	rows, was, begun := uint32(m.part.Seg.Rows), m.row, r > 0 && m.to[m.at] >= 0
 	for r < rows && m.part.dead.Has(r) {
 		r++

@@ -4,7 +4,7 @@ package words
 // in except. The bool result reports whether there is such a document.
 func (v *Set) Before(session string, time int64, id string, except map[string]bool) (string, bool, error) {
 	e := &edit{v} // it only looks
-	at, ok, _, _, err := e.around(session, time, id, -1)
+	at, ok, _, _, err := e.findNeighbours(session, time, id, -1)
 	for err == nil && ok {
 		b, err := v.parts[at.part].Seg.ID(at.row)
 		if err != nil {

@@ -270,10 +270,10 @@ func (e *edit) point(pos place, before bool, neighbour place, exists bool) error
 	return nil
 }
 
-// around returns the neighbours that a row with a time and an id would have in a session. before is the last live
-// row that comes before the time and id, and behind is the first live row that does not. hasBefore and hasBehind
-// report whether these rows exist. around searches all parts except the part with the index but.
-func (e *edit) around(session string, time int64, id string,
+// findNeighbours returns the neighbours that a row with a time and an id would have in a session. before is the
+// last live row that comes before the time and id, and behind is the first live row that does not. hasBefore and
+// hasBehind report whether these rows exist. findNeighbours searches all parts except the part with the index but.
+func (e *edit) findNeighbours(session string, time int64, id string,
 	but int) (before place, hasBefore bool, behind place, hasBehind bool, err error) {
 	fail := func(err error) (place, bool, place, bool, error) { return place{}, false, place{}, false, err }
 	for i, p := range e.parts {
@@ -424,7 +424,7 @@ func (e *edit) insert(n int, r, from, to uint32, session string) (last uint32, e
 	if err != nil {
 		return 0, err
 	}
-	before, hasBefore, behind, hasBehind, err := e.around(session, time, string(id), n)
+	before, hasBefore, behind, hasBehind, err := e.findNeighbours(session, time, string(id), n)
 	if err != nil {
 		return 0, err
 	}

@@ -48,9 +48,9 @@ func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// each calls yield for the writer that each line explains; whole reports whether the checksums of all lines
-// match.
-func (f *File) each(rows []byte, yield func(w writer.Writer)) (whole bool) {
+// forEachWriter calls yield for the writer that each line explains. whole reports whether the checksums of all
+// lines match.
+func (f *File) forEachWriter(rows []byte, yield func(w writer.Writer)) (whole bool) {
 	whole = true
 	for row := range bytes.Lines(rows) {
 		if w, ok := writer.ParseRow(row, f.store); ok {
@@ -73,7 +73,7 @@ func (f *File) Read() (t *writer.Table, size int64, whole bool, err error) {
 	if err != nil {
 		return t, 0, false, err
 	}
-	whole = f.each(b, t.Add)
+	whole = f.forEachWriter(b, t.Add)
 	return t, int64(len(b)), whole, nil
 }
 
@@ -126,7 +126,7 @@ func (f *File) Below(position uint64) (newest writer.Writer, err error) {
 		if _, err := in.ReadAt(piece, begin); err != nil {
 			return newest, err
 		}
-		f.each(piece, func(w writer.Writer) {
+		f.forEachWriter(piece, func(w writer.Writer) {
 			seen = begin
 			if w.Since < position && w.Since >= newest.Since {
 				newest = w

@@ -22,7 +22,7 @@ func hashOf(content string) string {
 // checkMemory checks all members of a memory. If content is "-", the member content must be null.
 func checkMemory(t testing.TB, m object, store, path, content, shown string) {
 	t.Helper()
-	m.has(t, memoryMembers...)
+	m.checkMembers(t, memoryMembers...)
 	m.matches(t, map[string]string{"id": "mem_[0-9A-Za-z]+", "type": "memory",
 		"memory_version_id": "memver_[0-9A-Za-z]+",
 		"content_sha256":    hashPattern, "created_at": timePattern, "updated_at": timePattern})
@@ -69,7 +69,7 @@ func memoryFields(t *testing.T, c *client) {
 	full := c.ok(t, "POST", s+"/memories?view=full", object{"path": "/empty", "content": ""})
 	checkMemory(t, full, s, "/empty", "", "")
 	d := c.ok(t, "DELETE", at, nil)
-	if d.has(t, "id", "type"); d["id"] != m["id"] || d["type"] != "memory_deleted" {
+	if d.checkMembers(t, "id", "type"); d["id"] != m["id"] || d["type"] != "memory_deleted" {
 		t.Error(d)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
@@ -191,7 +191,7 @@ func lists(t *testing.T, c *client) {
 		}
 		for _, m := range got {
 			if path := m.text("path"); strings.HasSuffix(path, "/") {
-				if m.has(t, "path", "type"); m.text("type") != "memory_prefix" {
+				if m.checkMembers(t, "path", "type"); m.text("type") != "memory_prefix" {
 					t.Error(m)
 				}
 			} else {

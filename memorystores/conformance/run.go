@@ -54,7 +54,7 @@ func (o object) text(name string) string {
 
 func (o object) list(t testing.TB) (items []object, next string) {
 	t.Helper()
-	o.has(t, "data", "next_page")
+	o.checkMembers(t, "data", "next_page")
 	data, ok := o["data"].([]any)
 	if !ok {
 		t.Fatalf("data is %v, not a list", o["data"])
@@ -72,8 +72,8 @@ func (o object) list(t testing.TB) (items []object, next string) {
 	return items, o.text("next_page")
 }
 
-// has checks that an object has exactly the given members.
-func (o object) has(t testing.TB, names ...string) {
+// checkMembers checks that an object has exactly the given members.
+func (o object) checkMembers(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if _, ok := o[name]; !ok {
@@ -195,7 +195,7 @@ func (c *client) fails(t testing.TB, status int, kind, method, path string, body
 		t.Errorf("%s %.200s %.200v: %d %.300s, want %d", method, path, body, a.status, a.raw, status)
 		return
 	}
-	a.object.has(t, "type", "error", "request_id")
+	a.object.checkMembers(t, "type", "error", "request_id")
 	e, _ := a.object["error"].(map[string]any)
 	if a.object.text("type") != "error" || e["message"] == "" || e["message"] == nil || kind != "" && e["type"] != kind {
 		t.Errorf("%s %.200s: %.300s, want an error of the type %s", method, path, a.raw, kind)

@@ -14,7 +14,7 @@ var versionMembers = []string{"id", "type", "memory_store_id", "memory_id", "ope
 // be null.
 func checkVersion(t testing.TB, v object, m object, operation, path, content, shown string) {
 	t.Helper()
-	v.has(t, versionMembers...)
+	v.checkMembers(t, versionMembers...)
 	patterns := map[string]string{"id": "memver_[0-9A-Za-z]+", "type": "memory_version", "created_at": timePattern,
 		"content_sha256": hashPattern, "redacted_at": "", "redacted_by": ""}
 	size := any(fmt.Sprint(len(content)))
@@ -137,7 +137,7 @@ func redaction(t *testing.T, c *client) {
 	u := c.ok(t, "POST", at, object{"content": "public", "path": "/b"})
 	redacted := func(v, of object, operation string) {
 		t.Helper()
-		v.has(t, versionMembers...)
+		v.checkMembers(t, versionMembers...)
 		v.matches(t, map[string]string{"id": of.text("memory_version_id"), "type": "memory_version", "path": "",
 			"content": "", "content_sha256": "", "redacted_at": timePattern, "created_at": timePattern, "operation": operation,
 			"memory_id": m.text("id")})

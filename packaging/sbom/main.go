@@ -108,11 +108,11 @@ func describe(info *debug.BuildInfo, name, sum, version string, at time.Time) *d
 		Namespace: "https://" + info.Main.Path + "/spdx/" + sum,
 		Created:   creation{at.UTC().Format(time.RFC3339), []string{"Tool: " + info.Main.Path + "/packaging/sbom"}},
 	}
-	main := about(info.Main.Path, version, "")
+	main := moduleEntry(info.Main.Path, version, "")
 	main.ID, main.File, main.Declared = "SPDXRef-main", name, "Apache-2.0"
 	main.Checksums = []checksum{{"SHA256", sum}}
 	d.add(main, relationship{d.ID, "DESCRIBES", main.ID})
-	standard := about("std", strings.TrimPrefix(info.GoVersion, "go"), "")
+	standard := moduleEntry("std", strings.TrimPrefix(info.GoVersion, "go"), "")
 	standard.ID = "SPDXRef-std"
 	standard.Refs[0].Locator = "pkg:golang/stdlib@" + strings.TrimPrefix(info.GoVersion, "go")
 	d.add(standard, relationship{main.ID, "DEPENDS_ON", standard.ID})
@@ -120,7 +120,7 @@ func describe(info *debug.BuildInfo, name, sum, version string, at time.Time) *d
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		p := about(m.Path, m.Version, m.Sum)
+		p := moduleEntry(m.Path, m.Version, m.Sum)
 		p.ID = fmt.Sprintf("SPDXRef-module-%d", i+1)
 		d.add(p, relationship{main.ID, "DEPENDS_ON", p.ID})
 	}
@@ -131,9 +131,9 @@ func (d *document) add(p pkg, r relationship) {
 	d.Packages, d.Relationships = append(d.Packages, p), append(d.Relationships, r)
 }
 
-// about returns the SPDX entry of a module. The hash of go.sum is a hash of the list of the module's files, not
-// of an archive, so it is given as a reference and not as a checksum.
-func about(path, version, sum string) pkg {
+// moduleEntry returns the SPDX entry of a module. The hash of go.sum is a hash of the list of the module's files,
+// not of an archive, so the entry has the hash as a reference and not as a checksum.
+func moduleEntry(path, version, sum string) pkg {
 	p := pkg{
 		Name: path, Version: version, Download: noAssertion, Concluded: noAssertion, Declared: noAssertion,
 		Copyright: noAssertion,

@@ -119,13 +119,13 @@ func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	if err := r.settle(n.Number); err != nil {
 		return err
 	}
-	return r.above(ctx, next)
+	return r.checkFloor(ctx, next)
 }
 
-// above checks an entry that was just added, and returns nil if the entry is not below the floor. An entry below the
-// floor was added too late: other writers had used this number and higher ones, and these entries were pruned. In that
-// case above removes the entry's file and returns a *remote.MovedError.
-func (r *Remote) above(ctx context.Context, next *head) error {
+// checkFloor checks an entry that was just added, and returns nil if the entry is not below the floor. An entry
+// below the floor was added too late: other writers had used this number and higher ones, and these entries were
+// pruned. In that case checkFloor removes the entry's file and returns a *remote.MovedError.
+func (r *Remote) checkFloor(ctx context.Context, next *head) error {
 	floor, err := r.floor()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *Remote) beaten(ctx context.Context, next *head) error {
 		if err := r.settle(next.position.Number); err != nil {
 			return err
 		}
-		return r.above(ctx, next)
+		return r.checkFloor(ctx, next)
 	}
 	h, err := r.head(ctx)
 	if err != nil {

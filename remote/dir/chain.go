@@ -200,7 +200,7 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 // head returns the whole head of the newest entry, and is otherwise like Head. If the newest entry is damaged, the
 // error is a *errs.CorruptionError, and only the Number of the position is set.
 func (r *Remote) head(ctx context.Context) (h head, err error) {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return h, err
 	}
 	for {

@@ -80,7 +80,7 @@ type identity struct {
 // Open opens the remote in a folder. If the folder is missing, empty or has no remote, the error matches
 // remote.ErrNoRemote: nothing is created, because a disk that is not mounted looks like an empty folder.
 func Open(_ context.Context, dir string, o *Options) (*Remote, error) {
-	r := with(dir, o)
+	r := newRemote(dir, o)
 	id, err := r.identity()
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (r *Remote) identity() (id uuid.UUID, err error) {
 	return i.ID, nil
 }
 
-// here returns nil if the folder is still the remote that was opened. A disk may be replaced or unmounted at any time.
-// If the folder is not that remote any more, the error matches remote.ErrNoRemote.
-func (r *Remote) here() error {
+// checkIdentity returns nil if the folder is still the remote that was opened. A disk may be replaced or unmounted
+// at any time. If the folder is not that remote any more, the error matches remote.ErrNoRemote.
+func (r *Remote) checkIdentity() error {
 	id, err := r.identity()
 	if err == nil && id != r.id {
 		err = fmt.Errorf("%s: %w: another copy is there now, %s, not %s -> is the right disk mounted?", r.dir,
@@ -128,7 +128,7 @@ func (r *Remote) here() error {
 // other content, or one that another user has created. If the folder is a remote already, Create repeats the test and
 // opens the remote.
 func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
-	r := with(dir, o)
+	r := newRemote(dir, o)
 	_, err := r.o.FS.Stat(r.path(identityName))
 	if errors.Is(err, fs.ErrNotExist) {
 		// The mode of the folder does not matter: each file and folder in it is created with a mode of its own.
@@ -194,7 +194,7 @@ func (r *Remote) free() error {
 	return nil
 }
 
-func with(dir string, o *Options) *Remote {
+func newRemote(dir string, o *Options) *Remote {
 	r := &Remote{dir: dir, synced: map[string]bool{}}
 	if o != nil {
 		r.o = *o

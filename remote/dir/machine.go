@@ -21,7 +21,7 @@ const mostMachine = 64 << 10
 
 // Register records a machine; see remote.Remote.
 func (r *Remote) Register(_ context.Context, m remote.Machine) error {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return err
 	}
 	b, err := json.Marshal(m)
@@ -38,7 +38,7 @@ func (r *Remote) Register(_ context.Context, m remote.Machine) error {
 
 // Machines returns the recorded machines; see remote.Remote.
 func (r *Remote) Machines(_ context.Context) (list []remote.Machine, err error) {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return nil, err
 	}
 	names, err := r.o.FS.ReadDir(r.path("machines"))

@@ -47,11 +47,11 @@ func (r *Remote) probe(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		one, err := r.half(at("a", round))
+		one, err := r.createHalf(at("a", round))
 		if err != nil {
 			return err
 		}
-		two, err := r.half(at("b", round))
+		two, err := r.createHalf(at("b", round))
 		if err != nil {
 			return errors.Join(err, one.Close())
 		}
@@ -95,8 +95,8 @@ func (r *Remote) probe(ctx context.Context) error {
 // halves returns the content that a writer of the probe writes, in two halves.
 func halves(name string) []byte { return bytes.Repeat([]byte(name+"\n"), 512) }
 
-// half creates a file with the first half of its content.
-func (r *Remote) half(name string) (vfs.File, error) {
+// createHalf creates a file with the first half of its content.
+func (r *Remote) createHalf(name string) (vfs.File, error) {
 	f, err := r.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.FileMode)
 	if err != nil {
 		return nil, wrapped("creating", name, err)

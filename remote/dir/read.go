@@ -160,7 +160,7 @@ func (h *head) piece(b []byte) remote.Piece {
 
 // Epochs returns the epochs of which entries are kept; see remote.Remote.
 func (r *Remote) Epochs(ctx context.Context) (list []remote.Epoch, err error) {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return nil, err
 	}
 	last, floor, err := r.last()

@@ -90,7 +90,7 @@ const writeSize = 256 << 10
 
 // Save stores a snapshot; see remote.Remote.
 func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return err
 	}
 	err := r.addBy(ctx, func(f io.WriterAt) (err error) {
@@ -113,7 +113,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 		_ = r.o.FS.Remove(r.body(s.ID))
 		return err
 	}
-	if err := r.here(); err != nil { // a body takes long
+	if err := r.checkIdentity(); err != nil { // a body takes long
 		return err
 	}
 	// The body must be durable before the description.
@@ -144,7 +144,7 @@ func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 
 // Snapshots returns the complete snapshots; see remote.Remote.
 func (r *Remote) Snapshots(ctx context.Context) (list []remote.Snapshot, err error) {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return nil, err
 	}
 	names, err := r.o.FS.ReadDir(r.path("snapshots"))
@@ -212,7 +212,7 @@ func (b *body) Size() int64 { return b.size }
 
 // Open opens the bytes of a snapshot; see remote.Remote.
 func (r *Remote) Open(_ context.Context, id uuid.UUID) (remote.Body, error) {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return nil, err
 	}
 	_, err := r.o.FS.Stat(r.meta(id))
@@ -252,7 +252,7 @@ func (r *Remote) openBody(id uuid.UUID) (*body, error) {
 
 // Drop removes a snapshot; see remote.Remote.
 func (r *Remote) Drop(_ context.Context, id uuid.UUID) error {
-	if err := r.here(); err != nil {
+	if err := r.checkIdentity(); err != nil {
 		return err
 	}
 	for _, name := range []string{r.meta(id), r.body(id)} { // without the description the rest is no snapshot

@@ -79,8 +79,8 @@ type Seen struct {
 	At     past.Mark `json:"at,omitzero"` // zero: the entry is damaged, and only its number is known
 }
 
-// is reports whether head is the entry that s identifies.
-func (s Seen) is(head *remote.Position) bool {
+// identifies reports whether head is the entry that s identifies.
+func (s Seen) identifies(head *remote.Position) bool {
 	return s.Number == head.Number && (s.At.LSN == 0 || s.At == head.At && s.Epoch == head.Epoch)
 }
 

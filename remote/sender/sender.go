@@ -338,7 +338,7 @@ func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	store := uuid.UUID(head.Geometry.UUID)
 	begun := b.Request != uuid.Nil && head.Request == b.Request // by a request of this sender
 	switch {
-	case b.Follows != (Seen{}) && !begun && !b.Follows.is(&head):
+	case b.Follows != (Seen{}) && !begun && !b.Follows.identifies(&head):
 		return &OvertakenError{Place: s.remote.Place(), Seen: b.Follows, Head: head}
 	case head.Number == 0 && b.Epoch > 0:
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: b.Remote}

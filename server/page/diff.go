@@ -60,8 +60,8 @@ func compare(old, now *varve.Memory) *difference {
 		}
 		add(name, from, to)
 	}
-	add("happened", at(old.Timestamp), at(now.Timestamp))
-	add("expires", at(old.ExpiresAt), at(now.ExpiresAt))
+	add("happened", timeText(old.Timestamp), timeText(now.Timestamp))
+	add("expires", timeText(old.ExpiresAt), timeText(now.ExpiresAt))
 	add("importance", strconv.FormatFloat(old.QuickRecalScore, 'g', 4, 64),
 		strconv.FormatFloat(now.QuickRecalScore, 'g', 4, 64))
 	add("accesses", strconv.FormatInt(old.AccessCount, 10), strconv.FormatInt(now.AccessCount, 10))

@@ -18,7 +18,7 @@ func (p *Page) funcs() template.FuncMap {
 		// link encodes all characters that are not permitted in a URL
 		"link":  func(path string, pairs ...string) template.URL { return template.URL(link(path, pairs...)) },
 		"age":   func(t time.Time) string { return age(p.o.Clock(), t) },
-		"at":    at,
+		"at":    timeText,
 		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"bytes": func(n any) string { size, _ := strconv.ParseInt(fmt.Sprint(n), 10, 64); return human.Bytes(size) },
 		"count": count,
@@ -39,8 +39,8 @@ func (p *Page) funcs() template.FuncMap {
 	}
 }
 
-// at returns a time as text in the time zone of the server, or "never" for the zero time.
-func at(t time.Time) string {
+// timeText returns a time as text in the time zone of the server, or "never" for the zero time.
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return "never"
 	}

@@ -156,13 +156,13 @@ func (p *Page) list(r *request) (*view, error) {
 		return nil, err
 	}
 	if len(l.Rows) == 0 {
-		l.Empty = p.nothing(r, l, filters)
+		l.Empty = p.emptyReason(r, l, filters)
 	}
 	return &view{template: "list", title: title, data: l}, nil
 }
 
-// nothing returns the reason why a list is empty, with advice.
-func (p *Page) nothing(r *request, l *listed, filters []varve.Filter) string {
+// emptyReason returns the reason why a list is empty, with advice.
+func (p *Page) emptyReason(r *request, l *listed, filters []varve.Filter) string {
 	switch {
 	case l.Total == 0 && !l.Search:
 		return "Nothing is stored yet. Let an agent remember something (memctl mcp), or write a memory with New memory above."
@@ -354,7 +354,7 @@ func (p *Page) found(r *request, l *listed, filters []varve.Filter) error {
 			h.Memory = whole
 		}
 		x := p.row(r.st, &h.Memory)
-		x.Score, x.Why = h.Score, why(h, l.Query)
+		x.Score, x.Why = h.Score, scoreReasons(h, l.Query)
 		if h.Fragment != nil && len(h.Fragment.Marks) > 0 {
 			x.Text = marked(h.Fragment)
 		}
@@ -382,7 +382,7 @@ func noteRow(h *varve.Hit, query string) row {
 		at.Lines += "-" + strconv.Itoa(n.To)
 	}
 	at.Headings = shortened(visible(strings.Join(n.Headings, " › ")), listText)
-	x := row{ID: n.Path, Note: at, Score: h.Score, Why: why(h, query),
+	x := row{ID: n.Path, Note: at, Score: h.Score, Why: scoreReasons(h, query),
 		Text: []piece{{Text: shortened(visible(human.Head(n.Text, 4*listText)), listText)}}}
 	if h.Fragment != nil && len(h.Fragment.Marks) > 0 {
 		x.Text = marked(h.Fragment)
@@ -425,9 +425,9 @@ func marked(f *varve.Fragment) (pieces []piece) {
 	return pieces
 }
 
-// asked returns the word of the query to which a stem belongs, as the person typed it, or the stem if there is no such
-// word.
-func asked(query, stem string) string {
+// typedWord returns the word of the query to which a stem belongs, as the person typed it, or the stem if there is
+// no such word.
+func typedWord(query, stem string) string {
 	if len(stem) < 4 {
 		return stem
 	}
@@ -442,14 +442,14 @@ func asked(query, stem string) string {
 	return stem
 }
 
-// why returns the parts that make up a hit's score, each as text.
-func why(h *varve.Hit, query string) (reasons []string) {
+// scoreReasons returns the parts that make up a hit's score, each as text.
+func scoreReasons(h *varve.Hit, query string) (reasons []string) {
 	e := h.Explanation
 	if e == nil {
 		return nil
 	}
 	for _, w := range e.Words {
-		reason := fmt.Sprintf("“%s” %.2f", visible(asked(query, w.Word)), w.Score)
+		reason := fmt.Sprintf("“%s” %.2f", visible(typedWord(query, w.Word)), w.Score)
 		switch {
 		case w.Near >= 0.995:
 			reason += " from neighbouring memories in the session"

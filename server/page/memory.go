@@ -335,8 +335,8 @@ func because(err error) (unsaved, int) {
 	return unsaved{err.Error(), next, errors.Is(err, varve.ErrOutcomeUnknown)}, status
 }
 
-// again returns a view of the form with the entered values and the reason why they were not saved.
-func again(e *edited, err error) *view {
+// unsavedView returns a view of the form with the entered values and the reason why the values were not saved.
+func unsavedView(e *edited, err error) *view {
 	v := &view{template: "edit", title: "Not saved", data: e}
 	e.unsaved, v.status = because(err)
 	return v
@@ -358,7 +358,7 @@ func (p *Page) edit(r *request) (*view, error) {
 		if e == nil {
 			return nil, err
 		}
-		return again(e, err), nil
+		return unsavedView(e, err), nil
 	}
 	if r.get("back") != "" { // the memory was deleted while the form was open, and the person has seen that
 		back, err := r.st.Undelete(r.ctx, e.ID)
@@ -367,7 +367,7 @@ func (p *Page) edit(r *request) (*view, error) {
 				return nil, err
 			}
 			e.Back = true
-			return again(e, err), nil
+			return unsavedView(e, err), nil
 		}
 		e.Version = back.Version
 	}
@@ -388,7 +388,7 @@ func (p *Page) edit(r *request) (*view, error) {
 	case err != nil && fatal(err):
 		return nil, err
 	case err != nil:
-		return again(e, err), nil
+		return unsavedView(e, err), nil
 	}
 	return saved(&m), nil
 }
@@ -404,7 +404,7 @@ func (p *Page) conflicting(r *request, e *edited, entered *varve.Memory) (*view,
 			return nil, err
 		}
 		if c.Deleted = errors.Is(err, varve.ErrNotFound); !c.Deleted {
-			return again(e, err), nil
+			return unsavedView(e, err), nil
 		}
 		e.Conflict, e.Back = c, true
 		return &view{template: "edit", title: "Conflict", status: http.StatusConflict, data: e}, nil
@@ -436,7 +436,7 @@ func (p *Page) create(r *request) (*view, error) {
 		if e == nil {
 			return nil, err
 		}
-		return again(e, err), nil
+		return unsavedView(e, err), nil
 	}
 	entered.ID = e.Fresh
 	m, err := r.st.Put(r.ctx, *entered, varve.IfAbsent())
@@ -447,7 +447,7 @@ func (p *Page) create(r *request) (*view, error) {
 	case err != nil && fatal(err):
 		return nil, err
 	case err != nil:
-		return again(e, err), nil
+		return unsavedView(e, err), nil
 	}
 	return &view{said: "Remembered", goTo: link("memory", "id", m.ID)}, nil
 }

@@ -69,12 +69,12 @@ func (e *Embedder) vectors(body io.Reader, texts int) ([][]float32, *Error) {
 
 // mostBytes returns the maximum length, in bytes, of the service's answer to a request with this number of texts.
 func (e *Embedder) mostBytes(texts int) int64 {
-	each := int64(e.most())*numberBytes + overheadBytes
+	each := int64(e.maxDimensions())*numberBytes + overheadBytes
 	return min(e.o.MaxBytes, int64(texts)*each+overheadBytes)
 }
 
-// most returns the maximum number of dimensions of a vector in an answer.
-func (e *Embedder) most() int {
+// maxDimensions returns the maximum number of dimensions of a vector in an answer.
+func (e *Embedder) maxDimensions() int {
 	if e.o.Dimensions > 0 {
 		return e.o.Dimensions
 	}
@@ -146,8 +146,8 @@ func (a *answer) vector() ([]float32, error) {
 	}
 	v := make([]float32, 0, max(len(a.list[0]), 16))
 	err := a.array(func(i int) error {
-		if i == a.e.most() {
-			return a.e.wrong("a vector has more than %d dimensions", a.e.most())
+		if i == a.e.maxDimensions() {
+			return a.e.wrong("a vector has more than %d dimensions", a.e.maxDimensions())
 		}
 		t, err := a.token()
 		if err != nil {

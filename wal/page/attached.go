@@ -71,7 +71,7 @@ func (p Page) Claim(h vfs.Host, known uint64) int {
 // because another process has recovered the log in the meantime.
 func (p Page) Release(slot, pid int) {
 	if slot == Unlisted {
-		p.less(wordUnlisted)
+		p.decrement(wordUnlisted)
 	}
 	if slot < 0 || p.words.Load(wordPIDs+slot) != uint64(pid) {
 		return
@@ -90,8 +90,8 @@ func (p Page) Remove(slot, pid int) {
 	p.words.CompareAndSwap(wordPIDs+slot, uint64(pid), 0)
 }
 
-// less subtracts 1 from a word, unless the word is 0.
-func (p Page) less(word int) {
+// decrement subtracts 1 from a word, unless the word is 0.
+func (p Page) decrement(word int) {
 	for {
 		if v := p.words.Load(word); v == 0 || p.words.CompareAndSwap(word, v, v-1) {
 			return

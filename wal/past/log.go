@@ -264,7 +264,7 @@ func (p *Log) hole(none *NoFrameError, end LSN) (lost error, next LSN, err error
 		}
 	}
 	ended := errors.Is(none.Here, segment.ErrEnd)
-	missing := gone(here) || ended && gone(after) && end > geo.Start(number+1)
+	missing := isMissingSegment(here) || ended && isMissingSegment(after) && end > geo.Start(number+1)
 	behind, err := p.numbers()
 	if err != nil {
 		return nil, 0, err
@@ -301,9 +301,9 @@ func (p *Log) damage(none *NoFrameError) *errs.CorruptionError {
 	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.At), LSN: none.At, Err: none}
 }
 
-// gone reports whether err means that a segment is neither in wal/ nor in the archive: it was never begun, or was
-// recycled without a copy.
-func gone(err error) bool {
+// isMissingSegment reports whether err means that a segment is neither in wal/ nor in the archive: the segment was
+// never begun, or was recycled without a copy.
+func isMissingSegment(err error) bool {
 	return errors.Is(err, ErrNoSegment) || errors.Is(err, segment.ErrEnd)
 }
 
@@ -358,7 +358,7 @@ func (p *Log) First(end LSN) (LSN, error) {
 		}
 		_, _, err := p.Start(n)
 		switch {
-		case gone(err) || errors.Is(err, errOtherLog):
+		case isMissingSegment(err) || errors.Is(err, errOtherLog):
 		case err == nil || IsNoFrame(err):
 			return p.Geometry.Start(n), nil
 		default:
@@ -436,7 +436,7 @@ func (p *Log) Chain(ctx context.Context, pos LSN) (Mark, error) {
 func (p *Log) within(ctx context.Context, pos, to LSN, visit func(*segment.Header, []byte) bool) error {
 	number := p.Geometry.Number(pos)
 	_, h, err := p.Start(number)
-	if gone(err) {
+	if isMissingSegment(err) {
 		lost, err := p.truncated(pos, to)
 		return errors.Join(lost, err)
 	}

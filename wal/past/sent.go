@@ -75,7 +75,7 @@ func (p *Log) Sent(durable LSN) (s Sent, ok bool, err error) {
 // up to which the log is durable.
 func (p *Log) reaches(pos, durable LSN) error {
 	number := p.Geometry.Number(pos - 1)
-	if _, _, err := p.Start(number); !gone(err) {
+	if _, _, err := p.Start(number); !isMissingSegment(err) {
 		return nil // it exists, or is damaged, which verify reports
 	}
 	if s, _, err := p.Start(number + 1); err == nil && (s.PrevEnd == pos ||

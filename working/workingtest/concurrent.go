@@ -20,7 +20,7 @@ func (t *T) Memories(opts *working.Options) []*working.Memory {
 	return all
 }
 
-func each(all []*working.Memory, workers, times int, f func(m *working.Memory, id, i int)) {
+func runWorkers(all []*working.Memory, workers, times int, f func(m *working.Memory, id, i int)) {
 	var wg sync.WaitGroup
 	for k, m := range all {
 		for w := range workers {
@@ -37,7 +37,7 @@ func each(all []*working.Memory, workers, times int, f func(m *working.Memory, i
 var concurrentCases = []Case{
 	{"increments all arrive", func(t *T) {
 		all := t.Memories(nil)
-		each(all, 4, 50, func(m *working.Memory, _, _ int) {
+		runWorkers(all, 4, 50, func(m *working.Memory, _, _ int) {
 			if _, err := m.Increment(t.Ctx, "n", 1); err != nil {
 				t.Error(err)
 			}
@@ -46,7 +46,7 @@ var concurrentCases = []Case{
 	}},
 	{"updates all arrive", func(t *T) {
 		all := t.Memories(nil)
-		each(all, 4, 20, func(m *working.Memory, _, _ int) {
+		runWorkers(all, 4, 20, func(m *working.Memory, _, _ int) {
 			_, err := m.Update(t.Ctx, "n", func(v any, _ bool) (any, error) {
 				n, _ := v.(float64)
 				return n + 1, nil
@@ -60,7 +60,7 @@ var concurrentCases = []Case{
 	{"one of many sets what is absent", func(t *T) {
 		all := t.Memories(nil)
 		var won [20]atomic.Int32
-		each(all, 4, len(won), func(m *working.Memory, id, i int) {
+		runWorkers(all, 4, len(won), func(m *working.Memory, id, i int) {
 			ok, err := m.SetIfAbsent(t.Ctx, fmt.Sprint("k", i), id)
 			if err != nil {
 				t.Error(err)
@@ -79,7 +79,7 @@ var concurrentCases = []Case{
 		all := t.Memories(nil)
 		t.Set(all[0], "turn", 0)
 		var won atomic.Int32
-		each(all, 4, 30, func(m *working.Memory, _, i int) {
+		runWorkers(all, 4, 30, func(m *working.Memory, _, i int) {
 			ok, err := m.CompareAndSet(t.Ctx, "turn", i, i+1)
 			if err != nil {
 				t.Error(err)
@@ -95,7 +95,7 @@ var concurrentCases = []Case{
 	{"the capacity holds", func(t *T) {
 		for _, evict := range []bool{false, true} {
 			all := t.Memories(&working.Options{MaxKeys: 5, Evict: evict})
-			each(all, 4, 25, func(m *working.Memory, id, i int) {
+			runWorkers(all, 4, 25, func(m *working.Memory, id, i int) {
 				if err := m.Set(t.Ctx, fmt.Sprint("k", id, "-", i), i); err != nil && (evict || !errors.Is(err, working.ErrLimit)) {
 					t.Error(err)
 				}
@@ -111,7 +111,7 @@ var concurrentCases = []Case{
 		m := all[0]
 		t.OK(m.SetMany(t.Ctx, map[string]any{"a": 0, "b": 0, "c": 0}))
 		cp := t.Mark(m, "")
-		each(all, 4, 25, func(m *working.Memory, id, i int) {
+		runWorkers(all, 4, 25, func(m *working.Memory, id, i int) {
 			switch id % 4 {
 			case 0:
 				if err := m.SetMany(t.Ctx, map[string]any{"a": i, "b": i, "c": i}); err != nil {
@@ -132,7 +132,7 @@ var concurrentCases = []Case{
 	}},
 	{"everything at once", func(t *T) {
 		all := t.Memories(&working.Options{MaxKeys: 20, Evict: true, MaxNotes: 10, Checkpoints: 3})
-		each(all, 4, 25, func(m *working.Memory, id, i int) {
+		runWorkers(all, 4, 25, func(m *working.Memory, id, i int) {
 			var err error
 			switch (id + i) % 10 {
 			case 0, 1:

@@ -166,13 +166,13 @@ func (want *model) compare(t *T, m *working.Memory, label string) {
 	t.Helper()
 	now, err := m.Snapshot(t.Ctx)
 	t.OK(err)
-	same(t, label, now, want.state, want.now)
+	checkState(t, label, now, want.state, want.now)
 	ids := []string{}
 	for i, mark := range want.marks {
 		ids = append(ids, mark.id)
 		s, err := m.LoadCheckpoint(t.Ctx, mark.id)
 		t.OK(err)
-		same(t, fmt.Sprintf("%s: checkpoint %d", label, i), s, mark.state, mark.at)
+		checkState(t, fmt.Sprintf("%s: checkpoint %d", label, i), s, mark.state, mark.at)
 	}
 	t.Equal(label+": checkpoints", t.Marks(m), ids)
 	c := t.Stats(m)
@@ -180,7 +180,7 @@ func (want *model) compare(t *T, m *working.Memory, label string) {
 		[]int{len(want.state.at(want.now)), len(want.state.notes), len(ids)})
 }
 
-func same(t *T, label string, got *working.Snapshot, want modelState, now time.Duration) {
+func checkState(t *T, label string, got *working.Snapshot, want modelState, now time.Duration) {
 	t.Helper()
 	t.Equal(label+": values", got.Values, want.at(now))
 	for key, d := range got.TTL {

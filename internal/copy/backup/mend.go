@@ -39,7 +39,7 @@ const mendMost = 64
 
 // log decides which range of the log of the backup is read, and reports the damage in that range.
 func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) {
-	own := r.own()
+	own := r.backupLog()
 	err := checkLog(ctx, own, from, end)
 	if err != nil && (r.s.Strict || !holeIn(err)) {
 		return stretch{}, fmt.Errorf("reading the backup's log: %w", err)
@@ -50,7 +50,7 @@ func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) 
 	cause := err
 	m := &mendedFS{FS: r.from, pieces: map[string][]piece{}}
 	own.FS = m
-	for n := 0; n < mendMost && err != nil && m.each(ctx, own, err, m.mend); n++ {
+	for n := 0; n < mendMost && err != nil && m.tryMend(ctx, own, err, m.mend); n++ {
 		err = checkLog(ctx, own, from, end)
 	}
 	switch l := r.s.Living; {
@@ -65,7 +65,7 @@ func (r *restore) log(ctx context.Context, from, end wal.Mark) (stretch, error) 
 		return stretch{l, from, end.LSN}, nil
 	default:
 		r.cause = cause
-		for n := 0; n < mendMost && err != nil && m.each(ctx, own, err, m.fill); n++ {
+		for n := 0; n < mendMost && err != nil && m.tryMend(ctx, own, err, m.fill); n++ {
 			err = firstHole(ctx, own, from, end)
 		}
 		r.holed = true
@@ -232,9 +232,9 @@ func (f mendedFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// each calls mend at the position in the log that err reports as damaged. If mend returns false there, each calls mend
-// at the beginning of the next segment. each reports whether a call returned true.
-func (m *mendedFS) each(ctx context.Context, past *past.Log, err error,
+// tryMend calls mend at the position in the log that err reports as damaged. If mend returns false there, tryMend
+// calls mend at the beginning of the next segment. tryMend reports whether a call returned true.
+func (m *mendedFS) tryMend(ctx context.Context, past *past.Log, err error,
 	mend func(context.Context, *past.Log, vfs.File, string, wal.LSN) bool) bool {
 	var c *errs.CorruptionError
 	if geo := past.Geometry; errors.As(err, &c) && c.LSN != 0 && geo.Size != 0 {

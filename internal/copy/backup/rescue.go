@@ -165,7 +165,7 @@ func (r *restore) relist(ctx context.Context) (files []listedFile, err error) {
 			f.older = named && l.older
 			fmt.Fprintf(&order, "%s %c%s\n", sum, map[bool]byte{false: ' ', true: olderMark}[f.older], name)
 			switch {
-			case hashes[sum] || named && near(l.sum, sum):
+			case hashes[sum] || named && nearlyEqual(l.sum, sum):
 				files = append(files, f)
 				delete(hashes, sum)
 				if named && l.sum != sum {
@@ -215,9 +215,9 @@ func (l *oldLine) valid() bool {
 	return err == nil && len(b) == sha256.Size
 }
 
-// near reports whether the hash a equals b except for a few damaged digits. Two different hashes are never that
-// similar.
-func near(a, b string) bool {
+// nearlyEqual reports whether the hash a equals b except for a few damaged digits. Two different hashes are never
+// that similar.
+func nearlyEqual(a, b string) bool {
 	same := 0
 	for i := range min(len(a), len(b)) {
 		if a[i] == b[i] {
@@ -305,7 +305,7 @@ func (r *restore) heal(ctx context.Context) error {
 	if len(r.lost) == 0 {
 		return nil
 	}
-	own := r.own()
+	own := r.backupLog()
 	first, err := own.First(r.info.End.LSN)
 	if err == nil {
 		err = r.healFrom(ctx, own, first, r.info.End.LSN, "healed from the backup's log")
@@ -373,8 +373,8 @@ func (r *restore) healFrom(ctx context.Context, past *past.Log, from, to wal.LSN
 	return ctx.Err()
 }
 
-// own returns the log in the backup.
-func (r *restore) own() *past.Log {
+// backupLog returns the log in the backup. If the log was repaired, backupLog returns the log with the repairs.
+func (r *restore) backupLog() *past.Log {
 	if r.mended != nil {
 		return r.mended
 	}

@@ -156,7 +156,7 @@ type changed struct {
 	deleted bool
 }
 
-func (r *restore) asked() string {
+func (r *restore) requestedMoment() string {
 	switch {
 	case r.s.LSN != 0:
 		return fmt.Sprintf("LSN %d", r.s.LSN)
@@ -167,7 +167,7 @@ func (r *restore) asked() string {
 }
 
 func (r *restore) impossible(reason string) error {
-	return &repair.MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: reason}
+	return &repair.MomentError{Asked: r.requestedMoment(), First: r.info.First, Last: r.info.Last, Why: reason}
 }
 
 // included reports whether a commit whose last entry is e belongs to the state that is restored.
@@ -186,7 +186,7 @@ func (r *restore) last(ctx context.Context) error {
 	for _, part := range r.past {
 		at, err := part.past.Until(ctx, part.from, r.s.Time, part.to)
 		if err != nil {
-			return fmt.Errorf("reading the log up to %s: %w", r.asked(), err)
+			return fmt.Errorf("reading the log up to %s: %w", r.requestedMoment(), err)
 		}
 		r.until = max(r.until, at)
 	}
@@ -278,7 +278,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				return true, nil
 			}
 			if err != nil {
-				return false, fmt.Errorf("reading the log up to %s: %w", r.asked(), err)
+				return false, fmt.Errorf("reading the log up to %s: %w", r.requestedMoment(), err)
 			}
 			switch _, err := state.Check(&e); {
 			case errors.Is(err, state.ErrEntry): // state ignores such an entry too

@@ -146,7 +146,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		m.report.Compared = count
 		for i := range m.live.Documents {
 			if d := &m.live.Documents[i]; d.Kind != kind.Memories {
-				if err := m.others(ctx, d); err != nil {
+				if err := m.removeDiffering(ctx, d); err != nil {
 					return 0, err
 				}
 			}
@@ -192,10 +192,10 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	return int64(len(doc.Bytes)), nil
 }
 
-// others copies the documents of a kind other than memories. Such kinds have few documents, which are copied at the
-// switch. others removes the copy that an earlier run made if the copy's content differs from the store's document
-// although size and time are equal.
-func (m *migrate) others(ctx context.Context, d *backup.Documents) error {
+// removeDiffering removes the copies of documents in d that differ from the store's documents although size and
+// time are equal. An earlier run made these copies. d has the documents of a kind other than memories. Such kinds
+// have few documents, which are copied at the switch. removeDiffering adds damaged documents to the report.
+func (m *migrate) removeDiffering(ctx context.Context, d *backup.Documents) error {
 	for id, err := range d.IDs(ctx) {
 		if err == nil {
 			err = ctx.Err()

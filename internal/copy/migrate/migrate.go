@@ -212,7 +212,7 @@ func (m *migrate) begin(ctx context.Context) error {
 	if err := m.take(); err != nil {
 		return err
 	}
-	if err := m.own(); err != nil {
+	if err := m.loadState(); err != nil {
 		return err
 	}
 	if note, was, err := readMoved(m.fs, m.s.To); err != nil || was && note.Store != m.report.Store {
@@ -316,8 +316,9 @@ func (m *migrate) bare(rel string, depth int) bool {
 		func(name string) bool { return !m.bare(filepath.Join(rel, name), depth-1) })
 }
 
-// own reads the state of an earlier run, or creates a new one.
-func (m *migrate) own() error {
+// loadState reads the state of an earlier run, or sets a new state if there was no earlier run. It returns an
+// error if the new place has other files, has the unfinished copy of another store, or has become the store.
+func (m *migrate) loadState() error {
 	state, begun, err := readMigration(m.fs, m.s.To)
 	if err != nil {
 		return err

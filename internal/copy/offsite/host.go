@@ -227,7 +227,7 @@ func (h *Host) record(s *sender.Sender, sending bool) {
 	}
 	now := statusOf(&st, h.c.Places.FS.Host().PID, h.c.Sender.Clock())
 	now.Sending = sending
-	if now.same(&h.recorded) && now.Time.Sub(h.recorded.Time).Abs() < recordEvery {
+	if now.sameExceptTimes(&h.recorded) && now.Time.Sub(h.recorded.Time).Abs() < recordEvery {
 		return
 	}
 	if err := h.c.Places.write("status", now); err != nil {
@@ -237,8 +237,8 @@ func (h *Host) record(s *sender.Sender, sending bool) {
 	h.recorded = now
 }
 
-// same reports whether two records differ only in the times of rounds.
-func (s Status) same(t *Status) bool {
+// sameExceptTimes reports whether two records are equal except for the times of rounds.
+func (s Status) sameExceptTimes(t *Status) bool {
 	u := *t
 	s.Time, s.Success, s.Failure = u.Time, u.Success, u.Failure
 	if s.Snapshot != nil && u.Snapshot != nil && s.Snapshot.Equal(*u.Snapshot) {

@@ -83,7 +83,7 @@ func (p *Places) movedKeys() string {
 	if err != nil {
 		return ""
 	}
-	for pl, path := range p.others() {
+	for pl, path := range p.otherPlaces() {
 		if pl.Log == here && pl.Sealed {
 			return strings.TrimSuffix(path, "place.json") + "keys.json"
 		}

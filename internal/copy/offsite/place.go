@@ -185,7 +185,7 @@ func (p *Places) moved(name string) error {
 	if err != nil {
 		return none
 	}
-	for pl := range p.others() {
+	for pl := range p.otherPlaces() {
 		_, err := p.FS.Stat(filepath.Join(pl.Folder, "wal"))
 		if pl.Sends() && (pl.Log == here || errors.Is(err, fs.ErrNotExist)) {
 			return &MovedStoreError{Folder: p.Dir, Place: pl}
@@ -194,9 +194,9 @@ func (p *Places) moved(name string) error {
 	return none
 }
 
-// others yields the places that are recorded for the store in other folders, each with the path of its file. It omits
-// files that cannot be read.
-func (p *Places) others() iter.Seq2[Place, string] {
+// otherPlaces yields the places that are recorded for the store in other folders, each with the path of its file.
+// It omits files that cannot be read.
+func (p *Places) otherPlaces() iter.Seq2[Place, string] {
 	return func(yield func(Place, string) bool) {
 		names, _ := p.FS.ReadDir(filepath.Join(p.State, folder))
 		for _, name := range names {
@@ -218,7 +218,7 @@ func (p *Places) others() iter.Seq2[Place, string] {
 
 // removeMoved removes the files about the copy that are recorded for the folder from which the store was moved.
 func (p *Places) removeMoved(now Place) error {
-	for pl, path := range p.others() {
+	for pl, path := range p.otherPlaces() {
 		if pl.Log != now.Log {
 			continue
 		}

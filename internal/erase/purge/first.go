@@ -59,7 +59,7 @@ func (p *Purger) first(ctx context.Context, k *engine.Kind, ids []string, traces
 		began[key] = true
 	}
 	for _, id := range ids {
-		if !began[k.Key(id)] && p.there(ctx, k, id) == nil {
+		if !began[k.Key(id)] && p.checkExists(ctx, k, id) == nil {
 			return 0, nil
 		}
 	}

@@ -154,7 +154,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 		return r, err
 	}
 	for _, id := range ids {
-		if err := p.there(ctx, k, id); err == nil {
+		if err := p.checkExists(ctx, k, id); err == nil {
 			found, _ := p.engine.State().Current(k.Key(id))
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "written again during the purge: purge again"}))
@@ -257,7 +257,7 @@ func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
 // that name them.
 func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
 	for _, id := range ids {
-		if err := p.there(ctx, k, id); err == nil {
+		if err := p.checkExists(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, errs.ErrNotFound) {
 			return fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)

@@ -19,7 +19,7 @@ import (
 func (p *Purger) Unknown(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
 	left := map[string]bool{}
 	for _, id := range ids {
-		if err := p.there(ctx, k, id); errors.Is(err, errs.ErrNotFound) {
+		if err := p.checkExists(ctx, k, id); errors.Is(err, errs.ErrNotFound) {
 			left[id] = true
 		} else if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -12,8 +12,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// there returns nil if the document, or the scope of working memory, exists now, and errs.ErrNotFound if it does not.
-func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
+// checkExists returns nil if the document, or the scope of working memory, exists now. If neither exists, the
+// error matches errs.ErrNotFound. A damaged scope counts as existing.
+func (p *Purger) checkExists(ctx context.Context, k *engine.Kind, id string) error {
 	if k != p.engine.Kinds().Scopes {
 		_, err := p.engine.Find(ctx, k, id, false)
 		return err

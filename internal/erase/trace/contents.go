@@ -13,7 +13,7 @@ type contents struct {
 	may [1 << 10]uint64
 }
 
-func (c *contents) none() bool { return len(c.pieces) == 0 }
+func (c *contents) isEmpty() bool { return len(c.pieces) == 0 }
 
 // bitOf returns the position of the bit in the field may for a sequence that begins like b: the index of the word, and
 // the mask of the bit in that word.
@@ -37,8 +37,8 @@ func (c *contents) add(piece []byte) {
 	c.may[word] |= bit
 }
 
-// in reports whether b contains one of the sequences.
-func (c *contents) in(b []byte) bool {
+// foundIn reports whether b contains one of the sequences.
+func (c *contents) foundIn(b []byte) bool {
 	for ; len(b) >= pieceSize; b = b[1:] {
 		if word, bit := bitOf(b); c.may[word]&bit == 0 {
 			continue

@@ -23,7 +23,7 @@ func TestContents(t *testing.T) {
 	}
 	for round := range 300 {
 		var c contents
-		if !c.none() || c.in(random(100)) {
+		if !c.isEmpty() || c.foundIn(random(100)) {
 			t.Fatal("nothing was learned")
 		}
 		var all [][]byte
@@ -45,7 +45,7 @@ func TestContents(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				b = append(append(b, all[rng.IntN(len(all))]...), random(rng.IntN(20))...)
 			}
-			if got, want := c.in(b), has(b, all); got != want {
+			if got, want := c.foundIn(b), has(b, all); got != want {
 				t.Fatalf("seed %d, round %d: %v, want %v in %q", seed, round, got, want, b)
 			}
 		}
@@ -68,7 +68,7 @@ func BenchmarkContents(b *testing.B) {
 	body := bytes.Repeat([]byte("a body of working memory that has nothing of it; "), 10)
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if set.content.in(body) {
+		if set.content.foundIn(body) {
 			b.Fatal("found")
 		}
 	}

@@ -62,13 +62,13 @@ func (t *Set) LearnDocument(doc []byte) {
 // Mentioned returns the way in which a file mentions one of the documents of the set, or "" if the file mentions none.
 func (t *Set) Mentioned(name string, b []byte) string {
 	switch {
-	case t.content.in(b):
+	case t.content.foundIn(b):
 		return mentionsContent
 	case t.kind.Tree(): // the last element of a path proves nothing
 	case t.Named(name), t.names.begin(name):
 		return mentionsName
 	}
-	if t.members.in(b) || t.plain.in(b) || t.inPath(b, "/") {
+	if t.members.foundIn(b) || t.plain.foundIn(b) || t.inPath(b, "/") {
 		return mentionsID
 	}
 	return ""

@@ -31,8 +31,8 @@ func bitOfTwo(two [2]byte) (word int, bit uint64) {
 	return n / 64, 1 << (n % 64)
 }
 
-// in reports whether b contains one of the patterns.
-func (p *patterns) in(b []byte) bool {
+// foundIn reports whether b contains one of the patterns.
+func (p *patterns) foundIn(b []byte) bool {
 	if len(p.all) == 0 {
 		return false
 	}

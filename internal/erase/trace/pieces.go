@@ -126,7 +126,7 @@ func (t *Set) Entry(pos segment.LSN, key string, value []byte) bool {
 
 // worked reports whether a log entry of working memory contains a piece of the purged contents.
 func (t *Set) worked(value []byte) bool {
-	if t.content.none() {
+	if t.content.isEmpty() {
 		return false
 	}
 	view, err := record.Parse(value) // even for an entry that is not valid
@@ -136,11 +136,11 @@ func (t *Set) worked(value []byte) bool {
 	var codec record.Codec
 	codec.Bound(t.Log.Limit())
 	body, err := codec.Doc(&view, places.DocumentMost)
-	return err == nil && t.content.in(body)
+	return err == nil && t.content.foundIn(body)
 }
 
 // proof reports whether b contains the id member or the file path of one of the documents of the set. Unlike a mere
 // mention of the id, these prove that b has data of the document.
 func (t *Set) proof(b []byte) bool {
-	return t.members.in(b) || t.inPath(b, "/")
+	return t.members.foundIn(b) || t.inPath(b, "/")
 }

@@ -177,11 +177,11 @@ func (t *Set) calledByPath(fsys vfs.FS, folder, name string) bool {
 		parked, _, _ := strings.Cut(rest, "@")
 		return t.parked.all[parked]
 	}
-	return t.from(whence(fsys, folder, name))
+	return t.hasPath(whence(fsys, folder, name))
 }
 
-// from reports whether rel, a path in the store, is the path of a document of the set.
-func (t *Set) from(rel string) bool {
+// hasPath reports whether rel, a path in the store, is the path of a document of the set.
+func (t *Set) hasPath(rel string) bool {
 	return kind.At(rel) == t.kind && t.names.all[t.kind.Below(rel)]
 }
 
@@ -247,7 +247,7 @@ func (t *Set) inFile(fsys vfs.FS, folder, name string) (affected bool, rest []by
 		if t.documents[sha256.Sum256(b)] {
 			return true, nil, nil
 		}
-		if t.content.in(b) {
+		if t.content.foundIn(b) {
 			t.ask(folder, name, mentionsContent)
 			return false, nil, nil
 		}

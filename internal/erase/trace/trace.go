@@ -163,9 +163,9 @@ type outline struct {
 	From     string          `json:"from"` // only a note in quarantine/ has it: former path of the file
 }
 
-// about reports whether a parsed document is in the set. It checks the type of the document as well as its id, because
-// a memory that package importer wrote may name the assembly to which it belongs.
-func (t *Set) about(doc *outline) bool {
+// hasDocument reports whether a parsed document is in the set. It checks the type of the document as well as its
+// id, because a memory that package importer wrote may name the assembly to which the memory belongs.
+func (t *Set) hasDocument(doc *outline) bool {
 	if t.kind.Opaque {
 		return false
 	}
@@ -185,9 +185,9 @@ func (t *Set) about(doc *outline) bool {
 func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
-		return t.about(&doc)
+		return t.hasDocument(&doc)
 	}
-	return t.members.in(b)
+	return t.members.foundIn(b)
 }
 
 // inPath reports whether b contains the path of the file of one of the documents of the set, with slash
@@ -213,17 +213,17 @@ func (t *Set) In(b []byte) bool {
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" ||
 		doc.Scope != nil && t.kind == kind.Scopes) {
 		if doc.From != "" { // a note has the id of its subject
-			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.from(doc.From) ||
+			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.hasPath(doc.From) ||
 				!t.kind.Tree() && t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
-		return t.about(&doc) || t.among(&doc, b)
+		return t.hasDocument(&doc) || t.among(&doc, b)
 	}
 	for _, slash := range []string{"/", `\/`, `\\`} {
 		if t.inPath(b, slash) {
 			return true
 		}
 	}
-	return t.members.in(b) || t.plain.in(b)
+	return t.members.foundIn(b) || t.plain.foundIn(b)
 }
 
 // among reports whether a document is an assembly that has a memory of the set as a member. The composite of such an
@@ -233,7 +233,7 @@ func (t *Set) among(doc *outline, b []byte) bool {
 		return false
 	}
 	var ids []string
-	return t.members.in(b) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids,
+	return t.members.foundIn(b) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids,
 		func(id string) bool { return t.ids[id] })
 }
 

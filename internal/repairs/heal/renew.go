@@ -342,14 +342,14 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()
-			return err == nil && n.ours(key, hashOf(b))
+			return err == nil && n.isKnownVersion(key, hashOf(b))
 		},
 	}, nil
 }
 
-// ours reports whether the bytes with the given hash are a version of the document with this key, according to the log
-// or the index.
-func (n *renewal) ours(key string, hash [32]byte) bool {
+// isKnownVersion reports whether the bytes with the given hash are a version of the document with this key,
+// according to the log or the index.
+func (n *renewal) isKnownVersion(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true
 	}

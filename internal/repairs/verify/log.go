@@ -70,7 +70,7 @@ func (v *Run) log() error {
 	v.total += int64(r.last - first + 1)
 	for _, s := range list {
 		if s.Number < first || s.Number > r.last {
-			if err := r.outside(s); err != nil {
+			if err := r.checkForeign(s); err != nil {
 				return err
 			}
 		}
@@ -120,8 +120,8 @@ func (r *row) released(n uint64) bool {
 	return n < spilled && places.Gone(err)
 }
 
-// outside checks a file with the name of a segment that is not part of the log.
-func (r *row) outside(s wal.SegmentFile) error {
+// checkForeign checks a file with the name of a segment that is not part of the log.
+func (r *row) checkForeign(s wal.SegmentFile) error {
 	for range tries {
 		if s.Err == nil || s.Zero {
 			return nil // prepared, just begun, or about to be recycled

@@ -42,7 +42,7 @@ func Findings(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.S
 		}
 		err := v.steps(v.folders, v.config, v.checkpoint, v.index)
 		if err == nil {
-			wait := v.beside(func(log *Run) error {
+			wait := v.runConcurrently(func(log *Run) error {
 				return log.steps(log.log, log.archive, log.overlay, log.backups, log.purges, log.writers, log.vectorFiles)
 			})
 			err = v.files()
@@ -72,11 +72,11 @@ func (v *Run) steps(list ...func() error) error {
 	return nil
 }
 
-// beside runs a part of the verification in a goroutine of its own, while the caller continues. It keeps the findings
-// of this part. The returned function wait waits for the goroutine and reports the findings; listening is false if the
-// caller of Findings has stopped the iteration. With only one worker there is no such goroutine, and wait runs the
-// part.
-func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
+// runConcurrently runs a part of the verification in a goroutine of its own, while the caller continues. It keeps
+// the findings of this part. The returned function wait waits for the goroutine and reports the findings;
+// listening is false if the caller of Findings has stopped the iteration. With only one worker there is no such
+// goroutine, and wait runs the part unless listening is false.
+func (v *Run) runConcurrently(part func(*Run) error) (wait func(listening bool) error) {
 	if v.o.Workers < 2 {
 		return func(listening bool) error {
 			if !listening {

@@ -58,7 +58,7 @@ func (d *Disk) SetLacks(l Lacks) {
 	d.lacks = l
 }
 
-func (d *Disk) can(lacking bool) error {
+func (d *Disk) unsupportedIf(lacking bool) error {
 	if lacking {
 		return errors.ErrUnsupported
 	}

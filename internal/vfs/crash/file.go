@@ -120,7 +120,7 @@ func (f *file) SetMode(perm fs.FileMode) error {
 
 func (f *file) Lease() (granted bool, err error) {
 	err = f.do("lease", func() error {
-		if err := f.p.d.can(f.p.d.lacks.Lease); err != nil {
+		if err := f.p.d.unsupportedIf(f.p.d.lacks.Lease); err != nil {
 			return err
 		}
 		if f.in.descs == 1 {

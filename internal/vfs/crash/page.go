@@ -41,10 +41,9 @@ func (c *content) page(i int) *page {
 	return nil
 }
 
-// own returns page i of c, which the caller may then change in place. If c has no page i, own adds a page of zeros. If
-// the page belongs to another generation than gen, or if frozen has the same page, own first replaces the page by a
-// copy. gen is the generation of the Disk; frozen is another content that may have pages of c too, or nil.
-func (c *content) own(i int, gen *generation, frozen *content) *page {
+// writablePage returns page i for writing. frozen is another content that may share the page, or nil; a shared
+// page is copied.
+func (c *content) writablePage(i int, gen *generation, frozen *content) *page {
 	for len(c.pages) <= i {
 		c.pages = append(c.pages, nil)
 	}
@@ -64,7 +63,7 @@ func (c *content) write(p []byte, off int64, gen *generation, frozen *content) {
 	for len(p) > 0 {
 		i, o := int(off/pageSize), int(off%pageSize)
 		n := min(len(p), pageSize-o)
-		copy(c.own(i, gen, frozen).b[o:], p[:n])
+		copy(c.writablePage(i, gen, frozen).b[o:], p[:n])
 		p, off = p[n:], off+int64(n)
 	}
 }
@@ -78,7 +77,7 @@ func (c *content) cut(size int64, gen *generation, frozen *content) (dropped []*
 		c.pages = c.pages[:keep]
 	}
 	if o := int(size % pageSize); o != 0 && keep == len(c.pages) && c.pages[keep-1] != nil {
-		clear(c.own(keep-1, gen, frozen).b[o:])
+		clear(c.writablePage(keep-1, gen, frozen).b[o:])
 	}
 	return dropped
 }

@@ -53,13 +53,13 @@ type loss struct {
 	old    bool                       // fill missing content with the old content
 }
 
-func none([]uint64) uint64             { return 0 }
+func keepNone([]uint64) uint64         { return 0 }
 func all([]uint64) uint64              { return ^uint64(0) }
 func every(yes bool) func(uint64) bool { return func(uint64) bool { return yes } }
 
 func (p Pattern) loss(d *Disk, rng *rand.Rand) loss {
 	never := func() bool { return false }
-	l := loss{step: every(false), attr: none, sector: none, failed: never}
+	l := loss{step: every(false), attr: keepNone, sector: keepNone, failed: never}
 	switch p {
 	case KeepAll:
 		l.step, l.attr, l.sector = every(true), all, all

@@ -150,7 +150,7 @@ func (p *Process) Mkdir(name string, perm fs.FileMode) error {
 
 func (p *Process) Remove(name string) error {
 	return p.do("remove", name, func() error {
-		dir, base, in, err := p.d.must(name)
+		dir, base, in, err := p.d.lookupExisting(name)
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (p *Process) RenameNew(old, new string) error {
 
 func (p *Process) Exchange(a, b string) error {
 	return p.pair("exchange", a, b, func(a, b place) error {
-		if err := p.d.can(p.d.lacks.Exchange); err != nil {
+		if err := p.d.unsupportedIf(p.d.lacks.Exchange); err != nil {
 			return err
 		}
 		if b.in == nil {
@@ -223,7 +223,7 @@ func (p *Process) Exchange(a, b string) error {
 
 func (p *Process) Link(old, new string) error {
 	return p.pair("link", old, new, func(a, b place) error {
-		if err := p.d.can(p.d.lacks.Link); err != nil {
+		if err := p.d.unsupportedIf(p.d.lacks.Link); err != nil {
 			return err
 		}
 		switch {
@@ -249,7 +249,7 @@ func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 	err := p.enter()
 	if err == nil {
 		var a, b place
-		a.dir, a.base, a.in, err = p.d.must(old)
+		a.dir, a.base, a.in, err = p.d.lookupExisting(old)
 		if err == nil {
 			b.dir, b.base, b.in, err = p.d.lookup(new)
 		}
@@ -269,7 +269,7 @@ func (p *Process) pair(op, old, new string, f func(a, b place) error) error {
 
 func (p *Process) Stat(name string) (info vfs.Info, err error) {
 	err = p.do("lstat", name, func() error {
-		_, _, in, err := p.d.must(name)
+		_, _, in, err := p.d.lookupExisting(name)
 		if err == nil {
 			info = in.info()
 		}
@@ -325,7 +325,7 @@ func (d *Disk) syncFault(op, name string) error {
 
 func (p *Process) OpenBarrier(name string) (vfs.Barrier, error) {
 	err := p.do("barrier", name, func() error {
-		if err := p.d.can(p.d.lacks.Barrier); err != nil {
+		if err := p.d.unsupportedIf(p.d.lacks.Barrier); err != nil {
 			return err
 		}
 		_, err := p.d.folder(name)
@@ -366,7 +366,7 @@ func (b *barrier) Close() error { return nil }
 
 func (p *Process) Volume(name string) (v vfs.Volume, err error) {
 	err = p.do("statfs", name, func() error {
-		if _, _, _, err := p.d.must(name); err != nil {
+		if _, _, _, err := p.d.lookupExisting(name); err != nil {
 			return err
 		}
 		const roomy = 1 << 40

@@ -131,8 +131,8 @@ func (d *Disk) lookup(name string) (dir *inode, base string, node *inode, err er
 	}
 }
 
-// must does the same as lookup, but returns the error ENOENT if the name does not exist.
-func (d *Disk) must(name string) (dir *inode, base string, node *inode, err error) {
+// lookupExisting does the same as lookup, but returns the error ENOENT if the name does not exist.
+func (d *Disk) lookupExisting(name string) (dir *inode, base string, node *inode, err error) {
 	dir, base, node, err = d.lookup(name)
 	if err == nil && node == nil {
 		err = syscall.ENOENT
@@ -142,7 +142,7 @@ func (d *Disk) must(name string) (dir *inode, base string, node *inode, err erro
 
 // folder returns the inode of a folder, which must exist.
 func (d *Disk) folder(name string) (*inode, error) {
-	_, _, in, err := d.must(name)
+	_, _, in, err := d.lookupExisting(name)
 	if err == nil && in.entries == nil {
 		err = syscall.ENOTDIR
 	}

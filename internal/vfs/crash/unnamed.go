@@ -21,7 +21,7 @@ type dir struct {
 func (p *Process) OpenDir(name string) (vfs.Dir, error) {
 	d := &dir{p: p, name: name}
 	err := p.do("open", name, func() (err error) {
-		if err = p.d.can(p.d.lacks.Unnamed); err == nil {
+		if err = p.d.unsupportedIf(p.d.lacks.Unnamed); err == nil {
 			d.in, err = p.d.folder(name)
 		}
 		return err

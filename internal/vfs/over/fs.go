@@ -13,13 +13,13 @@ import (
 
 func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND) == 0 {
-		path, _, err := f.at(name)
+		path, _, err := f.readPath(name)
 		if err != nil {
 			return nil, err
 		}
 		return f.fs.OpenFile(path, flag, perm)
 	}
-	if _, _, err := f.at(name); err == nil && flag&os.O_EXCL != 0 {
+	if _, _, err := f.readPath(name); err == nil && flag&os.O_EXCL != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EEXIST}
 	}
 	up, err := f.raise(name)
@@ -30,10 +30,10 @@ func (f *FS) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error)
 }
 
 func (f *FS) Mkdir(name string, perm fs.FileMode) error {
-	if _, _, err := f.at(name); err == nil {
+	if _, _, err := f.readPath(name); err == nil {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.EEXIST}
 	}
-	up := f.above(name)
+	up := f.upperPath(name)
 	if up == "" {
 		return f.fs.Mkdir(name, perm)
 	}
@@ -44,11 +44,11 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) error {
 }
 
 func (f *FS) Remove(name string) error {
-	up := f.above(name)
+	up := f.upperPath(name)
 	if up == "" {
 		return f.fs.Remove(name)
 	}
-	_, info, err := f.at(name)
+	_, info, err := f.readPath(name)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (f *FS) Remove(name string) error {
 	if err := f.fs.Remove(up); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if _, ok := f.below(name); ok {
+	if _, ok := f.lowerInfo(name); ok {
 		f.hide(name)
 	}
 	return nil
@@ -69,18 +69,18 @@ func (f *FS) Remove(name string) error {
 func (f *FS) Rename(old, new string) error { return f.move(old, new, f.fs.Rename) }
 
 func (f *FS) RenameNew(old, new string) error {
-	_, _, oerr := f.at(old)
-	if _, _, err := f.at(new); err == nil && oerr == nil {
+	_, _, oerr := f.readPath(old)
+	if _, _, err := f.readPath(new); err == nil && oerr == nil {
 		return &os.LinkError{Op: "rename", Old: old, New: new, Err: syscall.EEXIST}
 	}
 	return f.move(old, new, f.fs.RenameNew)
 }
 
 func (f *FS) move(old, new string, how func(old, new string) error) error {
-	if _, _, err := f.at(old); err != nil || filepath.Clean(old) == filepath.Clean(new) {
+	if _, _, err := f.readPath(old); err != nil || filepath.Clean(old) == filepath.Clean(new) {
 		return err
 	}
-	if _, info, err := f.at(new); err == nil && info.Mode.IsDir() {
+	if _, info, err := f.readPath(new); err == nil && info.Mode.IsDir() {
 		return &os.LinkError{Op: "rename", Old: old, New: new, Err: syscall.EISDIR}
 	}
 	from, err := f.raise(old)
@@ -90,44 +90,44 @@ func (f *FS) move(old, new string, how func(old, new string) error) error {
 	if err := f.folder(new); err != nil {
 		return err
 	}
-	to := f.above(new)
+	to := f.upperPath(new)
 	if to == "" {
 		to = new
 	}
 	if err := how(from, to); err != nil {
 		return err
 	}
-	if _, ok := f.below(old); ok {
+	if _, ok := f.lowerInfo(old); ok {
 		f.hide(old)
 	}
 	return nil
 }
 
 func (f *FS) Exchange(a, b string) error {
-	if f.above(a) == "" && f.above(b) == "" {
+	if f.upperPath(a) == "" && f.upperPath(b) == "" {
 		return f.fs.Exchange(a, b)
 	}
 	return errors.ErrUnsupported
 }
 
 func (f *FS) Link(old, new string) error {
-	if f.above(old) == "" && f.above(new) == "" {
+	if f.upperPath(old) == "" && f.upperPath(new) == "" {
 		return f.fs.Link(old, new)
 	}
-	if _, _, err := f.at(new); err == nil {
+	if _, _, err := f.readPath(new); err == nil {
 		return &os.LinkError{Op: "link", Old: old, New: new, Err: syscall.EEXIST}
 	}
 	return errors.ErrUnsupported // a link to a file of the lower folder is not possible
 }
 
 func (f *FS) Stat(name string) (vfs.Info, error) {
-	_, info, err := f.at(name)
+	_, info, err := f.readPath(name)
 	return info, err
 }
 
 func (f *FS) ReadDir(name string) ([]string, error) {
-	up := f.above(name)
-	low, ok := f.below(name)
+	up := f.upperPath(name)
+	low, ok := f.lowerInfo(name)
 	var names []string
 	if up == "" || ok {
 		list, err := f.fs.ReadDir(name)
@@ -157,14 +157,14 @@ func (f *FS) ReadDir(name string) ([]string, error) {
 
 // SyncDir does nothing for a folder of the overlay: the upper folder does not outlive the process.
 func (f *FS) SyncDir(name string) error {
-	if f.above(name) != "" {
+	if f.upperPath(name) != "" {
 		return nil
 	}
 	return f.fs.SyncDir(name)
 }
 
 func (f *FS) OpenLock(name string, perm fs.FileMode) (vfs.Lock, error) {
-	up, err := f.own(name)
+	up, err := f.prepareUpper(name)
 	if err != nil {
 		return nil, err
 	}
@@ -172,17 +172,18 @@ func (f *FS) OpenLock(name string, perm fs.FileMode) (vfs.Lock, error) {
 }
 
 func (f *FS) OpenShared(name string, create bool, perm fs.FileMode) (vfs.Shared, error) {
-	up, err := f.own(name)
+	up, err := f.prepareUpper(name)
 	if err != nil {
 		return nil, err
 	}
 	return f.fs.OpenShared(up, create, perm)
 }
 
-// own returns the path in the upper folder at which a file is to be created. It does not matter whether the lower
-// folder has a file of that name. own creates the parent folder if necessary.
-func (f *FS) own(name string) (string, error) {
-	up := f.above(name)
+// prepareUpper returns the path in the upper folder at which a file is to be created, and creates the parent
+// folder if necessary. It does not matter whether the lower folder has a file of that name. If name is outside the
+// lower folder, prepareUpper returns name.
+func (f *FS) prepareUpper(name string) (string, error) {
+	up := f.upperPath(name)
 	if up == "" {
 		return name, nil
 	}
@@ -190,14 +191,14 @@ func (f *FS) own(name string) (string, error) {
 }
 
 func (f *FS) OpenBarrier(name string) (vfs.Barrier, error) {
-	if f.above(name) != "" {
+	if f.upperPath(name) != "" {
 		return nil, errors.ErrUnsupported
 	}
 	return f.fs.OpenBarrier(name)
 }
 
 func (f *FS) Volume(name string) (vfs.Volume, error) {
-	if up := f.above(name); up != "" {
+	if up := f.upperPath(name); up != "" {
 		name = f.upper
 	}
 	return f.fs.Volume(name)
@@ -207,7 +208,7 @@ func (f *FS) Host() vfs.Host { return f.fs.Host() }
 
 // Glance reads a file from the upper folder, or from the lower one if the upper one does not have it.
 func (f *FS) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
-	path, info, err := f.at(name)
+	path, info, err := f.readPath(name)
 	g, ok := f.fs.(vfs.Glancer)
 	if err != nil || !ok {
 		return nil, info, err

@@ -38,9 +38,9 @@ func (f *FS) Below(root string) vfs.FS {
 	return &g
 }
 
-// above returns the path in the upper folder that corresponds to name, a path in the lower folder. If name is outside
-// the lower folder, above returns "".
-func (f *FS) above(name string) string {
+// upperPath returns the path in the upper folder that corresponds to name, a path in the lower folder. If name is
+// outside the lower folder, upperPath returns "".
+func (f *FS) upperPath(name string) string {
 	rel, err := filepath.Rel(f.lower, filepath.Clean(name))
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
 		return ""
@@ -48,8 +48,9 @@ func (f *FS) above(name string) string {
 	return filepath.Join(f.upper, rel)
 }
 
-// below returns the Info of a file or folder in the lower folder, and whether it exists there and was not removed.
-func (f *FS) below(name string) (vfs.Info, bool) {
+// lowerInfo returns the Info of a file or folder in the lower folder, and whether it exists there and was not
+// removed.
+func (f *FS) lowerInfo(name string) (vfs.Info, bool) {
 	if f.hidden(name) {
 		return vfs.Info{}, false
 	}
@@ -75,12 +76,12 @@ func (f *FS) hide(name string) {
 	f.gone.names[filepath.Clean(name)] = true
 }
 
-// at returns the path under which the content of name can be read: the path in the upper folder if the upper folder has
-// the name, otherwise the path in the lower folder. For a folder that is in both, at returns the path in the lower
-// folder, whose times and inode number do not change.
-func (f *FS) at(name string) (path string, info vfs.Info, err error) {
-	up := f.above(name)
-	low, ok := f.below(name)
+// readPath returns the path under which the content of name can be read: the path in the upper folder if the upper
+// folder has the name, otherwise the path in the lower folder. For a folder that is in both, readPath returns the
+// path in the lower folder, whose times and inode number do not change.
+func (f *FS) readPath(name string) (path string, info vfs.Info, err error) {
+	up := f.upperPath(name)
+	low, ok := f.lowerInfo(name)
 	if up == "" || ok && low.Mode.IsDir() {
 		if !ok {
 			_, err = f.fs.Stat(name)
@@ -106,14 +107,14 @@ func named(err error, name string) error {
 // folder creates the parent folder of name in the upper folder, if the lower folder has it.
 func (f *FS) folder(name string) error {
 	dir := filepath.Dir(name)
-	up := f.above(dir)
+	up := f.upperPath(dir)
 	if up == "" || up == f.upper {
 		return nil
 	}
 	if _, err := f.fs.Stat(up); err == nil {
 		return nil
 	}
-	if info, ok := f.below(dir); !ok || !info.Mode.IsDir() {
+	if info, ok := f.lowerInfo(dir); !ok || !info.Mode.IsDir() {
 		return &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOENT}
 	}
 	if err := f.folder(dir); err != nil {
@@ -128,7 +129,7 @@ func (f *FS) folder(name string) error {
 // raise copies a file from the lower folder to the upper one, if the upper one does not have it, and returns the path
 // of the file in the upper folder.
 func (f *FS) raise(name string) (string, error) {
-	up := f.above(name)
+	up := f.upperPath(name)
 	if up == "" {
 		return name, nil // not in the lower folder
 	}
@@ -138,7 +139,7 @@ func (f *FS) raise(name string) (string, error) {
 	if _, err := f.fs.Stat(up); !errors.Is(err, fs.ErrNotExist) {
 		return up, err
 	}
-	info, ok := f.below(name)
+	info, ok := f.lowerInfo(name)
 	if !ok {
 		return up, nil
 	}

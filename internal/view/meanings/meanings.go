@@ -228,7 +228,7 @@ func (m *Meanings) put(path string, lsn uint64, doc []byte) error {
 func (m *Meanings) set(path string, now sections) {
 	m.notes[path], m.change = now, true
 	for i, h := range now.hashes {
-		if m.used[h]++; m.used[h] == 1 && !m.has(h) {
+		if m.used[h]++; m.used[h] == 1 && !m.hasVector(h) {
 			m.lacks[h] = section{path, i}
 			m.queue = append(m.queue, h)
 		}
@@ -270,8 +270,8 @@ func (m *Meanings) drop(path string) {
 	}
 }
 
-// has reports whether there is a vector of a text.
-func (m *Meanings) has(h Hash) bool {
+// hasVector reports whether there is a vector of the text with the hash h.
+func (m *Meanings) hasVector(h Hash) bool {
 	for _, s := range m.segs {
 		if _, ok := s.find(h); ok {
 			return true
@@ -306,7 +306,7 @@ func (m *Meanings) Add(model string, seen uint64, list []Vector) (n int, err err
 					return err
 				}
 			}
-			if m.dim = len(v.Vector); m.has(v.Hash) {
+			if m.dim = len(v.Vector); m.hasVector(v.Hash) {
 				continue
 			}
 			m.added = append(m.added, v)

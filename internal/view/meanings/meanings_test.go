@@ -47,7 +47,7 @@ func TestOtherDimension(t *testing.T) {
 		t.Fatal(len(m.lacks), m.dim)
 	}
 	add(t, m, two, 1, 2, 3)
-	if m.dim != 3 || len(m.added) != 1 || m.has(one) || !m.has(two) {
+	if m.dim != 3 || len(m.added) != 1 || m.hasVector(one) || !m.hasVector(two) {
 		t.Errorf("dimension %d, %d vectors", m.dim, len(m.added))
 	}
 	_, lacks := m.lacks[two]

@@ -103,8 +103,8 @@ func (f *files) Reset(ctx context.Context, set *index.Set) error {
 // damagedTries is the maximum number of times that a search starts again after it found the files damaged.
 const damagedTries = 2
 
-// with calls use after it has updated the view with all commits before the call of with.
-func (q *Query) with(ctx context.Context, use func() error) error {
+// withCaughtUp calls use after it has updated the view with all commits before the call of withCaughtUp.
+func (q *Query) withCaughtUp(ctx context.Context, use func() error) error {
 	if err := q.eng.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (q *Query) Lacking(ctx context.Context, maxTexts int, skip func(Hash) bool)
 		section
 	}
 	var some []wanted
-	err = q.with(ctx, func() error {
+	err = q.withCaughtUp(ctx, func() error {
 		f := &q.files
 		l.Made, some = f.there || f.Absent(), nil
 		queue, chosen := f.queue[:0], map[Hash]bool{}
@@ -210,7 +210,7 @@ func (m *Meanings) one(h Hash) (first section) {
 
 // Waiting returns the number of section texts that have no vector.
 func (q *Query) Waiting(ctx context.Context) (n int, err error) {
-	err = q.with(ctx, func() error {
+	err = q.withCaughtUp(ctx, func() error {
 		n = len(q.files.lacks)
 		return nil
 	})
@@ -219,7 +219,7 @@ func (q *Query) Waiting(ctx context.Context) (n int, err error) {
 
 // Live returns those vectors in the list whose text is still the text of a section.
 func (q *Query) Live(ctx context.Context, list []Vector) (live []Vector, err error) {
-	err = q.with(ctx, func() error {
+	err = q.withCaughtUp(ctx, func() error {
 		live = slices.DeleteFunc(slices.Clone(list), func(v Vector) bool { return q.files.used[v.Hash] == 0 })
 		return nil
 	})
@@ -244,7 +244,7 @@ const chunk = 256
 func (q *Query) Search(ctx context.Context, v []float32, metric vector.Metric, n int, minScore float64,
 	accept func(path string) (bool, error)) (hits []Hit, err error) {
 	var all []Hit
-	err = q.with(ctx, func() error {
+	err = q.withCaughtUp(ctx, func() error {
 		all = nil
 		f := q.files.Meanings
 		if f.Outdated() || f.dim != len(v) || f.by != metric {

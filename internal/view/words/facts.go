@@ -16,7 +16,7 @@ type Fact struct {
 // Facts returns the facts of some memories, by id. The result does not have memories that are not in the view, or that
 // could not be read when the view was made. If the view has no usable files, the result is empty.
 func (o *Orders) Facts(ctx context.Context, ids []string) (all map[string]Fact, err error) {
-	_, err = o.with(ctx, func(s *Snapshot) error {
+	_, err = o.withSnapshot(ctx, func(s *Snapshot) error {
 		all = make(map[string]Fact, len(ids))
 		for _, id := range ids {
 			at, _, ok, err := s.Set.Find(id)

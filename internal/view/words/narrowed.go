@@ -54,7 +54,7 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 		return nil, false, nil
 	}
 	narrowed := false
-	ok, err = o.with(ctx, func(s *Snapshot) error {
+	ok, err = o.withSnapshot(ctx, func(s *Snapshot) error {
 		ids, narrowed = nil, false
 		only, n, err := s.Narrow(f, o.eng.Tune().Few)
 		docs, _ := s.Set.Docs()
@@ -73,7 +73,7 @@ func (o *Orders) Among(ctx context.Context, f *engine.Filters, share int) (ids [
 // If there are more than limit such memories, ok is false.
 func (o *Orders) Times(ctx context.Context, f *engine.Filters, limit int) (ids []string, ok bool, err error) {
 	few := false
-	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
+	ok, err = o.withSnapshot(ctx, func(s *Snapshot) (err error) {
 		ids, few, err = o.passing(ctx, s, nil, f, limit)
 		return err
 	})

@@ -84,9 +84,9 @@ func (r *lines) Apply(ctx context.Context, set *index.Set, e *wal.Entry) error {
 	return r.Words.Apply(ctx, set, e)
 }
 
-// with calls use with rows that include all commits before the call of with. ok is false if the word index has no
-// usable files.
-func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, err error) {
+// withSnapshot calls use with rows that include all commits before the call of withSnapshot. ok is false if the
+// word index has no usable files.
+func (o *Orders) withSnapshot(ctx context.Context, use func(*Snapshot) error) (ok bool, err error) {
 	if err := o.eng.CatchUp(ctx); err != nil {
 		return false, err
 	}
@@ -137,7 +137,7 @@ func (o *Orders) with(ctx context.Context, use func(*Snapshot) error) (ok bool, 
 
 // Sessions returns the sessions that have memories, in the order of the index. The caller must not change them.
 func (o *Orders) Sessions(ctx context.Context) (list []rows.Session, ok bool, err error) {
-	ok, err = o.with(ctx, func(s *Snapshot) (err error) {
+	ok, err = o.withSnapshot(ctx, func(s *Snapshot) (err error) {
 		set := s.Set
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -254,7 +254,7 @@ func (o *Orders) Count(ctx context.Context, f *engine.Filters) (n int64, ok bool
 	reads := f.Category != nil || f.Key != nil || len(f.Where) > 0
 	var asked []string
 	refused := false
-	ok, err = o.with(ctx, func(s *Snapshot) error {
+	ok, err = o.withSnapshot(ctx, func(s *Snapshot) error {
 		c := o.chosen(f)
 		if reads {
 			only, n, err := s.Narrow(f, o.eng.Tune().Few)
@@ -315,7 +315,7 @@ func (o *Orders) Page(ctx context.Context, f *engine.Filters, s *memstore.Order,
 		return nil, nil, false, nil
 	}
 	asked := map[string]bool{}
-	ok, err = o.with(ctx, func(snap *Snapshot) error {
+	ok, err = o.withSnapshot(ctx, func(snap *Snapshot) error {
 		set, c := snap.Set, o.chosen(f)
 		visit := func(r *rows.Row) (bool, error) {
 			if c.walked++; c.walked%1024 == 0 && ctx.Err() != nil {

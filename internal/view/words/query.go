@@ -79,9 +79,9 @@ func (s *Snapshot) Release() (err error) {
 // goroutines costs more than it saves.
 const besideLeast = 1 << 15
 
-// beside calls fn with the numbers 0 to n-1, in at most GOMAXPROCS goroutines at a time. It returns the first
+// runParallel calls fn with the numbers 0 to n-1, in at most GOMAXPROCS goroutines at a time. It returns the first
 // error.
-func beside(n int, fn func(i int) error) error {
+func runParallel(n int, fn func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range n {
@@ -102,7 +102,7 @@ func (q *Query) snapshot(ctx context.Context) (s *Snapshot, err error) {
 		s = &Snapshot{Set: q.files.set, Analyzer: q.files.an.Again(), From: q.files.sources,
 			sections: q.files.of.cut() > 0}
 		if n, _ := s.Set.Docs(); n >= besideLeast && !q.eng.Env().System.Inline {
-			s.Each = beside
+			s.Each = runParallel
 		}
 		for _, m := range q.files.maps {
 			m.refs.Add(1)
@@ -152,7 +152,7 @@ func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) 
 		return err
 	}
 	for try := 0; ; try++ {
-		of, err := both(ctx, a, b, use)
+		of, err := withSnapshots(ctx, a, b, use)
 		if !errors.Is(err, errs.ErrCorrupt) || try == 2*damagedTries {
 			return err
 		}
@@ -162,9 +162,9 @@ func WithBoth(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) 
 	}
 }
 
-// both calls use with snapshots of the queries a and b. If use returns errs.ErrCorrupt, damaged has the queries whose
-// snapshots are damaged; if that is unknown, damaged has a and b.
-func both(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) (damaged []*Query, err error) {
+// withSnapshots calls use with snapshots of two queries. If use returns errs.ErrCorrupt, withSnapshots returns the
+// queries whose snapshot is damaged, or both queries if it cannot tell which snapshot is damaged.
+func withSnapshots(ctx context.Context, a, b *Query, use func(a, b *Snapshot) error) (damaged []*Query, err error) {
 	var snaps []*Snapshot
 	defer func() {
 		for _, s := range snaps {

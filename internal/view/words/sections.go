@@ -34,7 +34,7 @@ func (sections) folder() string                       { return places.Sections }
 func (sections) first() uint64                        { return FirstSection }
 func (sections) cut() int                             { return note.CutVersion }
 func (sections) kind(eng *engine.Engine) *engine.Kind { return eng.Kinds().Notes }
-func (sections) has(id string) bool                   { return !note.IsSidecar(id) }
+func (sections) hasRows(id string) bool               { return !note.IsSidecar(id) }
 
 func (sections) rows(_ *Words, path string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc {
 	list, tags := note.Sections(doc), note.Tags(doc)

@@ -22,7 +22,7 @@ type subject interface {
 	first() uint64  // number of its first segment: two views have no segment number in common
 	cut() int       // version of the rules by which a document is divided into rows; 0: a document is one row
 	kind(*engine.Engine) *engine.Kind
-	has(id string) bool // has reports whether a document with this id has rows
+	hasRows(id string) bool // has reports whether a document with this id has rows
 
 	// rows returns the rows of a document, at least one, without their lines.
 	rows(w *Words, id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc
@@ -43,7 +43,7 @@ func (memories) folder() string                       { return places.Words }
 func (memories) first() uint64                        { return 1 }
 func (memories) cut() int                             { return 0 }
 func (memories) kind(eng *engine.Engine) *engine.Kind { return eng.Kinds().Memories }
-func (memories) has(string) bool                      { return true }
+func (memories) hasRows(string) bool                  { return true }
 
 func (memories) rows(w *Words, id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc {
 	m, err := memstore.Decode(doc,

@@ -160,7 +160,7 @@ func (w *Words) loose() (rows, size int) {
 
 // Apply implements view.Fold: it adds the document in a log entry to the view, or removes the deleted document.
 func (w *Words) Apply(ctx context.Context, _ *index.Set, e *wal.Entry) error {
-	if w.eng.Kinds().Of(e.Key) != w.of.kind(w.eng) || !w.of.has(e.Key[1:]) {
+	if w.eng.Kinds().Of(e.Key) != w.of.kind(w.eng) || !w.of.hasRows(e.Key[1:]) {
 		return nil
 	}
 	id := strings.Clone(e.Key[1:])
@@ -389,7 +389,7 @@ func (w *Words) verify(ctx context.Context, set *index.Set) error {
 		if looked++; looked%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !w.of.has(string(it.Key)) {
+		if !w.of.hasRows(string(it.Key)) {
 			continue
 		}
 		line, err := index.ParseLine(it.Value)

@@ -96,7 +96,7 @@ func Shown(term string) string { return strings.TrimPrefix(term, string(rune(com
 // too, and those of other forms of words, see text.More. Once reports which terms count only once in a text.
 func (a *Analyzer) Each(b []byte, visit func(term []byte, quiet bool)) {
 	a.Words(b, func(w []byte) {
-		if t := a.known(w); len(t) > 0 {
+		if t := a.cachedTerm(w); len(t) > 0 {
 			visit(t, false)
 		}
 	}, visit)
@@ -150,7 +150,7 @@ func (x *indexed) Char(pair []byte, off, _, _, _ int) {
 
 // More implements text.Sink.
 func (x *indexed) More(kind text.More, w []byte, _, _, _ int) {
-	t := x.an.more(kind, w)
+	t := x.an.formTerm(kind, w)
 	switch {
 	case len(t) == 0:
 	case kind == text.Part: // terms of parts are visited after all words of the text, which may include the same terms
@@ -161,23 +161,22 @@ func (x *indexed) More(kind text.More, w []byte, _, _, _ int) {
 	}
 }
 
-// more returns the term of w, an additional form of a word or of several words, see text.More. It returns an empty term
-// if that form is not indexed.
-func (a *Analyzer) more(kind text.More, w []byte) []byte {
+// formTerm returns the term of an additional form of words. It returns an empty term if that form is not indexed.
+func (a *Analyzer) formTerm(kind text.More, w []byte) []byte {
 	switch last := w[len(w)-1]; {
 	case kind == text.Part:
-		if t := a.known(w); len(t) > 0 && t[0] != common {
+		if t := a.cachedTerm(w); len(t) > 0 && t[0] != common {
 			return t
 		}
 		return nil
 	case kind == text.Whole && 'a' <= last && last <= 'z':
-		return a.known(w)
+		return a.cachedTerm(w)
 	}
 	return cut(w)
 }
 
-// known returns the term of a word, and caches it.
-func (a *Analyzer) known(w []byte) []byte {
+// cachedTerm returns the term of a word, and caches it.
+func (a *Analyzer) cachedTerm(w []byte) []byte {
 	t, ok := a.terms[string(w)]
 	if !ok {
 		t = a.keep(w)

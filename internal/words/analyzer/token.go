@@ -35,7 +35,7 @@ func (a *Analyzer) Tokens(b []byte, visit func(t Token)) {
 		return
 	}
 	a.buf = text.Each(b, a.buf, func(w []byte) {
-		switch t := a.known(w); {
+		switch t := a.cachedTerm(w); {
 		case len(t) > 0:
 			visit(Token{Kind: Word, Term: t})
 		case a.language == English && stopWords[string(w)]:
@@ -60,7 +60,7 @@ func (a *Analyzer) Single(s string) (term string, ok bool) {
 			return "", false
 		}
 	}
-	if term = string(a.known([]byte(s))); term == "" {
+	if term = string(a.cachedTerm([]byte(s))); term == "" {
 		term = AsCommon(s)
 	}
 	return term, true
@@ -77,7 +77,7 @@ type reader struct {
 
 // Word implements text.Sink.
 func (r *reader) Word(w []byte, from, to int) {
-	if t := r.an.known(w); len(t) > 0 {
+	if t := r.an.cachedTerm(w); len(t) > 0 {
 		r.visit(Token{Kind: Word, Term: t, From: from, To: to})
 	}
 }
@@ -92,7 +92,7 @@ func (r *reader) Char(pair []byte, off, from, mid, to int) {
 
 // More implements text.Sink.
 func (r *reader) More(kind text.More, w []byte, from, to, n int) {
-	if t := r.an.more(kind, w); len(t) > 0 {
+	if t := r.an.formTerm(kind, w); len(t) > 0 {
 		r.visit(Token{Kind: Whole + Kind(kind), Term: t, Words: n, From: from, To: to})
 	}
 }

@@ -59,7 +59,7 @@ func Of(v *words.Set, conds []Cond, an *analyzer.Analyzer, from *query.Sources,
 			n += p.Rows()
 			continue
 		}
-		set, some, err := of(p, all)
+		set, some, err := candidateRows(p, all)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -124,17 +124,17 @@ func separates(r rune) bool {
 	return r < 0x80 && !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
 }
 
-// of returns the rows of part p that can satisfy all conditions, including the rows without a time. restricted is
-// false if no condition restricts the rows, so that all rows of the part can satisfy the conditions.
-func of(p *words.Part, all []wanted) (set bitset.Set, restricted bool, err error) {
+// candidateRows returns the rows of part p that can satisfy all conditions, including the rows without a time.
+// restricted is false if no condition restricts the rows, so that all rows of the part can satisfy the conditions.
+func candidateRows(p *words.Part, all []wanted) (set bitset.Set, restricted bool, err error) {
 	for i := range all {
-		one, ok, err := all[i].of(p)
+		one, ok, err := all[i].matchingRows(p)
 		switch {
 		case err != nil:
 			return nil, false, err
 		case !ok:
 		case restricted:
-			set = both(set, one)
+			set = intersect(set, one)
 		default:
 			set, restricted = one, true
 		}
@@ -157,9 +157,9 @@ func of(p *words.Part, all []wanted) (set bitset.Set, restricted bool, err error
 	return set, true, nil
 }
 
-// of returns the rows of part p that have the wanted terms. ok is false if so many rows have the terms that they are no
-// useful restriction.
-func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
+// matchingRows returns the rows of part p that have the wanted terms. ok is false if so many rows have the terms
+// that the terms are no useful restriction.
+func (w *wanted) matchingRows(p *words.Part) (set bitset.Set, ok bool, err error) {
 	for _, terms := range w.any {
 		one, some := bitset.Set(nil), false
 		for _, term := range terms {
@@ -190,9 +190,9 @@ func (w *wanted) of(p *words.Part) (set bitset.Set, ok bool, err error) {
 	return set, true, nil
 }
 
-// both returns the intersection of two sets of rows of one part, and either returns the union. The two functions may
-// change a and return it.
-func both(a, b bitset.Set) bitset.Set {
+// intersect returns the intersection of two sets of rows of one part, and either returns their union. Both
+// functions may change a.
+func intersect(a, b bitset.Set) bitset.Set {
 	if a == nil || b == nil {
 		return nil
 	}

@@ -107,16 +107,19 @@ func (a *App) Assembly(ctx context.Context, st *varve.Store, id string, f func(i
 // WholeMemory returns the whole id of the memory that arg names by its id or by an ending of it. If the store has no
 // such memory, it returns arg.
 func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (string, error) {
-	return whole(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error { return a.Memory(ctx, st, arg, f) })
+	return wholeID(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error {
+		return a.Memory(ctx, st, arg,
+			f)
+	})
 }
 
 // WholeAssembly is like WholeMemory, for an assembly.
 func (a *App) WholeAssembly(ctx context.Context, st *varve.Store, arg string) (string, error) {
-	return whole(ctx, arg, st.Assemblies().GetRaw,
+	return wholeID(ctx, arg, st.Assemblies().GetRaw,
 		func(f func(id string) error) error { return a.Assembly(ctx, st, arg, f) })
 }
 
-func whole(ctx context.Context, arg string, get func(ctx context.Context, id string) ([]byte, error),
+func wholeID(ctx context.Context, arg string, get func(ctx context.Context, id string) ([]byte, error),
 	try func(f func(id string) error) error) (string, error) {
 	found := arg
 	err := try(func(id string) error {

@@ -73,69 +73,70 @@ var classes = []struct {
 	kind string
 	fix  string
 }{
-	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
-	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
-	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store at its new place"},
-	{is(varve.ErrReplaced), CodeNoStore, "replaced", againOpens},
-	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
-	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted",
+	{errorAs[*usageError], codeUsage, "usage", "memctl help shows the commands"},
+	{errorAs[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
+	{errorIs(varve.ErrMoved), CodeNoStore, "moved", "use the store at its new place"},
+	{errorIs(varve.ErrReplaced), CodeNoStore, "replaced", againOpens},
+	{errorIs(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
+	{errorIsBoth(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted",
 		"check whether the memory was stored: memctl get ID"},
-	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether the memory was stored: memctl get " +
-		"ID"},
-	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
-	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
-	{as[*vfs.NotFolderError], CodeDamage, "not a folder",
+	{errorIs(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown",
+		"check whether the memory was stored: memctl get " + "ID"},
+	{errorIsBoth(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
+	{errorIs(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
+	{errorAs[*vfs.NotFolderError], CodeDamage, "not a folder",
 		"memctl repair --apply moves the link (or file) out of the way, but not the target of the link"},
-	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify shows what is damaged, and the remedy"},
-	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID)" + andRetry},
-	{as[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
-	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
-	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
-	{is(varve.ErrCopyBehind), CodeRefused, "no longer kept", "begin the copy again with a full copy"},
-	{is(varve.ErrTruncated), CodeRefused, "no longer kept",
+	{errorIs(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify shows what is damaged, and the remedy"},
+	{errorIs(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID)" + andRetry},
+	{errorAs[*EndingError], CodeRefused, "ambiguous", "give more of the id, or the whole id: memctl list --output id"},
+	{errorAs[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
+	{errorIs(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
+	{errorIs(varve.ErrCopyBehind), CodeRefused, "no longer kept", "begin the copy again with a full copy"},
+	{errorIs(varve.ErrTruncated), CodeRefused, "no longer kept",
 		"log and archive do not reach back that far; perhaps a backup does: memctl restore BACKUP DIR --at TIME"},
-	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},
+	{errorIs(varve.ErrNoStore), CodeNoStore, "no store",
+		"create one with memctl init DIR, or name one with --store DIR"},
 	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space"},
 	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
-	{as[*varve.LinkedError], CodePermission, "read-only",
+	{errorAs[*varve.LinkedError], CodePermission, "read-only",
 		"copy the store without hard links (cp -a) and use the copy; this store can still be read"},
-	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
-	{is(varve.ErrTooLarge), CodeRefused, "too large", "memctl config shows the limits, which are in config.json"},
-	{is(varve.ErrBatchTooLarge), CodeRefused, "too large",
+	{errorIs(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
+	{errorIs(varve.ErrTooLarge), CodeRefused, "too large", "memctl config shows the limits, which are in config.json"},
+	{errorIs(varve.ErrBatchTooLarge), CodeRefused, "too large",
 		"put fewer memories at once, or use memctl import --from jsonl"},
-	{as[*varve.InflatedError], CodeRefused, "limit",
+	{errorAs[*varve.InflatedError], CodeRefused, "limit",
 		"if you trust this store, write these memories to files with memctl flush --inflate; otherwise delete them " +
 			"(memctl list --sort -size)"},
-	{is(varve.ErrLimit), CodeRefused, "limit", "memctl config shows the limits, which are in config.json"},
+	{errorIs(varve.ErrLimit), CodeRefused, "limit", "memctl config shows the limits, which are in config.json"},
 	{vfs.IsStarved, CodeRefused, "limit", starved},
-	{is(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
-	{as[*varve.PurgedError], CodeRefused, "purged",
+	{errorIs(varve.ErrTooManyFiles), CodeRefused, "limit", starved},
+	{errorAs[*varve.PurgedError], CodeRefused, "purged",
 		"do not store this text, or store it nevertheless with memctl put --force-purged"},
-	{is(varve.ErrRedacted), CodeRefused, "redacted", "memctl history ID lists the other versions"},
-	{is(varve.ErrSession), CodeRefused, "refused", ""},
-	{as[*keptError], CodeRefused, "refused", ""},
-	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind",
+	{errorIs(varve.ErrRedacted), CodeRefused, "redacted", "memctl history ID lists the other versions"},
+	{errorIs(varve.ErrSession), CodeRefused, "refused", ""},
+	{errorAs[*keptError], CodeRefused, "refused", ""},
+	{errorIs(vfs.ErrNotFolder), CodeRefused, "wrong kind",
 		"memctl verify names the file or folder that is in the wrong place; memctl repair --apply moves it to " +
 			"quarantine/"},
-	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind",
+	{errorIs(vfs.ErrNotRegular), CodeRefused, "wrong kind",
 		"memctl verify names the file or folder that is in the wrong place; memctl repair --apply moves it to " +
 			"quarantine/"},
-	{is(syscall.ENXIO), CodeRefused, "not a file", "give the path of a file; a socket, or a device without a driver, " +
-		"cannot be read"},
-	{is(syscall.ENOTDIR), CodeRefused, "wrong kind",
+	{errorIs(syscall.ENXIO), CodeRefused, "not a file",
+		"give the path of a file; a socket, or a device without a driver, " + "cannot be read"},
+	{errorIs(syscall.ENOTDIR), CodeRefused, "wrong kind",
 		"a file is at the path of a folder: in a store, memctl verify names the file; elsewhere, check the path"},
-	{is(varve.ErrModel), CodeRefused, "another model", anotherModel},
-	{is(varve.ErrDimension), CodeRefused, "invalid",
+	{errorIs(varve.ErrModel), CodeRefused, "another model", anotherModel},
+	{errorIs(varve.ErrDimension), CodeRefused, "invalid",
 		"use the model that made the store's embeddings (memctl status)" + nothingWritten},
-	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input" + nothingWritten},
-	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
-	{is(syscall.EISDIR), CodeRefused, "not a file", "give the path of a file; only memctl import reads folders"},
-	{as[*embed.Error], CodeInternal, "embedding service",
+	{errorIs(varve.ErrInvalid), CodeRefused, "invalid", "correct the input" + nothingWritten},
+	{errorIs(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
+	{errorIs(syscall.EISDIR), CodeRefused, "not a file", "give the path of a file; only memctl import reads folders"},
+	{errorAs[*embed.Error], CodeInternal, "embedding service",
 		"check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --mode words does not need the service"},
-	{is(context.Canceled), CodeInterrupted, "interrupted", again},
-	{is(syscall.EIO), CodeInternal, "internal",
+	{errorIs(context.Canceled), CodeInterrupted, "interrupted", again},
+	{errorIs(syscall.EIO), CodeInternal, "internal",
 		"the disk, or the connection to it, fails: see the log of the system (dmesg), then run memctl verify"},
-	{is(syscall.EBUSY), CodeInternal, "internal",
+	{errorIs(syscall.EBUSY), CodeInternal, "internal",
 		"the file is in use by the system (a mount point, for example) or by another program: end that use" +
 			thenAgain},
 }
@@ -147,13 +148,15 @@ const (
 	starved    = starvedFix + thenAgain
 )
 
-func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+func errorIs(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
 
-func both(a, b error) func(error) bool {
+func errorIsBoth(a, b error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, a) && errors.Is(err, b) }
 }
 
-func as[T error](err error) bool {
+func errorAs[T error](err error) bool {
 	var t T
 	return errors.As(err, &t)
 }
@@ -223,7 +226,7 @@ func Classify(err error) *Failure {
 	}
 	var after *committedError
 	if errors.As(err, &after) {
-		f.after(after)
+		f.adjustForCommits(after)
 	}
 	return f
 }

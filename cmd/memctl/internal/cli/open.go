@@ -100,10 +100,10 @@ func (e *unready) Error() string { return e.err.Error() }
 func (e *unready) Unwrap() error { return e.err }
 
 // IsUnready reports whether err means that opening the store for writing would rebuild missing parts.
-func IsUnready(err error) bool { return as[*unready](err) }
+func IsUnready(err error) bool { return errorAs[*unready](err) }
 
 func lacksView(dir string, err error) bool {
-	if as[*varve.EmptiedError](err) {
+	if errorAs[*varve.EmptiedError](err) {
 		return false
 	}
 	if errors.Is(err, varve.ErrNoStore) || errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrTruncated) {
@@ -171,7 +171,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	defer a.tellEvicted()
 	cerr := closed()
 	switch {
-	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !as[*varve.UnfiledError](cerr):
+	case cerr == nil, how == Serve && errors.Is(cerr, varve.ErrReplaced) && !errorAs[*varve.UnfiledError](cerr):
 		// The calls have reported it.
 	case done && how == Read && !errors.Is(cerr, varve.ErrReplaced): // the answer is complete
 		a.warnUnwritten(how, done, cerr)
@@ -199,7 +199,7 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 // reported.
 func (a *App) CloseServed(st *varve.Store) {
 	if err := st.CloseWithin(lastLocks); err != nil &&
-		(!errors.Is(err, varve.ErrReplaced) || as[*varve.UnfiledError](err)) {
+		(!errors.Is(err, varve.ErrReplaced) || errorAs[*varve.UnfiledError](err)) {
 		a.Note("closing the store: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func (a *App) CloseServed(st *varve.Store) {
 func (a *App) warnUnwritten(how Access, done bool, err error) {
 	f, when := Classify(err), "by the next command that can"
 	f.Fix = onceCommitted(f.Fix)
-	if as[*varve.InflatedError](err) {
+	if errorAs[*varve.InflatedError](err) {
 		when = "when you ask for it"
 	}
 	if vfs.IsDiskFull(err) {

@@ -94,8 +94,9 @@ func (a *App) afterCommits(err error, done bool) error {
 	return err
 }
 
-// after changes the text and remedy of a failure so that they do not contradict the commits that are durable.
-func (f *Failure) after(e *committedError) {
+// adjustForCommits records the number of commits of a failed command that are durable. It changes the remedy of
+// the failure so that the remedy does not contradict these commits.
+func (f *Failure) adjustForCommits(e *committedError) {
 	f.Committed = e.commits
 	f.Fix = onceCommitted(f.Fix)
 	switch {

@@ -86,7 +86,7 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 		a.started = true
 		a.Document.All(ThisBuild())
 	}
-	if err != nil && !a.started && !as[*usageError](err) {
+	if err != nil && !a.started && !errorAs[*usageError](err) {
 		err = Usage(cmd.CommandPath(), err)
 	}
 	// If the context has ended, some calls return another error than the context's.

@@ -104,8 +104,9 @@ func plain(s string) bool {
 	return s != "" && s[0] != '-' && s[0] != '=' && strings.IndexFunc(s, odd) < 0
 }
 
-// about returns a description for a proposal, made of a stored text, which may come from anyone.
-func about(text string) string {
+// descriptionOf returns a description for a proposal of the completion. The description is made of a stored text,
+// which anyone may have written.
+func descriptionOf(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -50,7 +50,7 @@ func Quarantine(a *cli.App) cobra.CompletionFunc {
 			}
 		}
 		for _, q := range slices.Backward(list) {
-			if !offer(word{q.Name, about(q.From + " " + q.Reason)}) {
+			if !offer(word{q.Name, descriptionOf(q.From + " " + q.Reason)}) {
 				return
 			}
 		}
@@ -110,11 +110,11 @@ func newest(ctx context.Context, st *varve.Store, now time.Time, offer func(word
 	}
 }
 
-func memory(m *varve.Memory) word { return word{m.ID, about(m.Content)} }
+func memory(m *varve.Memory) word { return word{m.ID, descriptionOf(m.Content)} }
 
 func assemblies(ctx context.Context, st *varve.Store, begun string, offer func(word) bool) {
 	for as, err := range st.Assemblies().All(ctx, varve.WithPrefix(begun)) {
-		if err == nil && !offer(word{as.ID, about(as.Name)}) || ctx.Err() != nil {
+		if err == nil && !offer(word{as.ID, descriptionOf(as.Name)}) || ctx.Err() != nil {
 			return
 		}
 	}

@@ -199,7 +199,7 @@ func (e *examination) run(ctx context.Context, settings []Setting) {
 		}
 	}
 	if err != nil {
-		e.is(err)
+		e.addError(err)
 	} else {
 		e.look(dir)
 		e.settings(dir, settings)
@@ -215,8 +215,8 @@ func (e *examination) run(ctx context.Context, settings []Setting) {
 	}
 }
 
-// is adds an error to the report's list of problems.
-func (e *examination) is(err error) {
+// addError adds an error to the report's list of problems.
+func (e *examination) addError(err error) {
 	f := cli.Classify(err)
 	fix := e.red.err(errors.New(f.Fix))
 	if fix == "" {
@@ -271,7 +271,7 @@ func (e *examination) sizes(dir string) {
 	inodes, n := map[uint64]string{}, 0
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		e.is(err)
+		e.addError(err)
 		return
 	}
 	rest := size{Part: "other files"}
@@ -298,7 +298,7 @@ func (e *examination) sizes(dir string) {
 			return nil
 		})
 		if err != nil {
-			e.is(err)
+			e.addError(err)
 		}
 		if s.Part == "" {
 			rest.Files, rest.Bytes = rest.Files+s.Files, rest.Bytes+s.Bytes
@@ -342,14 +342,14 @@ func (e *examination) settings(dir string, all []Setting) {
 // open opens the store read-only, and verifies it.
 func (e *examination) open(ctx context.Context) {
 	if !e.r.Store.Found {
-		e.is(varve.ErrNoStore)
+		e.addError(varve.ErrNoStore)
 		return
 	}
 	o := &varve.Options{ReadOnly: true, MustExist: true, LockWait: min(e.a.Wait, lockWait), Clock: e.a.Clock,
 		NoBackground: true, Listener: e.heard}
 	st, err := varve.Open(ctx, e.dir, o)
 	if err != nil {
-		e.is(err)
+		e.addError(err)
 		o.Listener = nil
 		e.verify(ctx, varve.VerifyOptions{}, func(v varve.VerifyOptions) func(func(varve.Finding, error) bool) {
 			return varve.VerifyFolder(ctx, e.dir, o, v)
@@ -358,7 +358,7 @@ func (e *examination) open(ctx context.Context) {
 	}
 	defer func() {
 		if err := st.Close(); err != nil {
-			e.is(err)
+			e.addError(err)
 		}
 	}()
 	n, report, health := st.Admin().Stats(), st.Admin().OpenReport(), st.Health(ctx)
@@ -376,7 +376,7 @@ func (e *examination) open(ctx context.Context) {
 		e.r.Counts.Aside = aside
 	}
 	for _, err := range slices.Concat(health.Problems, report.Problems) {
-		e.is(err)
+		e.addError(err)
 	}
 	for range st.Admin().RefusedEdits(ctx) {
 		e.wrong("edit", "a file that was edited by hand cannot be adopted", "memctl status")
@@ -421,7 +421,7 @@ func (e *examination) verify(ctx context.Context, o varve.VerifyOptions,
 	for f, err := range findings(o) {
 		if err != nil {
 			if s.Incomplete = e.red.err(err); ctx.Err() == nil {
-				e.is(err)
+				e.addError(err)
 			}
 			break
 		}

@@ -131,7 +131,7 @@ func (r *redactor) pieces(err error, depth int) string {
 			text = strings.TrimPrefix(text, first.Error())
 			i++
 		default: // it is somewhere in between, or is not shown
-			return front + r.between(text) + back
+			return front + r.redactPiece(text) + back
 		}
 		for _, sign := range []string{": ", "; ", "\n"} { // fmt.Errorf("%w: %w", …), errors.Join
 			if rest, ok := strings.CutSuffix(text, sign); ok && j < len(inner) {
@@ -141,11 +141,11 @@ func (r *redactor) pieces(err error, depth int) string {
 			}
 		}
 	}
-	return front + r.between(text) + back
+	return front + r.redactPiece(text) + back
 }
 
-// between is like text, but keeps the spaces at both ends of a piece.
-func (r *redactor) between(s string) string {
+// redactPiece is like text, but keeps the spaces at both ends of a piece of an error text.
+func (r *redactor) redactPiece(s string) string {
 	if strings.TrimSpace(s) == "" {
 		return s
 	}

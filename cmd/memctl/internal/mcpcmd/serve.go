@@ -103,11 +103,11 @@ func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
 func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err error) {
 	file = &memoryFile{}
 	if dir := a.Named(); dir != "" {
-		_, err = whole(command, a.NamedBy(), dir)
+		_, err = absolutePath(command, a.NamedBy(), dir)
 		return dir, file, err
 	}
 	if path := a.Getenv(MemoryFileVariable); path != "" {
-		if file.path, err = whole(command, MemoryFileVariable, path); err != nil {
+		if file.path, err = absolutePath(command, MemoryFileVariable, path); err != nil {
 			return "", nil, err
 		}
 		if !filepath.IsAbs(path) { // the old server resolves it relative to its own program
@@ -138,10 +138,10 @@ func nameIt(dir string) string {
 	return "to use this store, add --store " + cli.ShellQuote(dir)
 }
 
-// whole returns path as an absolute path. source is the name of the flag or the variable from which path comes. If path
-// begins with ~ or has a variable, whole returns an error: servers are rarely started by a shell, which would have
-// expanded it.
-func whole(command, source, path string) (string, error) {
+// absolutePath returns path as an absolute path. source is the name of the flag or the variable from which path
+// comes. If path begins with ~ or has a variable, absolutePath returns an error: servers are rarely started by a
+// shell, which would have expanded the path.
+func absolutePath(command, source, path string) (string, error) {
 	if v := projectcmd.Unexpanded(path); v != "" && v != "~" {
 		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", source, path, v)
 	}

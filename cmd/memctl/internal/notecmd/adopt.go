@@ -175,7 +175,7 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 		return r, err
 	}
 	if was.State == adopted.Adopted && !ad.isFolder(target) {
-		if err := ad.again(ctx, st, folder); err != nil {
+		if err := ad.restoreFolder(ctx, st, folder); err != nil {
 			return r, err
 		}
 	}
@@ -211,7 +211,7 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 		}
 		r.Notes++
 	}
-	if r.Others, r.other, err = ad.others(link, folder); err != nil {
+	if r.Others, r.other, err = ad.countUnfit(link, folder); err != nil {
 		return r, err
 	}
 	return r, ad.record(link, folder, adopted.Adopted)
@@ -221,9 +221,10 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 // notes restore missing files once nothing has changed in the folders of notes for two seconds.
 const restoredWithin = 10 * time.Second
 
-// again restores an adopted folder that has vanished from the store. It waits until the store has restored the files of
-// the folder's notes. If the folder has no notes, again creates the folder.
-func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) error {
+// restoreFolder restores an adopted folder that has vanished from the store. If the folder has notes,
+// restoreFolder waits until the store has restored the files of these notes. Otherwise restoreFolder creates the
+// folder. If anything else is at the path of the folder, restoreFolder changes nothing.
+func (ad *adopting) restoreFolder(ctx context.Context, st *varve.Store, folder string) error {
 	target := ad.folders.Target(folder)
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {
 		return err // something else is in its place
@@ -257,9 +258,9 @@ func (ad *adopting) again(ctx context.Context, st *varve.Store, folder string) e
 	}
 }
 
-// others returns the number of files in an adopted folder that cannot be notes. first is the first of these files, with
-// the reason.
-func (ad *adopting) others(link, folder string) (n int, first string, err error) {
+// countUnfit returns the number of files in an adopted folder that cannot be notes. first is the path of the first
+// of these files, with the reason.
+func (ad *adopting) countUnfit(link, folder string) (n int, first string, err error) {
 	r := newReading(link, folder, false, newMoved("", ""), ad.clock)
 	r.visit = func(file, _ string) error {
 		if info, err := r.fs.Stat(r.file(file)); err == nil && info.Size > note.MostBytes {

@@ -78,7 +78,10 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 				}
 				n++
 				rel := strings.TrimPrefix(strings.TrimPrefix(e.Path, from), "/")
-				if err := t.start(func(ctx context.Context) error { return t.exportNote(ctx, st, w, &e, rel) }); err != nil {
+				if err := t.start(func(ctx context.Context) error {
+					return t.exportNote(ctx, st, w, &e,
+						rel)
+				}); err != nil {
 					return err
 				}
 			}
@@ -91,7 +94,8 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 			err = w.sync()
 		}
 		if err == nil && n == 0 && from != "" {
-			return about(fmt.Errorf("%w: there is no note in the folder %s", varve.ErrNotFound, cli.PrintableID(from)))
+			return withNoteFix(fmt.Errorf("%w: there is no note in the folder %s", varve.ErrNotFound,
+				cli.PrintableID(from)))
 		}
 		report.add(newMoved("", ""))
 		if err == nil || report.New > 0 {
@@ -157,7 +161,7 @@ func (t *transfer) exportNote(ctx context.Context, st *varve.Store, w *writing, 
 	case err == nil && !was.Mode.IsRegular():
 		t.problem(e.Path, kindNotFile, vfs.KindOf(was.Mode)+" is at the path of the file: remove or rename it")
 		return nil
-	case err == nil && w.has(f.name, &was, n.Content):
+	case err == nil && w.hasContent(f.name, &was, n.Content):
 		t.done(&t.report.Same)
 		return nil
 	case err == nil && !w.replace:
@@ -233,8 +237,8 @@ func (w *writing) sync() error {
 	return nil
 }
 
-// has reports whether the file name has the given content.
-func (w *writing) has(name string, info *vfs.Info, content []byte) bool {
+// hasContent reports whether the file name has the given content. info describes the file.
+func (w *writing) hasContent(name string, info *vfs.Info, content []byte) bool {
 	if info.Size != int64(len(content)) {
 		return false
 	}

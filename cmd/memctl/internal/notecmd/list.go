@@ -47,7 +47,7 @@ folder, whose path ends with a slash.`,
 				n := 0
 				for e, err := range all {
 					if err != nil {
-						return about(err)
+						return withNoteFix(err)
 					}
 					n++
 					if err := l.Add(ctx, item(a, &e)); err != nil {
@@ -125,7 +125,7 @@ each with the path and the number of the line. A note that is not text is skippe
 				n := 0
 				for m, err := range st.Notes().Grep(ctx, path, re) {
 					if err != nil {
-						return about(err)
+						return withNoteFix(err)
 					}
 					if n++; a.Document != nil {
 						a.Document.Item(match(m))
@@ -174,7 +174,7 @@ size, hash, path and writer, separated by tabs; (edited) marks an edit of the fi
 				cli.Column{Name: "BY"})
 			for v, err := range st.Notes().History(ctx, args[0]) {
 				if err != nil {
-					return about(err)
+					return withNoteFix(err)
 				}
 				if err := l.Add(ctx, versionItem(&v)); err != nil {
 					return err

@@ -82,8 +82,9 @@ func (c *conditions) list(cmd *cobra.Command) (list []varve.Cond) {
 	return list
 }
 
-// about adds a remedy to an error about a note.
-func about(err error) error {
+// withNoteFix adds a remedy to an error about a note. If no remedy for the error is known, withNoteFix returns the
+// error unchanged.
+func withNoteFix(err error) error {
 	var match *varve.MatchError
 	switch {
 	case errors.As(err, &match):
@@ -100,7 +101,7 @@ func about(err error) error {
 // the error says so, and its remedy is the subcommand instead of memctl note.
 func absent(ctx context.Context, st *varve.Store, path string, err error, instead string) error {
 	if !errors.Is(err, varve.ErrNotFound) {
-		return about(err)
+		return withNoteFix(err)
 	}
 	folder, n := strings.TrimSuffix(path, "/"), 0
 	for e, err := range st.Notes().List(ctx, folder, 1) {
@@ -110,7 +111,7 @@ func absent(ctx context.Context, st *varve.Store, path string, err error, instea
 		n += e.Notes
 	}
 	if n == 0 {
-		return about(err)
+		return withNoteFix(err)
 	}
 	return cli.WithFix(fmt.Errorf("%w: %s is a folder of %s", varve.ErrNotFound, cli.PrintableID(folder),
 		cli.Count(n, "note", "notes")), fmt.Sprintf("memctl note %s %s", instead, cli.PrintableID(folder)))
@@ -142,7 +143,7 @@ func writes(a *cli.App, c *cobra.Command, creates bool,
 			if err == nil {
 				tell(a, &i, "wrote")
 			}
-			return about(err)
+			return withNoteFix(err)
 		})
 	})
 	conds.flags(c, creates)
@@ -260,7 +261,7 @@ note or a folder exists at the new path, nothing is changed.`,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
 			n, err := st.Notes().Rename(ctx, folderOf(args[0]), folderOf(args[1]))
 			if err != nil {
-				return about(err)
+				return withNoteFix(err)
 			}
 			if a.Document != nil {
 				a.Document.All(struct {

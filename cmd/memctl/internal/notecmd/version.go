@@ -50,7 +50,7 @@ version, or compare two given versions.`,
 			return a.With(ctx, cli.Read, func(st *varve.Store) error {
 				was, is, err := compared(ctx, st, args[0], numbers)
 				if err != nil {
-					return about(err)
+					return withNoteFix(err)
 				}
 				lines := diff.Unified(strings.Split(string(was.Document), "\n"), strings.Split(string(is.Document),
 					"\n"))
@@ -138,13 +138,13 @@ of a deleted note.`,
 					conds = append(conds, varve.IfAbsent())
 				}
 				if err != nil {
-					return about(err)
+					return withNoteFix(err)
 				}
 				i, err := st.Notes().Write(ctx, args[0], v.Document, conds...)
 				if err == nil {
 					tell(a, &i, "restored")
 				}
-				return about(err)
+				return withNoteFix(err)
 			})
 		}),
 	}

@@ -14,12 +14,12 @@ import (
 
 // Open opens the remote at a URL. It can be used as varve.Options.Remote.
 func Open(ctx context.Context, url string) (remote.Remote, error) {
-	return at(ctx, url, ways{varve.OpenFolder, s3.Open, postgres.Open})
+	return remoteAt(ctx, url, ways{varve.OpenFolder, s3.Open, postgres.Open})
 }
 
 // Create opens the remote at a URL. If the place has no remote yet, Create tests the place and creates a remote there.
 func Create(ctx context.Context, url string) (remote.Remote, error) {
-	return at(ctx, url, ways{varve.CreateFolder, s3.Create, postgres.Create})
+	return remoteAt(ctx, url, ways{varve.CreateFolder, s3.Create, postgres.Create})
 }
 
 // ways has, for each kind of place, the function that opens or creates a remote there.
@@ -29,7 +29,7 @@ type ways struct {
 	database func(context.Context, postgres.Options) (*postgres.Remote, error)
 }
 
-func at(ctx context.Context, url string, w ways) (remote.Remote, error) {
+func remoteAt(ctx context.Context, url string, w ways) (remote.Remote, error) {
 	scheme, _, _ := strings.Cut(url, ":")
 	switch scheme {
 	case "file":

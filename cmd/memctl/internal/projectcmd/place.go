@@ -92,11 +92,11 @@ func (f *Finder) repository(folder, git string, info os.FileInfo) (string, bool)
 // this file names. The bool is false if dir is not the folder of a worktree.
 func worktree(git, dir string) (string, bool) {
 	back, ok := gitPath(filepath.Join(dir, "gitdir"), "", dir)
-	if !ok || !same(back, git) {
+	if !ok || !sameFile(back, git) {
 		return "", false
 	}
 	common, ok := gitPath(filepath.Join(dir, "commondir"), "", dir)
-	if !ok || !same(filepath.Dir(dir), filepath.Join(common, "worktrees")) {
+	if !ok || !sameFile(filepath.Dir(dir), filepath.Join(common, "worktrees")) {
 		return "", false
 	}
 	common, err := filepath.EvalSymlinks(common)
@@ -118,7 +118,7 @@ func submodule(folder, dir string) bool {
 		if !filepath.IsAbs(value) {
 			value = filepath.Join(dir, filepath.FromSlash(value))
 		}
-		return same(value, folder)
+		return sameFile(value, folder)
 	}
 	return false
 }
@@ -151,7 +151,7 @@ func read(name string) (string, bool) {
 	return string(bytes.TrimPrefix(b, []byte("\ufeff"))), err == nil && len(b) <= mostGitFile
 }
 
-func same(a, b string) bool {
+func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	if err != nil {
 		return false

@@ -118,8 +118,8 @@ func headOf(url string, p *remote.Position, behind uint64) head {
 	return h
 }
 
-// told prints the state of the store's remote copy.
-func told(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url string) error {
+// printCopyState prints the state of the store's remote copy.
+func printCopyState(ctx context.Context, a *cli.App, st *varve.Store, r remote.Remote, url string) error {
 	p, behind, err := st.Admin().Offsite().Behind(ctx, r)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ snapshot; the recipients before them can still read what was sent before.`,
 					err = st.Admin().Offsite().Add(ctx, r, args[0])
 				}
 				if err == nil {
-					err = told(ctx, a, st, r, args[0])
+					err = printCopyState(ctx, a, st, r, args[0])
 				}
 				if err == nil && !a.Quiet {
 					a.Note("from now on a running memctl mcp, serve, watch or remote follow sends what is committed")
@@ -221,7 +221,7 @@ func status(a *cli.App) *cobra.Command {
 					a.Note("this store is a clone and sends nothing: memctl remote take makes it the store that " +
 						"writes and sends")
 				}
-				return opened(ctx, p.URL, func(r remote.Remote) error { return told(ctx, a, st, r, p.URL) })
+				return opened(ctx, p.URL, func(r remote.Remote) error { return printCopyState(ctx, a, st, r, p.URL) })
 			})
 		}),
 	}
@@ -360,7 +360,7 @@ are kept until they are a week old.`,
 				if err := varve.Take(ctx, dir, r, url, discard, o); err != nil {
 					return err
 				}
-				return a.With(ctx, cli.Look, func(st *varve.Store) error { return told(ctx, a, st, r, url) })
+				return a.With(ctx, cli.Look, func(st *varve.Store) error { return printCopyState(ctx, a, st, r, url) })
 			})
 		}),
 	}

@@ -181,7 +181,7 @@ func install(ctx context.Context, a *cli.App, s *settings) error {
 		_, err := io.WriteString(a.Out.Data(cli.Text), u.file())
 		return err
 	}
-	if err := ours(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := checkOwnUnit(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := vfs.MkdirAll(vfs.OS(), filepath.Dir(path), 0o755); err != nil {
@@ -218,7 +218,7 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	if err != nil {
 		return err
 	}
-	switch err := ours(path); {
+	switch err := checkOwnUnit(path); {
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.WithFix(fmt.Errorf("there is no service for the store %s: %s: %w", store, path, varve.ErrNotFound),
 			"memctl service install installs one; add --system for a service of the system")
@@ -242,9 +242,9 @@ func uninstall(ctx context.Context, a *cli.App, s *settings) error {
 	return nil
 }
 
-// ours returns an error if the file at path is a unit that memctl did not write, or that was changed since
-// memctl wrote it.
-func ours(path string) error {
+// checkOwnUnit returns an error if the file at path is a unit that memctl did not write, or that was changed since
+// memctl wrote it. It also returns an error if the file does not exist.
+func checkOwnUnit(path string) error {
 	if _, err := os.Lstat(path); err != nil {
 		return err
 	}

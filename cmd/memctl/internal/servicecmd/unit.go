@@ -90,8 +90,8 @@ func (u *unit) text() string {
 		}
 		line("ReadWritePaths=%s", u.quoted(u.store))
 		// The store and memctl must stay visible, wherever they are.
-		line("ProtectHome=%s", one(u.below("/home", "/root", "/run/user"), "read-only", "yes"))
-		line("PrivateTmp=%s", one(u.below("/tmp", "/var/tmp"), "no", "yes"))
+		line("ProtectHome=%s", one(u.hasPathIn("/home", "/root", "/run/user"), "read-only", "yes"))
+		line("PrivateTmp=%s", one(u.hasPathIn("/tmp", "/var/tmp"), "no", "yes"))
 	}
 	line("\n[Install]")
 	line("WantedBy=%s", wanted)
@@ -105,8 +105,8 @@ func one(yes bool, a, b string) string {
 	return b
 }
 
-// below reports whether the store or memctl is inside one of the folders.
-func (u *unit) below(folders ...string) bool {
+// hasPathIn reports whether the store or memctl is inside one of the folders.
+func (u *unit) hasPathIn(folders ...string) bool {
 	for _, f := range folders {
 		if strings.HasPrefix(u.store+"/", f+"/") || strings.HasPrefix(u.memctl, f+"/") {
 			return true

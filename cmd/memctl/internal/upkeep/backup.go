@@ -114,7 +114,7 @@ func checkBackup(ctx context.Context, a *cli.App, path, identity string) error {
 	if err != nil {
 		return err
 	}
-	info, err := varve.CheckSealedBackup(ctx, given(path), unseal)
+	info, err := varve.CheckSealedBackup(ctx, resolveBackup(path), unseal)
 	if err != nil {
 		return unsound(a, err)
 	}
@@ -125,9 +125,9 @@ func checkBackup(ctx context.Context, a *cli.App, path, identity string) error {
 // stdout is the path that means standard output.
 const stdout = "-"
 
-// given returns the path of a backup that the user has named. If the path leads to a file through symbolic links, given
-// returns the path of that file.
-func given(path string) string {
+// resolveBackup returns the path of a backup that the user has named. If the path leads to a file through symbolic
+// links, resolveBackup returns the path of that file.
+func resolveBackup(path string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			return real

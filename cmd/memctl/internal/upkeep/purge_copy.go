@@ -101,7 +101,7 @@ func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	p.a.Document.Member("copy", p.c)
 	switch {
 	case p.c.Complete:
-		p.a.Note("the copy at %s contains none of the purged data%s", p.c.URL, kept(p.c.URL))
+		p.a.Note("the copy at %s contains none of the purged data%s", p.c.URL, residueWarning(p.c.URL))
 	case serr != nil:
 		p.a.Note("could not find out whether the copy at %s still contains purged data: %v", p.c.URL, serr)
 	case !now && p.c.Due != nil:
@@ -113,9 +113,9 @@ func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	return err
 }
 
-// kept returns the end of a message about a copy: which data outside the copy, such as snapshots of its disk, may still
-// contain what was removed from the copy.
-func kept(url string) string {
+// residueWarning returns the end of a message about a copy: which data outside the copy, such as snapshots of its
+// disk, may still contain what was removed from the copy.
+func residueWarning(url string) string {
 	switch {
 	case strings.HasPrefix(url, "s3:"):
 		return "; if the bucket keeps old versions of objects, remove those versions yourself"

@@ -124,7 +124,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 		for _, x := range p.Actions {
 			a.Document.Item(actionOf(x))
 		}
-		a.Document.Member("processes", others(p.Processes))
+		a.Document.Member("processes", withoutSelf(p.Processes))
 	} else {
 		for _, x := range p.Actions {
 			a.Say("%s", cli.Printable(x.String()))
@@ -152,7 +152,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 		saySetAside(a, p.Summary.Quarantined)
 		return
 	}
-	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids)+len(p.Elsewhere) > 0 {
+	if n, pids := p.Alone(), withoutSelf(p.Processes); n > 0 && len(pids)+len(p.Elsewhere) > 0 {
 		a.Note("%s that no other process has the store open; first stop the processes %s%s",
 			cli.Count(n, "step requires", "steps require"), running(pids, p.Elsewhere), mayBeDead(p.Unsure))
 	}
@@ -220,7 +220,7 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		}
 		a.Say("remains: %s", cli.Printable(r.Remaining[i].String()))
 	}
-	if pids := others(r.Processes); len(r.Waiting) > 0 {
+	if pids := withoutSelf(r.Processes); len(r.Waiting) > 0 {
 		a.Note("%s until no other process has the store open; stop the processes %s%s and run memctl repair --apply again",
 			cli.Count(len(r.Waiting), "step waits", "steps wait"), running(pids, r.Elsewhere), mayBeDead(r.Unsure))
 	}
@@ -229,7 +229,7 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		for _, x := range r.Waiting {
 			a.Document.Item(actionOf(x))
 		}
-		a.Document.Member("processes", others(r.Processes))
+		a.Document.Member("processes", withoutSelf(r.Processes))
 		a.Document.Member("summary", summaryOf(&r.Summary, v.count()))
 	} else if v.count() == 0 && err == nil { // otherwise the store was not verified
 		a.Say("verified: %s", &v)
@@ -245,8 +245,8 @@ func saySetAside(a *cli.App, n int64) {
 	}
 }
 
-// others returns pids without the id of this process.
-func others(pids []int) []int {
+// withoutSelf returns pids without the id of this process.
+func withoutSelf(pids []int) []int {
 	list := []int{}
 	for _, pid := range pids {
 		if pid != os.Getpid() {

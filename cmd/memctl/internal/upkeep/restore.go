@@ -100,7 +100,7 @@ type rescued struct {
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")
-	r, err := varve.Restore(ctx, given(backup), dir, &o)
+	r, err := varve.Restore(ctx, resolveBackup(backup), dir, &o)
 	done()
 	var moment *varve.MomentError
 	if errors.As(err, &moment) {

@@ -48,7 +48,7 @@ func (w *scopeApp) createCheckpointCommand() *cobra.Command {
 			if len(args) > 0 {
 				description = args[0]
 			}
-			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
+			return w.withScope(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				c, err := m.Checkpoint(ctx, description)
 				if err != nil {
 					return err

@@ -36,7 +36,7 @@ func (w *scopeApp) notesCommand() *cobra.Command {
 			if last == 0 {
 				last = -1
 			}
-			return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
+			return w.withScope(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 				notes, err := m.Notes(ctx, last)
 				if err != nil {
 					return err
@@ -68,7 +68,7 @@ func (w *scopeApp) appendCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
+			return w.withScope(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				n, err := m.Append(ctx, text.(string))
 				if err != nil {
 					return err

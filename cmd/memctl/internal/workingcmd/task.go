@@ -59,7 +59,7 @@ create it. Progress is limited to the range 0 to 100.`,
 				u.Extra[name] = v
 			}
 			if !changes {
-				return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
+				return w.withScope(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 					t, set, err := m.Task(ctx)
 					if err == nil && !set {
 						err = cli.WithFix(fmt.Errorf("task state: %w", varve.ErrNotFound),
@@ -68,7 +68,7 @@ create it. Progress is limited to the range 0 to 100.`,
 					return w.showTask(&t, err)
 				})
 			}
-			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
+			return w.withScope(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				if clear {
 					was, err := m.ClearTask(ctx)
 					n := 0

@@ -92,7 +92,7 @@ does not begin with "_". A new scope is created.`,
 			if cmd.Flags().Changed("ttl") {
 				opts = append(opts, working.Expires(ttl))
 			}
-			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
+			return w.withScope(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				if absent {
 					done, err := m.SetIfAbsent(ctx, args[0], v, opts...)
 					if err == nil && !done {
@@ -221,7 +221,7 @@ func (w *scopeApp) keysCommand() *cobra.Command {
 			if len(args) > 0 {
 				pattern = args[0]
 			}
-			return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
+			return w.withScope(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 				keys, err := m.Keys(ctx, pattern)
 				if err != nil {
 					return err

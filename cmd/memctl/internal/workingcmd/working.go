@@ -32,7 +32,8 @@ task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, whic
 	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(),
 		w.scratchpadCommand(),
 		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
-	c.PersistentFlags().StringVar(&w.scope, "scope", "", "`scope` of the working memory, as memctl working list shows it")
+	c.PersistentFlags().StringVar(&w.scope, "scope", "",
+		"`scope` of the working memory, as memctl working list shows it")
 	return c
 }
 
@@ -54,8 +55,10 @@ func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	return s, nil
 }
 
-// on runs f with the working memory of the scope that --scope names. Only commands that write create the scope.
-func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
+// withScope runs f with the working memory of the scope that --scope names. Only commands that write create the
+// scope.
+func (w *scopeApp) withScope(cmd *cobra.Command, how cli.Access, f func(ctx context.Context,
+	m *working.Memory) error) error {
 	scope, err := w.named(cmd)
 	if err != nil {
 		return err
@@ -84,7 +87,7 @@ func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.M
 func (w *scopeApp) onScope(how cli.Access,
 	f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
 	return w.Do(func(cmd *cobra.Command, args []string) error {
-		return w.on(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
+		return w.withScope(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
 	})
 }
 
