@@ -118,8 +118,8 @@ func (asm Assemblies) Add(ctx context.Context, id string, memories []string, opt
 }
 
 // Remove removes memories from the members of an assembly. Ids that are not members are ignored.
-func (asm Assemblies) Remove(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly,
-	error) {
+func (asm Assemblies) Remove(ctx context.Context, id string, memories []string,
+	options ...PutOption) (Assembly, error) {
 	return asm.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 

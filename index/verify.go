@@ -206,8 +206,8 @@ func (v *verifier) assembly(item Item) bool {
 		return v.fault("members of %q: %w", item.Key, err)
 	}
 	if int64(len(members)) != e.MemberCount {
-		return v.fault("assembly %q has %d members, but the section members lists %d", item.Key, e.MemberCount,
-			len(members))
+		return v.fault("assembly %q has %d members, but the section members lists %d",
+			item.Key, e.MemberCount, len(members))
 	}
 	return true
 }

@@ -48,10 +48,11 @@ func memoryTools() []tool {
 				"a key to what has one current value: it replaces what has the key in that session. Names near-duplicates, and " +
 				"the call that settles them.",
 			object(join([]prop{
-				needs("text", str("understandable on its own; no secrets")), may("key", plain), may("session", plain)},
-				join(about,
-					may("replaces", str("id of a memory that is no longer true; it stays, behind this one")),
-					may("scope", oneOf("user: true in every project", "project", "user")))...)...).markClosed(),
+				needs("text", str("understandable on its own; no secrets")), may("key", plain), may("session", plain),
+			}, join(about,
+				may("replaces", str("id of a memory that is no longer true; it stays, behind this one")),
+				may("scope", oneOf("user: true in every project", "project", "user")),
+			)...)...).markClosed(),
 			rememberedShape(), hints{}, memories((*memoryCall).remember),
 		},
 		{
@@ -67,8 +68,7 @@ func memoryTools() []tool {
 				may("ranks", yes), may("recency", number), may("half_life", number.described("days, of recency")),
 				may("importance", number), may("sort", str("timestamp, created, updated, id; -updated: newest first")),
 				may("created_since", plain), may("created_until", plain), may("updated_since", plain),
-				may("updated_until", plain),
-			)...)...).markClosed(),
+				may("updated_until", plain))...)...).markClosed(),
 			foundShape(), hints{readOnly: true, idempotent: true}, memories((*memoryCall).recall),
 		},
 		{
@@ -84,8 +84,8 @@ func memoryTools() []tool {
 			"recent", "",
 			"What was written or happened in a time, newest first.",
 			object(join([]prop{may("when", str("today, yesterday, last week, in March, 2026-11, 7d"))}, join(filters,
-				may("writer", str("client, agent or session that wrote it")), limit(maxRecall), cursor,
-				chars)...)...).markClosed(),
+				may("writer", str("client, agent or session that wrote it")),
+				limit(maxRecall), cursor, chars)...)...).markClosed(),
 			foundShape(), hints{readOnly: true, idempotent: true}, memories((*memoryCall).recent),
 		},
 		{

@@ -141,8 +141,8 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 		}
 	case "string":
 		if s.enum != nil && !slices.Contains(s.enum, v.(string)) {
-			lines = append(lines, fmt.Sprintf("Invalid option: expected one of \"%s\"%s", strings.Join(s.enum, `"|"`),
-				at))
+			lines = append(lines, fmt.Sprintf("Invalid option: expected one of \"%s\"%s",
+				strings.Join(s.enum, `"|"`), at))
 		}
 	}
 	return lines

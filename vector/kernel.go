@@ -44,8 +44,8 @@ func squares(q []float32, rows []byte, out []float32) {
 		var s0, s1, s2, s3 float32
 		j := 0
 		for ; j+4 <= len(q); j += 4 {
-			d0, d1, d2, d3 := q[j]-elementAt(row, j), q[j+1]-elementAt(row, j+1), q[j+2]-elementAt(row, j+2),
-				q[j+3]-elementAt(row, j+3)
+			d0, d1 := q[j]-elementAt(row, j), q[j+1]-elementAt(row, j+1)
+			d2, d3 := q[j+2]-elementAt(row, j+2), q[j+3]-elementAt(row, j+3)
 			s0 += d0 * d0
 			s1 += d1 * d1
 			s2 += d2 * d2

@@ -104,8 +104,8 @@ func stricter(before, after *varve.Config) bool {
 		return true
 	}
 	return lower(before.MaxMemories, after.MaxMemories) || lower(before.MaxBytes, after.MaxBytes) ||
-		lower(before.MaxSessionMemories, after.MaxSessionMemories) || lower(before.MaxSessionBytes,
-		after.MaxSessionBytes)
+		lower(before.MaxSessionMemories, after.MaxSessionMemories) ||
+		lower(before.MaxSessionBytes, after.MaxSessionBytes)
 }
 
 // room has the limits on the number and the size of memories, in the store or in one session; 0 means unlimited.

@@ -93,8 +93,8 @@ func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bo
 
 // versionBefore returns the newest version of a document that is older than the version cur and is not a deletion.
 // If the history has no such version, the error matches varve.ErrNotFound.
-func versionBefore(ctx context.Context, st *varve.Store, assemblies bool, cur *varve.Version) (prev varve.Version,
-	err error) {
+func versionBefore(ctx context.Context, st *varve.Store, assemblies bool,
+	cur *varve.Version) (prev varve.Version, err error) {
 	for v, err := range versionsOf(st, assemblies).History(ctx, cur.ID) {
 		if err != nil {
 			return prev, err

@@ -191,7 +191,8 @@ func followIn(a *cli.App, cmd *cobra.Command, dir string, f watchFlags, filters 
 }
 
 // ended adds a remedy to the error err with which watching has ended. If ctx is done, the remedy is the command
-// that continues at the log position pos. Otherwise ended returns the result of kept.
+// that continues at the log position pos. Otherwise ended returns the result of
+// withWatchFix.
 func ended(ctx context.Context, a *cli.App, pos uint64, spelled string, err error) error {
 	if ctx.Err() == nil {
 		return withWatchFix(err, spelled)

@@ -224,8 +224,8 @@ const deletedByHand = "the file was deleted by hand; the log has its content"
 // restore restores a missing or damaged file from the version old, which it reads from the log or the archive.
 // cause is the reason why the file cannot be used; it matches fs.ErrNotExist if the file is missing. The store did
 // not write an existing file, so the flusher moves that file to quarantine when it writes the restored one.
-func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, verdict *Verdict, old engine.Version,
-	cause error) error {
+func (ed *Adopter) restore(ctx context.Context, k *engine.Kind, verdict *Verdict,
+	old engine.Version, cause error) error {
 	v, ok := ed.engine.FromLog(ctx, k, verdict.ID, old.LSN)
 	if !ok {
 		return &errs.CorruptionError{Path: k.File(verdict.ID), Offset: -1, LSN: old.LSN,

@@ -93,8 +93,8 @@ func (em *Embedding) settleRestored(ctx context.Context, restored *backup.Restor
 	switch {
 	case restored.Model.Since != 0:
 		v.Dimension, v.Model = restored.Model.Dimension, restored.Model.Name
-	case v.Dimension == restored.Later.Dimension && v.Model == restored.Later.Name, v.Model != "" &&
-		v.Model != restored.Model.Name:
+	case v.Dimension == restored.Later.Dimension && v.Model == restored.Later.Name,
+		v.Model != "" && v.Model != restored.Model.Name:
 		v.Dimension, v.Model = 0, restored.Model.Name // the oldest vector determines the dimension again
 	default:
 		return nil

@@ -159,8 +159,8 @@ func (eng *Engine) inPlace() error {
 // into place only if the store's folder is still the one that was opened.
 func (eng *Engine) Target(store uuid.UUID, mark wal.Mark) index.Target {
 	return index.Target{
-		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
-		Perm:  eng.env.FileMode,
+		FS: eng.env.FS, Dir: eng.env.Dir, Perm: eng.env.FileMode,
+		Temp:  filepath.Join(eng.env.Dir, "tmp", "index."+eng.token),
 		Store: store.String(), LSN: mark.LSN, Chain: mark.Sum, Now: eng.env.Clock(),
 		Model: eng.state.ModelBefore(mark.LSN),
 		Ready: eng.inPlace, Offsets: true,

@@ -57,8 +57,8 @@ type rescued struct {
 }
 
 func (r *rescued) sparesDocument(version wal.LSN, err error) {
-	r.fl.engine.Env().Logger.Error("an entry that only the log has cannot be written to a file", "lsn", version, "err",
-		err)
+	r.fl.engine.Env().Logger.Error("an entry that only the log has cannot be written to a file",
+		"lsn", version, "err", err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at[version], r.err = true, cmp.Or(r.err, err)

@@ -250,7 +250,7 @@ func (n *notified) eventOf(ev fsnotify.Event) (e event, more []event, ok bool) {
 	return n.created(ev.Name, e)
 }
 
-// created watches a folder that was created, and its subfolders. It has the same results as told.
+// created watches a folder that was created, and its subfolders. It has the same results as eventOf.
 func (n *notified) created(path string, e event) (_ event, more []event, ok bool) {
 	err := n.w.Add(path)
 	if err == nil {

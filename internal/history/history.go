@@ -92,8 +92,8 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 	return masked.end(ctx) || any
 }
 
-func (h *History) eachUnmasked(ctx context.Context, k *engine.Kind, id string, yield func(Version,
-	error) bool) (any bool) {
+func (h *History) eachUnmasked(ctx context.Context, k *engine.Kind, id string,
+	yield func(Version, error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true
 		return yield(v, err) && ctx.Err() == nil

@@ -55,8 +55,8 @@ func ByTime(now time.Time, lookup func(name string) (value string, ok bool),
 		}
 		if other.name != "" && !first[about].at.Before(last[about].at) {
 			return nil, fmt.Errorf("%s and %s: the time ranges do not overlap, so no memory can match",
-				strings.TrimSuffix(spelling(first[about].name), ":"), strings.TrimSuffix(spelling(last[about].name),
-					":"))
+				strings.TrimSuffix(spelling(first[about].name), ":"),
+				strings.TrimSuffix(spelling(last[about].name), ":"))
 		}
 		all = append(all, timeFilter(about, begins, at))
 	}

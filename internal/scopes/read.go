@@ -164,7 +164,8 @@ func (ws *Scopes) workEntry(ctx context.Context, key string, pos wal.LSN) (logge
 	}
 	entry.Fresh = entry.Fresh || e.Delete // a deletion leaves nothing of the earlier state
 	return loggedWork{
-		lsn: pos, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), size: int64(view.Size()),
+		lsn: pos, previous: view.Previous, time: e.Time,
+		bytes: int64(len(e.Value)), size: int64(view.Size()),
 		entry: entry,
 		over:  view.Overpacked(),
 		whole: entry.Fresh || entry.State != nil,

@@ -84,10 +84,10 @@ func (s *scope) recall(ctx context.Context, cause error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks, s.whole = nil, false, believed{}, lacks{}, wholeAt{}
-	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", cause,
-		"how", is.summary(missing))
-	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: cause,
-		Note: is.summary(missing)})
+	ws.engine.Env().Logger.Error("working memory was rebuilt: its file cannot be used",
+		"scope", s.key, "err", cause, "how", is.summary(missing))
+	ws.engine.Env().Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(),
+		Err: cause, Note: is.summary(missing)})
 	return nil
 }
 

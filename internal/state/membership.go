@@ -174,8 +174,8 @@ func (s *State) Containing(id string) (assemblies []string, newest uint64, err e
 // mergeContaining returns the ids of the assemblies that contain the memory id, and the highest version of these
 // assemblies. indexed has the versions of these assemblies in the index; mergeContaining merges them with the
 // changes since the index was written. ok is false if the index was replaced since its number of swaps was swaps.
-func (s *State) mergeContaining(id string, indexed []group, swaps uint64) (assemblies []string, newest uint64,
-	ok bool) {
+func (s *State) mergeContaining(id string, indexed []group,
+	swaps uint64) (assemblies []string, newest uint64, ok bool) {
 	m := &s.members
 	m.mu.Lock()
 	defer m.mu.Unlock()

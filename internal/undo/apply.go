@@ -253,7 +253,7 @@ func (p *part) markStale() error {
 }
 
 // refuse records that the document of the change c cannot be restored; cause is the reason. refuse returns the
-// result of again.
+// result of markStale.
 func (p *part) refuse(c *change, cause error) error {
 	if rests := (*commit.RestsError)(nil); errors.As(cause, &rests) {
 		cause = fmt.Errorf("%w: %w", ErrBuiltUpon, cause)

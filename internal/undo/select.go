@@ -251,8 +251,8 @@ type made struct {
 // newestBy returns the newest commit in [from, to) by a writer for which match returns true. It considers only
 // commits that changed documents or that name a purge. It ignores commits that the store made by itself. If there
 // is no such commit, m.at is 0.
-func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, match func(w *writer.Writer) bool) (m made,
-	err error) {
+func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN,
+	match func(w *writer.Writer) bool) (m made, err error) {
 	log := u.engine.Log().Past()
 	first, err := log.First(to)
 	if err != nil {
@@ -282,9 +282,8 @@ func (u *Undoer) newestBy(ctx context.Context, from, to wal.LSN, match func(w *w
 func (u *Undoer) last(ctx context.Context, end wal.LSN) (made, error) {
 	own := u.engine.Describe(ctx)
 	if own == nil {
-		return made{},
-			fmt.Errorf("%w: the writer of this handle is unknown, so its last commit cannot be found; name a "+
-				"position or a run", errs.ErrInvalid)
+		return made{}, fmt.Errorf("%w: the writer of this handle is unknown, so its last commit cannot be found; "+
+			"name a position or a run", errs.ErrInvalid)
 	}
 	m, err := u.newestBy(ctx, 0, end, func(w *writer.Writer) bool { return sameWriter(w, own) })
 	if err == nil && m.at == 0 {

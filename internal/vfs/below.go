@@ -104,8 +104,8 @@ func (b *below) offsetBelowRoot(name string) int {
 	return at
 }
 
-// place returns the offset that under returns, and the handle of the root that counts for name. held is nil if
-// this root has no handle.
+// place returns the offset that offsetBelowRoot returns, and the handle of the root that counts for name. held is
+// nil if this root has no handle.
 func (b *below) place(name string) (off int, held *heldFolder) {
 	least, literal := -1, -1
 	var heldLiteral *heldFolder

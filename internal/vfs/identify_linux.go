@@ -23,8 +23,8 @@ func (osFS) Identify(name string) (Info, error) {
 // in a folder of the root.
 func (b *below) Identify(name string) (Info, error) {
 	h, rest := b.anchor(name)
-	if h == nil || rest == "." || strings.Count(rest, string(os.PathSeparator)) > 1 || b.checkInside(name,
-		true) != nil {
+	if h == nil || rest == "." || strings.Count(rest, string(os.PathSeparator)) > 1 ||
+		b.checkInside(name, true) != nil {
 		return b.Stat(name)
 	}
 	info, err := h.identify(rest)
@@ -45,8 +45,7 @@ func (h *heldFolder) identify(rest string) (Info, error) {
 func identify(dirfd int, name string) (Info, error) {
 	var st unix.Statx_t
 	if err := retry(func() error {
-		return unix.Statx(dirfd, name, unix.AT_SYMLINK_NOFOLLOW, identifying,
-			&st)
+		return unix.Statx(dirfd, name, unix.AT_SYMLINK_NOFOLLOW, identifying, &st)
 	}); err != nil {
 		return Info{}, err
 	}

@@ -643,8 +643,8 @@ func (s *search) norm(length uint32) float64 {
 func (s *search) next(pos place, before bool) (place, bool, error) {
 	to, ok, err := s.Set.next(pos, before)
 	if c := s.scratch[to.part]; ok && c.some && !c.in.has(to.row) {
-		return place{}, false, broken("row %d of part %d has a neighbour in another session", pos.row,
-			s.parts[pos.part].ID)
+		return place{}, false, broken("row %d of part %d has a neighbour in another session",
+			pos.row, s.parts[pos.part].ID)
 	}
 	return to, ok, err
 }

@@ -269,7 +269,7 @@ func (p *Log) hole(none *NoFrameError, end LSN) (lost error, next LSN, err error
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, n := range behind { // not by the value of to, which may be a mark that was made up
+	for _, n := range behind { // not by the value of end, which may be a mark that was made up
 		if n <= number || n > geo.Number(end-1) {
 			continue
 		}
@@ -420,7 +420,7 @@ func (p *Log) Chain(ctx context.Context, pos LSN) (Mark, error) {
 		return Mark{}, errs.ErrNotFound
 	}
 	var m Mark
-	// Up to the end of the segment: a frame that reaches beyond at is read whole, and is no damage.
+	// Up to the end of the segment: a frame that reaches beyond pos is read whole, and is no damage.
 	err := p.within(ctx, pos-1, p.Geometry.End(p.Geometry.Number(pos-1)), func(h *segment.Header, _ []byte) bool {
 		m = Mark{h.End(), h.Sum}
 		return h.End() < pos

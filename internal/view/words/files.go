@@ -320,8 +320,8 @@ func (w *Words) save(f *view.Folder, mark wal.Mark) error {
 		}
 	}
 	if merged > 0 {
-		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: w.of.folder(), LSN: mark.LSN, Count: merged,
-			Took: took})
+		w.eng.Env().Event(env.Event{Kind: env.EventMerged, Path: w.of.folder(), LSN: mark.LSN,
+			Count: merged, Took: took})
 	}
 	// What was written is read from the files from now on.
 	return w.load(f, b)

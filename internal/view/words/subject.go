@@ -22,7 +22,7 @@ type subject interface {
 	first() uint64  // number of its first segment: two views have no segment number in common
 	cut() int       // version of the rules by which a document is divided into rows; 0: a document is one row
 	kind(*engine.Engine) *engine.Kind
-	hasRows(id string) bool // has reports whether a document with this id has rows
+	hasRows(id string) bool // reports whether a document with this id has rows
 
 	// rows returns the rows of a document, at least one, without their lines.
 	rows(w *Words, id string, doc []byte, line *index.Entry, lsn uint64) []*words.Doc

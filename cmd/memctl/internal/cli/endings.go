@@ -107,10 +107,8 @@ func (a *App) Assembly(ctx context.Context, st *varve.Store, id string, f func(i
 // WholeMemory returns the whole id of the memory that arg names by its id or by an ending of it. If the store has no
 // such memory, it returns arg.
 func (a *App) WholeMemory(ctx context.Context, st *varve.Store, arg string) (string, error) {
-	return wholeID(ctx, arg, st.Admin().GetRaw, func(f func(id string) error) error {
-		return a.Memory(ctx, st, arg,
-			f)
-	})
+	return wholeID(ctx, arg, st.Admin().GetRaw,
+		func(f func(id string) error) error { return a.Memory(ctx, st, arg, f) })
 }
 
 // WholeAssembly is like WholeMemory, for an assembly.

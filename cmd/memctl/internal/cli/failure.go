@@ -81,7 +81,7 @@ var classes = []struct {
 	{errorIsBoth(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted",
 		"check whether the memory was stored: memctl get ID"},
 	{errorIs(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown",
-		"check whether the memory was stored: memctl get " + "ID"},
+		"check whether the memory was stored: memctl get ID"},
 	{errorIsBoth(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
 	{errorIs(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{errorAs[*vfs.NotFolderError], CodeDamage, "not a folder",

@@ -17,17 +17,15 @@ func (intake *Intake) takeAssembly(ctx context.Context, src *importer.Item) erro
 	if err := intake.write(ctx); err != nil {
 		return err
 	}
-	as, err := assembly.Decode(src.JSON, assembly.DecodeOptions{Limits: intake.Groups, Location: intake.Zone,
-		Owned: true})
+	as, err := assembly.Decode(src.JSON,
+		assembly.DecodeOptions{Limits: intake.Groups, Location: intake.Zone, Owned: true})
 	if err != nil {
 		intake.refuse(src, err)
 		return nil
 	}
 	there, err := intake.Store.Assemblies().Get(ctx, as.ID)
-	cond, wanted, err := intake.decide(src, there.Version, err, func() (bool, error) {
-		return sameAssembly(as,
-			&there)
-	})
+	cond, wanted, err := intake.decide(src, there.Version, err,
+		func() (bool, error) { return sameAssembly(as, &there) })
 	if err != nil || !wanted {
 		return err
 	}

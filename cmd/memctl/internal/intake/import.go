@@ -154,8 +154,8 @@ func (intake *Intake) refuse(src *importer.Item, err error) {
 // take decides whether the memory of an item is written. If so, take adds the memory to the chunk, and writes the
 // chunk if it is full.
 func (intake *Intake) take(ctx context.Context, src *importer.Item) error {
-	m, err := memstore.Decode(src.JSON, memstore.DecodeOptions{Limits: intake.Limits, Location: intake.Zone,
-		Owned: true})
+	m, err := memstore.Decode(src.JSON,
+		memstore.DecodeOptions{Limits: intake.Limits, Location: intake.Zone, Owned: true})
 	if err != nil {
 		intake.refuse(src, err)
 		return nil

@@ -78,10 +78,8 @@ func exportFolder(a *cli.App, cmd *cobra.Command, from, to string, replace bool)
 				}
 				n++
 				rel := strings.TrimPrefix(strings.TrimPrefix(e.Path, from), "/")
-				if err := t.start(func(ctx context.Context) error {
-					return t.exportNote(ctx, st, w, &e,
-						rel)
-				}); err != nil {
+				export := func(ctx context.Context) error { return t.exportNote(ctx, st, w, &e, rel) }
+				if err := t.start(export); err != nil {
 					return err
 				}
 			}

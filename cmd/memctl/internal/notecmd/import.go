@@ -237,10 +237,8 @@ func tellMoved(a *cli.App, m *Moved, verb string) {
 		a.Document.All(m)
 	} else {
 		a.Say("%s: %s %s into %s: %d new, %d present already, %d different and kept, %d replaced",
-			cli.Printable(m.Source),
-			cli.Count(m.New+m.Same+m.Kept+m.Replaced, "note", "notes"), verb, cli.Printable(m.Target), m.New, m.Same,
-			m.Kept,
-			m.Replaced)
+			cli.Printable(m.Source), cli.Count(m.New+m.Same+m.Kept+m.Replaced, "note", "notes"), verb,
+			cli.Printable(m.Target), m.New, m.Same, m.Kept, m.Replaced)
 		var also []string
 		if m.Hidden > 0 {
 			also = append(also, cli.Count(m.Hidden, "name that begins with a dot", "names that begin with a dot"))

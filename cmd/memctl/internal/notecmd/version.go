@@ -52,8 +52,8 @@ version, or compare two given versions.`,
 				if err != nil {
 					return withNoteFix(err)
 				}
-				lines := diff.Unified(strings.Split(string(was.Document), "\n"), strings.Split(string(is.Document),
-					"\n"))
+				lines := diff.Unified(strings.Split(string(was.Document), "\n"),
+					strings.Split(string(is.Document), "\n"))
 				if a.Document != nil {
 					a.Document.All(struct {
 						Path string   `json:"path"`
@@ -79,8 +79,8 @@ version, or compare two given versions.`,
 // newer. With two numbers, these are the versions with the numbers. With one number, older is the version with the
 // number, and newer is the current version. Without numbers, newer is the current version, and older is the
 // version before the last change of the content.
-func compared(ctx context.Context, st *varve.Store, path string, numbers []uint64) (older, newer varve.Version,
-	err error) {
+func compared(ctx context.Context, st *varve.Store, path string,
+	numbers []uint64) (older, newer varve.Version, err error) {
 	switch len(numbers) {
 	case 2:
 		if older, err = document(ctx, st, path, numbers[0]); err == nil {

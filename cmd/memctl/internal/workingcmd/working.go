@@ -30,8 +30,7 @@ task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, whic
   memctl working checkpoint create --scope session:s1
   memctl working list`,
 	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(),
-		w.scratchpadCommand(),
-		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
+		w.scratchpadCommand(), w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
 	c.PersistentFlags().StringVar(&w.scope, "scope", "",
 		"`scope` of the working memory, as memctl working list shows it")
 	return c
@@ -57,8 +56,8 @@ func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 
 // withScope runs f with the working memory of the scope that --scope names. Only commands that write create the
 // scope.
-func (w *scopeApp) withScope(cmd *cobra.Command, how cli.Access, f func(ctx context.Context,
-	m *working.Memory) error) error {
+func (w *scopeApp) withScope(cmd *cobra.Command, how cli.Access,
+	f func(ctx context.Context, m *working.Memory) error) error {
 	scope, err := w.named(cmd)
 	if err != nil {
 		return err
