@@ -594,8 +594,7 @@ func (w *worker) may(who, token string, start int) {
 			continue
 		}
 		over := slices.ContainsFunc(w.states, func(o *stated) bool {
-			return s.end != 0 && o.start > s.end && o.end != 0 &&
-				o.end < start
+			return s.end != 0 && o.start > s.end && o.end != 0 && o.end < start
 		})
 		if !over {
 			return

@@ -351,8 +351,7 @@ func (r *Restoration) members(ctx context.Context, j *Joint, i int) error {
 				missing = append(missing, id)
 			}
 			at := slices.IndexFunc(r.docs, func(o *Restored) bool {
-				return o.ID == id &&
-					o.Kind == j.st.engine.Kinds().Memories
+				return o.ID == id && o.Kind == j.st.engine.Kinds().Memories
 			})
 			if r.docs[at].Restores >= d.Since {
 				moved = id

@@ -108,8 +108,7 @@ func (t *Tally) String() string {
 func (t *Tally) missing(name string) string {
 	all := usual(t.names)
 	if like := slices.IndexFunc(all, func(s string) bool {
-		return strings.EqualFold(s, t.c.path[0]) &&
-			s != t.c.path[0]
+		return strings.EqualFold(s, t.c.path[0]) && s != t.c.path[0]
 	}); like >= 0 {
 		return fmt.Sprintf("no memory has a member %s in its metadata, but some have %s", name, human.Quote(all[like]))
 	}

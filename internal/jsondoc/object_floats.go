@@ -145,8 +145,7 @@ func (o *Object) ListPrinted(name string) {
 
 func printedFields(body string) iter.Seq[string] {
 	return strings.FieldsFuncSeq(body, func(r rune) bool {
-		return r == ' ' || r == '\n' || r == '\r' || r == '\t' ||
-			r == ','
+		return r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == ','
 	})
 }
 

@@ -185,8 +185,7 @@ func (mk *Maker) changesSince(ctx context.Context, past *past.Log, from wal.Mark
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) {
-		return append(dst, lines[c.Version]...),
-			nil
+		return append(dst, lines[c.Version]...), nil
 	}}
 	for e, err := range past.Entries(ctx, from, to) {
 		if err == nil {

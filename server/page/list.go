@@ -432,8 +432,7 @@ func typedWord(query, stem string) string {
 		return stem
 	}
 	for _, word := range strings.FieldsFunc(query, func(r rune) bool {
-		return !unicode.IsLetter(r) &&
-			!unicode.IsDigit(r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) {
 		if strings.HasPrefix(strings.ToLower(word), stem[:len(stem)-1]) && !strings.HasSuffix(stem, "*") {
 			return word

@@ -19,8 +19,7 @@ func (p *Page) newestSessions(r *request) (all []varve.Session, err error) {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b varve.Session) int {
-		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID,
-			b.ID))
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
 }

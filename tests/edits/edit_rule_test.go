@@ -61,18 +61,15 @@ func TestEditRule(t *testing.T) {
 		{name: "without times", edit: func(s string) string { return without(text(s)) }, read: "m0",
 			want: outcome{Content: "edited", Created: "memory's", Updated: "adoption", File: "same"}},
 		{name: "a later time", edit: func(s string) string {
-			return replace(`"updated_at": "2`,
-				`"updated_at": "3`)(text(s))
+			return replace(`"updated_at": "2`, `"updated_at": "3`)(text(s))
 		}, read: "m0",
 			want: outcome{Content: "edited", Created: "memory's", Updated: "adoption", File: "same"}},
 		{name: "another creation", edit: func(s string) string {
-			return replace(`"created_at": "20`,
-				`"created_at": "19`)(text(s))
+			return replace(`"created_at": "20`, `"created_at": "19`)(text(s))
 		}, read: "m0",
 			want: outcome{Content: "edited", Created: "memory's", Updated: "adoption", File: "same"}},
 		{name: "an older time", edit: func(s string) string {
-			return replace(`"updated_at": "20`,
-				`"updated_at": "19`)(text(s))
+			return replace(`"updated_at": "20`, `"updated_at": "19`)(text(s))
 		}, read: "m0",
 			want: outcome{Content: "text of m0", Created: "memory's", Updated: "memory's", File: "another"}},
 		{name: "no JSON", edit: replace(`"content"`, `"content`), read: "m0",

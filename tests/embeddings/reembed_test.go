@@ -268,8 +268,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 			stop := errors.New("too long")
 			refuses := func(texts []string) ([][]float32, error) {
 				if slices.ContainsFunc(texts, func(text string) bool {
-					return slices.Contains(bad,
-						"m"+strings.TrimPrefix(text, "text e"))
+					return slices.Contains(bad, "m"+strings.TrimPrefix(text, "text e"))
 				}) {
 					return nil, stop
 				}
