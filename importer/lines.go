@@ -123,9 +123,9 @@ func (r *run) line(src *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// yieldVarve yields a memory or an assembly of Varve, or a line of a knowledge graph. If the record is none of
-// these, yieldVarve reports a problem.
-func (r *run) yieldVarve(found where, doc *object, line []byte, mends []string) error {
+// yieldRecord yields what a record has: a memory or an assembly of Varve, or a line of a knowledge graph. If the
+// record has none of these, yieldRecord reports a problem.
+func (r *run) yieldRecord(found where, doc *object, line []byte, mends []string) error {
 	at := found.path
 	if !doc.content || !doc.idText {
 		if l, err := graph.ParseLine(doc.text); err == nil {

@@ -377,7 +377,7 @@ func (r *run) one(loc where, doc *object, raw []byte, mends []string) error {
 	if rec := recognise(doc); rec != nil {
 		return r.foreign(loc, rec, raw, mends)
 	}
-	return r.yieldVarve(loc, doc, raw, mends)
+	return r.yieldRecord(loc, doc, raw, mends)
 }
 
 // namedMembers is the maximum number of members of an object that a reason names.
