@@ -166,8 +166,8 @@ func TestRefusals(t *testing.T) {
 	c.refuses("recall", `{"query":" "}`, "empty")
 	c.refuses("recall", `{"query":"x","since":"tomorow"}`, `since: "tomorow" is not a time: write a day`)
 	c.refuses("recall", `{"query":"x","where":["=x"]}`, "write source=desk")
-	c.refuses("recall", `{"query":"x","cursor":"x"}`, "that of the previous page")
-	c.refuses("recent", `{"cursor":"*"}`, "that of the previous page")
+	c.refuses("recall", `{"query":"x","cursor":"x"}`, "that the previous page returned")
+	c.refuses("recent", `{"cursor":"*"}`, "that the previous page returned")
 	c.refuses("remember", `{"text":"\n"}`, "nothing to remember")
 	c.refuses("forget", `{"ids":["entity:x"]}`, "delete_entities")
 	if _, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_graph", Arguments: []int{1}}); err == nil || !strings.Contains(err.Error(), "expected record, received array") {

@@ -202,7 +202,7 @@ func TestWrittenBeforeTheLossIsSeen(t *testing.T) {
 			t.Fatalf("%d files", n)
 		}
 		h := st.Health(t.Context())
-		if want := "notes/vault was missing, and 30 files of it are not restored yet"; h.OK ||
+		if want := "notes/vault was missing, and 30 files in it are not restored yet"; h.OK ||
 			!strings.Contains(errors.Join(h.Problems...).Error(), want) {
 			t.Errorf("%v", h.Problems)
 		}
