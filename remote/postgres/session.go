@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,9 @@ import (
 
 const (
 	mostIdle = 4 // number of connections that stay open for the next call
-	// mostMessage is the maximum number of bytes of a message of the server: a row with the bytes of a piece.
-	mostMessage = mostPiece + 64<<10
+	// mostMessage is the maximum number of bytes of a message of the server: a row with the bytes of a piece, which
+	// arrive as hexadecimal digits.
+	mostMessage = min(2*mostPiece+64<<10, math.MaxInt32)
 	silence     = time.Minute // time after which a connection without an answer counts as lost
 	// settings begins a transaction. The values do not outlive it: see the package comment. The limits on locks and
 	// pauses keep a client that stops in the middle from holding the others up.
