@@ -181,7 +181,10 @@ func (fl *Flusher) flushBackground(ctx, rounds context.Context) (rest time.Durat
 	wrote, more := fl.engine.Log().Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more, fl.full())
-	if err == nil && (fl.overdue() || fl.wordsDue) {
+	switch {
+	case err == nil && fl.wordsDue:
+		rest = shortRest // also if files are left: a process that waits for the lock needs a moment to take it
+	case err == nil && fl.overdue():
 		rest = min(rest, shortRest)
 	}
 	if fl.uptime != nil {

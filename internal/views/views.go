@@ -172,6 +172,7 @@ func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 			keep = nil
 		}
 		if err := vs.forget(keep); err != nil {
+			vs.partly = false // the files are not trusted: what they lack is not read from the log
 			vs.failed(ctx, "", err)
 			return
 		}
