@@ -22,6 +22,8 @@ type hookFS struct {
 	on       func(op, name string) error
 }
 
+func (h *hookFS) HasACL(name string) bool { return vfs.HasACL(h.FS, name) }
+
 func (h *hookFS) ask(op, name string) error {
 	if h.on == nil {
 		return nil

@@ -8,16 +8,22 @@ import (
 )
 
 // modeOver returns the permission bits for a file that replaces another one. old describes the file that is replaced,
-// and made a file that this process has just created with the mode perm. They are the bits of the old file, with two
-// exceptions: the bits that the file system's rule for a shared store has added to the new file (vfs.Share) are always
-// set, and a group that differs from the group of the old file gets only the rights that all users had. If the owner
-// could not read the old file, the new file keeps its own bits, because the store must be able to read what it writes.
-func modeOver(old, made vfs.Info, perm fs.FileMode) fs.FileMode {
+// and made a file that this process has just created with the mode perm. They are the bits of the old file, with these
+// exceptions:
+//
+//   - The bits that the file system's rule for a shared store has added to the new file (vfs.Share) are set.
+//   - The owner may read and write: a purge must be able to overwrite the file. If the owner could not read the old
+//     file, the new file keeps its own bits.
+//   - The group gets only the rights that all users had if it is not the group of the old file, or if the old file has
+//     an access control list. With a list, the bits of the group are the list's mask, and the group itself may have
+//     had no rights.
+func modeOver(old, made vfs.Info, perm fs.FileMode, list bool) fs.FileMode {
 	mode := old.Mode.Perm()
 	if mode&0o400 == 0 {
 		return made.Mode.Perm()
 	}
-	if old.GID != made.GID {
+	mode |= 0o600
+	if list || old.GID != made.GID {
 		mode &^= 0o070 &^ (mode & 0o007 << 3)
 	}
 	return mode | made.Mode.Perm()&^perm
@@ -33,13 +39,15 @@ func (w *worker) keepMode(c *Change, t *temp) error {
 	if err != nil || !old.Mode.IsRegular() {
 		return nil // place examines what is there
 	}
-	return KeepMode(t.file, old, w.like, w.f.o.fileMode())
+	list := vfs.HasACL(w.f.o.FS, c.Folder.Path(c.Name))
+	return KeepMode(t.file, old, w.like, w.f.o.fileMode(), list)
 }
 
 // KeepMode gives a file that will replace another one the permission bits for that: see modeOver. made describes a file
-// that this process has just created with the mode perm. If the system does not permit it, the file keeps its bits.
-func KeepMode(file vfs.File, old, made vfs.Info, perm fs.FileMode) error {
-	mode := modeOver(old, made, perm)
+// that this process has just created with the mode perm; list reports whether the old file has an access control list.
+// If the system does not permit it, the file keeps its bits.
+func KeepMode(file vfs.File, old, made vfs.Info, perm fs.FileMode, list bool) error {
+	mode := modeOver(old, made, perm, list)
 	if mode == made.Mode.Perm() {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestModeIsKept(t *testing.T) {
 		for i := range many {
 			want := fs.FileMode(0o600)
 			if i < len(modes) && modes[i]&0o400 != 0 {
-				want = modes[i]
+				want = modes[i] | 0o600
 			}
 			if info, err := b.folder.Stat(name(i)); err != nil || info.Mode.Perm() != want {
 				t.Errorf("%s: %v, %v, want %v", name(i), info.Mode, err, want)
@@ -60,20 +60,24 @@ func TestModeOver(t *testing.T) {
 	for _, c := range []struct {
 		old, made fs.FileMode
 		gid       uint32
+		list      bool // the old file has an access control list
 		want      fs.FileMode
 	}{
-		{0o644, 0o600, 1, 0o644},
-		{0o600, 0o640, 1, 0o640}, // the rule of the volume has added the right
-		{0o600, 0o660, 1, 0o660},
-		{0o644, 0o660, 1, 0o664},
-		{0o640, 0o600, 2, 0o600},
-		{0o664, 0o600, 2, 0o644},
-		{0o660, 0o660, 2, 0o660},
-		{0o044, 0o600, 1, 0o600},
-		{fs.ModeSetuid | 0o755, 0o600, 1, 0o755},
+		{0o644, 0o600, 1, false, 0o644},
+		{0o600, 0o640, 1, false, 0o640}, // the rule of the volume has added the right
+		{0o600, 0o660, 1, false, 0o660},
+		{0o644, 0o660, 1, false, 0o664},
+		{0o640, 0o600, 2, false, 0o600},
+		{0o664, 0o600, 2, false, 0o644},
+		{0o660, 0o660, 2, false, 0o660},
+		{0o044, 0o600, 1, false, 0o600},
+		{fs.ModeSetuid | 0o755, 0o600, 1, false, 0o755},
+		{0o444, 0o600, 1, false, 0o644}, // a purge must be able to overwrite it
+		{0o660, 0o600, 1, true, 0o600},  // the bits of the group are the mask of the list
+		{0o664, 0o600, 1, true, 0o644},
 	} {
 		old, made := vfs.Info{Mode: c.old, GID: 1}, vfs.Info{Mode: c.made, GID: c.gid}
-		if got := modeOver(old, made, 0o600); got != c.want {
+		if got := modeOver(old, made, 0o600, c.list); got != c.want {
 			t.Errorf("%v over %v: %v, want %v", c.made, c.old, got, c.want)
 		}
 	}

@@ -380,6 +380,11 @@ func (b *below) Flags(name string) (Flags, error) {
 	return FlagsOf(b.osFS, name), nil
 }
 
+// HasACL implements ACLReader.
+func (b *below) HasACL(name string) bool {
+	return b.checkInside(name, true) != nil || HasACL(b.osFS, name)
+}
+
 // EnterError returns the *NotFolderError that err contains, or nil. Such an error means that a path which should lead
 // to a folder leads to a link or to another kind of file.
 func EnterError(err error) *NotFolderError {

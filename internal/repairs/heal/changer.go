@@ -212,7 +212,7 @@ func (c *changer) keepMode(f vfs.File, name string) error {
 	if err != nil {
 		return err
 	}
-	return docfile.KeepMode(f, old, made, c.mode)
+	return docfile.KeepMode(f, old, made, c.mode, vfs.HasACL(c.fs, name))
 }
 
 // path returns the path of a file or folder of the store.
