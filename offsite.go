@@ -228,6 +228,27 @@ func (rc Offsite) alone(ctx context.Context) error {
 	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: s.Mark.LSN}
 }
 
+// claimed returns *OtherCopyError if wal/sent has the record of a copy that this user has not added, and that is none
+// of the given remotes. The caller holds follow.lock.
+func (rc Offsite) claimed(ctx context.Context, remotes ...uuid.UUID) error {
+	log := rc.st.inner.Engine.Log()
+	sent, ok, _ := log.Past().Sent(log.Durable()) // the tag is valid even if the log does not continue there
+	if !ok || sent.Copy == 0 {
+		return nil
+	}
+	list, err := rc.st.inner.Places().Bindings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range remotes {
+		list = append(list, sender.Binding{Remote: id})
+	}
+	if slices.ContainsFunc(list, func(b sender.Binding) bool { return b.Tag() == sent.Copy }) {
+		return nil
+	}
+	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: sent.Mark.LSN}
+}
+
 // register records this machine at the remote, for people.
 func (rc Offsite) register(ctx context.Context, r remote.Remote) error {
 	b, err := rc.st.inner.Places().Keeper().Load(ctx)
@@ -375,6 +396,9 @@ func Take(ctx context.Context, folder string, r remote.Remote, url string, disca
 		return err
 	}
 	defer unlock()
+	if err := of.claimed(ctx, r.ID()); err != nil {
+		return err
+	}
 	if r, err = of.signing(ctx, r); err != nil {
 		return err
 	}

@@ -291,6 +291,15 @@ func (s *Sender) owns(b Binding) error {
 	return nil
 }
 
+// Forget removes wal/sent: the copy does not need the log any more. It leaves the record of another copy, which another
+// user of the store has added. The caller makes sure that no process of the machine sends meanwhile.
+func (s *Sender) Forget() error {
+	if s.owns(s.bound()) != nil {
+		return nil
+	}
+	return s.source.Past().ForgetSent()
+}
+
 // follows returns nil if the log of a binding contains the end of the newest entry of the remote. If the log has
 // something else at that position, it returns a *DivergedError. If the log has ended in the meantime, it returns
 // errAgain.

@@ -244,6 +244,61 @@ func TestPlaceOfASecondUser(t *testing.T) {
 	}
 }
 
+// TestTakenCopyOfASecondUser: a copy that was taken by another machine does not end the copy that another user of the
+// store has added since. Its record in wal/sent stays when a process finds that the first copy was taken, and when its
+// user takes that copy back.
+func TestTakenCopyOfASecondUser(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	x.put("a", "one")
+	x.check(x.st.Admin().Offsite().Add(ctx, x.remote, x.url))
+	x.check(varve.Take(ctx, x.cloned(), x.remote, x.url, false, x.o))
+	x.check(x.st.Close())
+	store := filepath.Join(x.dir, "store")
+	sent := filepath.Join(store, "wal", "sent")
+	run := func() {
+		t.Helper()
+		var text syncBuffer // the status may be that of the process before; the log is written after the sender has ended
+		x.st = x.sends(vfs.OS(), func(o *varve.Options) { o.Logger = slog.New(slog.NewTextHandler(&text, nil)) })
+		x.until("the sender stops", func() bool { return strings.Contains(text.String(), "taken over") })
+		x.check(x.st.Close())
+	}
+	run()
+	if _, err := os.Stat(sent); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	second := *x.o
+	second.StateDir = filepath.Join(x.dir, "second")
+	st2, err := varve.Open(ctx, store, &second)
+	x.check(err)
+	defer st2.Close()
+	url := "file://" + filepath.Join(x.dir, "remote2")
+	r2, err := varve.CreateFolder(ctx, url)
+	x.check(err)
+	x.check(st2.Admin().Offsite().Add(ctx, r2, url))
+	before, err := os.ReadFile(sent)
+	x.check(err)
+	stays := func(what string) {
+		t.Helper()
+		if b, err := os.ReadFile(sent); err != nil || !bytes.Equal(b, before) {
+			t.Errorf("%s: the record of the second user's copy: %x, %v; it was %x", what, b, err, before)
+		}
+	}
+	run()
+	stays("a copy that was taken")
+	first, err := x.place(store)
+	x.check(err)
+	var other *varve.OtherCopyError
+	if err := varve.Take(ctx, store, x.remote, x.url, true, x.o); !errors.As(err, &other) {
+		t.Error("the copy is taken back beside the second user's:", err)
+	}
+	stays("a take that was refused")
+	if p, err := x.place(store); err != nil || p != first {
+		t.Errorf("a take that was refused has changed the place: %+v, %v; it was %+v", p, err, first)
+	}
+	x.check(st2.Admin().Offsite().Remove(ctx))
+	x.check(varve.Take(ctx, store, x.remote, x.url, true, x.o))
+}
+
 // syncBuffer is a buffer that goroutines write to.
 type syncBuffer struct {
 	mu  sync.Mutex

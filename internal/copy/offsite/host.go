@@ -194,7 +194,7 @@ func (h *Host) follow(ctx context.Context, place Place) (err error) {
 	watching.Wait()
 	h.record(s, false)
 	if taken := (*sender.TakenError)(nil); errors.As(err, &taken) {
-		err = errors.Join(err, src.Past().ForgetSent()) // another machine's copy does not need the log of this one
+		err = errors.Join(err, s.Forget()) // another machine's copy does not need the log of this one
 	}
 	if ctx.Err() != nil && !errors.Is(err, sender.ErrStopped) {
 		return nil

@@ -181,17 +181,49 @@ func (p *Places) moved(name string) error {
 	if !p.followed() {
 		return none
 	}
-	here, err := p.inode()
-	if err != nil {
-		return none
-	}
-	for pl := range p.otherPlaces() {
-		_, err := p.FS.Stat(filepath.Join(pl.Folder, "wal"))
-		if pl.Sends() && (pl.Log == here || errors.Is(err, fs.ErrNotExist)) {
-			return &MovedStoreError{Folder: p.Dir, Place: pl}
-		}
+	for pl := range p.movedFrom() {
+		return &MovedStoreError{Folder: p.Dir, Place: pl}
 	}
 	return none
+}
+
+// movedFrom yields the places that are recorded for folders from which the store was moved, each with the path of its
+// file.
+func (p *Places) movedFrom() iter.Seq2[Place, string] {
+	return func(yield func(Place, string) bool) {
+		here, err := p.inode()
+		if err != nil {
+			return
+		}
+		for pl, path := range p.otherPlaces() {
+			_, err := p.FS.Stat(filepath.Join(pl.Folder, "wal"))
+			if pl.Sends() && (pl.Log == here || errors.Is(err, fs.ErrNotExist)) && !yield(pl, path) {
+				return
+			}
+		}
+	}
+}
+
+// Bindings returns the bindings of the copies that this user has added for the store: for its folder, and for folders
+// from which it was moved.
+func (p *Places) Bindings(ctx context.Context) (list []sender.Binding, err error) {
+	if p.State == "" {
+		return nil, nil
+	}
+	paths := []string{p.path("binding")}
+	for _, path := range p.movedFrom() {
+		paths = append(paths, strings.TrimSuffix(path, "place.json")+"binding.json")
+	}
+	for _, path := range paths {
+		b, err := (&sender.File{FS: p.FS, Path: path}).Load(ctx)
+		switch {
+		case err == nil:
+			list = append(list, b)
+		case !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, syscall.ENOTDIR):
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // otherPlaces yields the places that are recorded for the store in other folders, each with the path of its file.
