@@ -162,6 +162,9 @@ func (rc Offsite) add(ctx context.Context, r remote.Remote, url string, keys *of
 	if err := rc.alone(ctx); err != nil {
 		return err
 	}
+	if err := rc.st.inner.Engine.Log().Past().ForgetSent(); err != nil { // of the copy that this one replaces
+		return err
+	}
 	if err := p.Remove(); err != nil { // of another folder, or left by an attempt that failed
 		return err
 	}
@@ -211,11 +214,11 @@ func (e *OtherCopyError) Error() string {
 // Unwrap makes the error match ErrInvalid.
 func (e *OtherCopyError) Unwrap() error { return errs.ErrInvalid }
 
-// alone returns *OtherCopyError if the store has a copy of which this user's state knows nothing. The caller holds
+// alone returns *OtherCopyError if the store has a copy that a copy of this user must not replace. The caller holds
 // follow.lock.
 func (rc Offsite) alone(ctx context.Context) error {
 	if _, err := rc.st.inner.Places().Load(ctx); !errors.Is(err, errs.ErrNotFound) {
-		return nil // added by this user for this folder, or for the one from which it was moved
+		return rc.claimed(ctx) // a copy was added for the folder that was here, or for the one before the move
 	}
 	log := rc.st.inner.Engine.Log()
 	s, _, err := log.Past().Sent(log.Durable())
@@ -307,14 +310,14 @@ func (rc Offsite) Remove(ctx context.Context) error {
 	p := rc.st.inner.Places()
 	log := rc.st.inner.Engine.Log().Past()
 	pl, err := p.Load(ctx)
-	if errors.Is(err, errs.ErrNotFound) {
+	recorded := !errors.Is(err, errs.ErrNotFound)
+	if !recorded {
 		_, ok, _ := log.Sent(rc.st.inner.Engine.Log().Durable())
 		if !ok {
 			return err
 		}
 	}
-	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrInvalid) &&
-		!errors.Is(err, errs.ErrCorrupt) {
+	if err != nil && recorded && !errors.Is(err, errs.ErrInvalid) && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	if err == nil && !pl.Ending {
@@ -326,7 +329,7 @@ func (rc Offsite) Remove(ctx context.Context) error {
 	unlock, err := rc.following(ctx)
 	if err == nil {
 		defer unlock()
-		err = rc.forgetSent(ctx)
+		err = rc.forgetSent(ctx, recorded)
 	}
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return err
@@ -334,15 +337,13 @@ func (rc Offsite) Remove(ctx context.Context) error {
 	return p.Remove() // a user who cannot write to the store has no archive to prune
 }
 
-// forgetSent removes the record up to which the copy has the log, unless that is the record of a copy that another user
-// has added. If this user has no copy, it removes the record of any copy. The caller holds follow.lock.
-func (of Offsite) forgetSent(ctx context.Context) error {
-	log := of.st.inner.Engine.Log()
-	b, err := of.st.inner.Places().Keeper().Load(ctx)
-	if sent, ok, _ := log.Past().Sent(log.Durable()); err == nil && ok && sent.Copy != 0 && sent.Copy != b.Tag() {
+// forgetSent removes the record up to which the copy has the log. If this user has recorded a place, it leaves the
+// record of a copy that another user has added. The caller holds follow.lock.
+func (rc Offsite) forgetSent(ctx context.Context, recorded bool) error {
+	if other := (*OtherCopyError)(nil); recorded && errors.As(rc.claimed(ctx), &other) {
 		return nil
 	}
-	return log.Past().ForgetSent()
+	return rc.st.inner.Engine.Log().Past().ForgetSent()
 }
 
 // Behind reports the position up to which a remote has the log of the store, and how many bytes of log are missing

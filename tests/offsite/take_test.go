@@ -1,8 +1,10 @@
 package offsite
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,6 +204,74 @@ func TestMovedStore(t *testing.T) {
 	x.check(x.st.Admin().Offsite().Remove(ctx))
 	if _, err := x.st.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
 		t.Fatal(err)
+	}
+}
+
+// TestAddInAMovedStore: a copy can be added to a store that was moved or restored in place. It replaces the copy that
+// this user had added for the folder before, but not one that another user has added since.
+func TestAddInAMovedStore(t *testing.T) {
+	x, ctx := newOutsider(t), t.Context()
+	open := func(dir string, o *varve.Options) varve.Offsite {
+		t.Helper()
+		st, err := varve.Open(ctx, dir, o)
+		x.check(err)
+		t.Cleanup(func() { _ = st.Close() })
+		x.st = st
+		return st.Admin().Offsite()
+	}
+	remotes := 0
+	add := func(c varve.Offsite) error {
+		t.Helper()
+		remotes++
+		url := fmt.Sprintf("file://%s%d", filepath.Join(x.dir, "remote"), remotes)
+		r, err := varve.CreateFolder(ctx, url)
+		x.check(err)
+		if err := c.Add(ctx, r, url); err != nil {
+			return err
+		}
+		x.put("n", url)
+		return c.Send(ctx, r)
+	}
+	store, moved, away := filepath.Join(x.dir, "store"), filepath.Join(x.dir, "moved"), filepath.Join(x.dir, "away")
+	x.put("a", "one")
+	x.check(add(x.st.Admin().Offsite()))
+	x.check(x.st.Close())
+	x.check(os.Rename(store, moved))
+	if err := add(open(moved, x.o)); err != nil {
+		t.Fatal("in a moved store:", err)
+	}
+	x.check(x.st.Close())
+	x.check(os.Rename(moved, away))
+	x.check(os.CopyFS(moved, os.DirFS(away)))
+	if err := add(open(moved, x.o)); err != nil {
+		t.Fatal("in a store that was restored in place:", err)
+	}
+	x.check(x.st.Close())
+	x.check(os.RemoveAll(away))
+	x.check(os.Rename(moved, store))
+	second := *x.o
+	second.StateDir = filepath.Join(x.dir, "second")
+	c2 := open(store, &second)
+	x.check(c2.Remove(ctx)) // the second user forgets the copy of the folder before, and adds one
+	x.check(add(c2))
+	sent := filepath.Join(store, "wal", "sent")
+	before, err := os.ReadFile(sent)
+	x.check(err)
+	c1 := open(store, x.o)
+	var where *copies.MovedStoreError
+	if _, err := c1.Place(ctx); !errors.As(err, &where) {
+		t.Fatal(err)
+	}
+	var other *varve.OtherCopyError
+	if err := add(c1); !errors.As(err, &other) {
+		t.Error("a copy is added beside the second user's:", err)
+	}
+	if _, err := c1.Place(ctx); !errors.As(err, &where) {
+		t.Error("the refused copy has changed the place:", err)
+	}
+	x.check(c1.Remove(ctx))
+	if b, err := os.ReadFile(sent); err != nil || !bytes.Equal(b, before) {
+		t.Errorf("the record of the second user's copy: %x, %v; it was %x", b, err, before)
 	}
 }
 
