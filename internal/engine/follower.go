@@ -107,12 +107,7 @@ func (f *Follower) lock(ctx context.Context) error {
 // tryLock is lock for a caller that does not wait. It reports whether no other goroutine uses the follower.
 func (f *Follower) tryLock() bool {
 	f.once.Do(f.init)
-	select {
-	case f.mu.held <- struct{}{}:
-		return true
-	default:
-		return false
-	}
+	return f.mu.TryLock()
 }
 
 func (f *Follower) init() { f.mu = NewMutex() }

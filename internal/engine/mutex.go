@@ -18,5 +18,15 @@ func (s CtxMutex) Lock(ctx context.Context) error {
 	}
 }
 
+// TryLock locks the mutex if it is free, and reports whether it did.
+func (s CtxMutex) TryLock() bool {
+	select {
+	case s.held <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Unlock unlocks the mutex.
 func (s CtxMutex) Unlock() { <-s.held }
