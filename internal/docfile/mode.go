@@ -29,25 +29,24 @@ func modeOver(old, made vfs.Info, perm fs.FileMode, list bool) fs.FileMode {
 	return mode | made.Mode.Perm()&^perm
 }
 
-// keepMode gives the temp file t the permission bits for the file that it will replace at the path of the change. It
-// does nothing if no file is there, or if FolderOptions.KeepMode is not set.
+// keepMode gives the temp file t the permission bits for the file that it will replace at the path of the change, if
+// FolderOptions.KeepMode is set.
 func (w *worker) keepMode(c *Change, t *temp) error {
 	if !c.Folder.o.KeepMode {
 		return nil
 	}
-	old, err := w.f.o.FS.Stat(c.Folder.Path(c.Name))
-	if err != nil || !old.Mode.IsRegular() {
-		return nil // place examines what is there
-	}
-	list := vfs.HasACL(w.f.o.FS, c.Folder.Path(c.Name))
-	return KeepMode(t.file, old, w.like, w.f.o.fileMode(), list)
+	return KeepMode(w.f.o.FS, c.Folder.Path(c.Name), t.file, w.like, w.f.o.fileMode())
 }
 
-// KeepMode gives a file that will replace another one the permission bits for that: see modeOver. made describes a file
-// that this process has just created with the mode perm; list reports whether the old file has an access control list.
-// If the system does not permit it, the file keeps its bits.
-func KeepMode(file vfs.File, old, made vfs.Info, perm fs.FileMode, list bool) error {
-	mode := modeOver(old, made, perm, list)
+// KeepMode gives a file the permission bits with which it may replace the regular file at a path: see modeOver. made
+// describes a file that this process has just created with the mode perm. If no regular file is at the path, or if the
+// system does not permit the change, the file keeps its bits.
+func KeepMode(fsys vfs.FS, path string, file vfs.File, made vfs.Info, perm fs.FileMode) error {
+	old, err := fsys.Stat(path)
+	if err != nil || !old.Mode.IsRegular() {
+		return nil // the caller finds out what is there when it puts the file in place
+	}
+	mode := modeOver(old, made, perm, vfs.HasACL(fsys, path))
 	if mode == made.Mode.Perm() {
 		return nil
 	}

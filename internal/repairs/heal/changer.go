@@ -202,17 +202,13 @@ func (c *changer) writeAt(d *repair.Done, rel string, data []byte, mtime time.Ti
 	return c.fs.SyncDir(filepath.Dir(name))
 }
 
-// keepMode gives the new file f the permission bits of the user's file with the given name, if there is one.
+// keepMode gives the new file f the permission bits with which it may replace the file with the given name.
 func (c *changer) keepMode(f vfs.File, name string) error {
-	old, err := c.fs.Stat(name)
-	if err != nil || !old.Mode.IsRegular() {
-		return nil
-	}
 	made, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	return docfile.KeepMode(f, old, made, c.mode, vfs.HasACL(c.fs, name))
+	return docfile.KeepMode(c.fs, name, f, made, c.mode)
 }
 
 // path returns the path of a file or folder of the store.
