@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -42,6 +43,14 @@ type Env struct {
 	Meters     *meter.Meters // counters of operations and waits; nil: nothing is counted
 
 	release func() // closes the handle of the folder; nil before Hold
+}
+
+// Readers returns the number of goroutines with which one call may read data of the store.
+func (e *Env) Readers() int {
+	if e.System.Inline {
+		return 1
+	}
+	return min(runtime.GOMAXPROCS(0), 16)
 }
 
 // Hold binds FS to the folder that is now at Dir. FS continues to use this folder even if the folder is renamed or

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"iter"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -84,11 +83,7 @@ type grepped struct {
 }
 
 func newGrep(ns *Notes, matches func(line []byte) bool) *grep {
-	n := min(runtime.GOMAXPROCS(0), 16)
-	if ns.engine.Env().System.Inline {
-		n = 1
-	}
-	return &grep{ns: ns, matches: matches, bufs: make([][]byte, n)}
+	return &grep{ns: ns, matches: matches, bufs: make([][]byte, ns.engine.Env().Readers())}
 }
 
 func (g *grep) add(l listing) {

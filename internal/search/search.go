@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"time"
 
@@ -560,8 +559,5 @@ func bare(m *memstore.Memory) memstore.Memory {
 
 // Scanners returns the number of goroutines that read vectors or documents in a search.
 func (s *Search) Scanners() int {
-	if s.engine.Env().System.Inline {
-		return 1
-	}
-	return min(runtime.GOMAXPROCS(0), 16)
+	return s.engine.Env().Readers()
 }
