@@ -254,17 +254,7 @@ type Stats struct {
 	Flushes    Durations        // durations of the rounds of the flusher
 	Slowed     Durations        // durations of delays that slowed writers down so that the flusher could catch up
 
-	Copy CopyStats // progress of the remote copy; the zero value if the store has no copy
-
 	VectorsKnown bool // the vectors are complete as of the index; otherwise the next search or flush completes them
-}
-
-// CopyStats are numbers about the remote copy of the store. Health.Copy also has the reasons why sending fails.
-type CopyStats struct {
-	Sent    uint64        // position up to which the copy has the log
-	Behind  int64         // bytes of log that are durable here and not sent to the copy
-	Lag     time.Duration // see CopyHealth
-	Success time.Time     // when everything was last sent; zero: never, or unknown
 }
 
 // OperationStats counts the calls of an operation.
@@ -352,8 +342,6 @@ func (ad Admin) Stats() Stats {
 	s.HistoryBytes, s.HistorySince = ad.st.inner.Engine.Log().Archive().Kept()
 	ad.st.countVectors(&s)
 	ad.st.countOperations(&s)
-	c := ad.st.copyHealth(context.Background())
-	s.Copy = CopyStats{Sent: c.Sent, Behind: c.Behind, Lag: c.Lag, Success: c.Success}
 	ad.st.inner.Engine.Health().Mu.Lock()
 	s.LastFlush, s.Edits = ad.st.inner.Engine.Health().At, ad.st.inner.Engine.Health().Edits
 	ad.st.inner.Engine.Health().Mu.Unlock()

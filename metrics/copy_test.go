@@ -89,7 +89,7 @@ func TestCopyMetrics(t *testing.T) {
 	if got["varve_copy_lag_seconds"] != want || got["varve_copy_behind_bytes"] == 0 {
 		t.Errorf("a copy that was reached two hours ago: %v", got)
 	}
-	s := st.Admin().Stats().Copy
+	s := st.Health(ctx).Copy
 	if s.Lag.Seconds() != want || s.Behind == 0 || s.Sent == 0 || !s.Success.Equal(begin) {
 		t.Errorf("%+v", s)
 	}
