@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -119,11 +118,7 @@ func (to *Target) perm() fs.FileMode {
 // fill writes and syncs the temporary file target.Temp of a new base or delta. If fill fails, it removes the file,
 // to free the space on a full disk.
 func fill(s *Set, target Target, p Plan, asDelta bool, r *Result) error {
-	// Removed instead of truncated: what a crash left here may be open or linked elsewhere.
-	if err := target.FS.Remove(target.Temp); err != nil && !missing(err) {
-		return err
-	}
-	f, err := target.FS.OpenFile(target.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, target.perm())
+	f, err := vfs.CreateNew(target.FS, target.Temp, target.perm())
 	if err != nil {
 		return err
 	}
