@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/memorystores"
 )
 
@@ -22,23 +23,6 @@ var traversals = []string{"..", "../..", "..%2f..", "%2e%2e", "%2e%2e%2f%2e%2e%2
 	"%2foutside", "//outside", ".", "%00", "..%00", "%c0%ae%c0%ae", "%252e%252e%252foutside", ".trash",
 	".trash%2foutside", "..%2foutside%2fsecret.md", "memstore_..%2f..%2foutside", "~",
 	"file:%2f%2f%2foutside", "%E2%80%A5"}
-
-// fileTexts returns the contents of all files below a folder, by their paths.
-func fileTexts(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		all[path] = string(b)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // TestTraversal: no part of a path, and no id or path in a body, leads to a file outside of the served store, whatever
 // the method.
@@ -87,7 +71,7 @@ func TestTraversal(t *testing.T) {
 	if err := stores.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before := fileTexts(t, outside)
+	before := fixture.Snapshot(t, outside)
 	asked := 0
 	check := func(method, path, body string) {
 		t.Helper()
@@ -126,7 +110,7 @@ func TestTraversal(t *testing.T) {
 			check("POST", memorystores.Base+"/"+ids["{store}"]+"/memories/"+ids["{memory}"], body)
 		}
 	}
-	if after := fileTexts(t, outside); fmt.Sprint(after) != fmt.Sprint(before) {
+	if after := fixture.Snapshot(t, outside); !maps.Equal(after, before) {
 		t.Errorf("files outside were changed: %v", after)
 	}
 	if status, _, answer := v.do("GET", memorystores.Base+"/"+ids["{store}"]+"/memories?view=full", "",

@@ -1,8 +1,7 @@
 package page
 
 import (
-	"fmt"
-	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fixture"
 	"github.com/varve-db/varve/working"
 )
 
@@ -23,7 +23,7 @@ func parameters(t *testing.T) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := regexp.MustCompile(`\b(?:r\.get|r\.FormValue|r\.Form\[?|has)\(?"([a-z-]+)"`)
+	read := regexp.MustCompile(`\b(?:r\.get\(|r\.Form\[)"([a-z-]+)"`)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		if err != nil {
@@ -60,23 +60,6 @@ func routes(t *testing.T) (all []string) {
 	return append(all, "GET export")
 }
 
-// treeOf returns the names of all files below a folder, each with its content.
-func treeOf(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		all[path] = string(b)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // TestTraversal: no parameter of a view or of a change leads to a file outside of the store.
 func TestTraversal(t *testing.T) {
 	t.Parallel()
@@ -107,17 +90,15 @@ func TestTraversal(t *testing.T) {
 	if err := s.st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	around := filepath.Dir(dir)
+	around, notes := filepath.Dir(dir), filepath.Join(dir, "notes")
 	filesOutside := func() map[string]string {
-		all := treeOf(t, around)
-		for name := range all {
-			if strings.HasPrefix(name, dir+string(filepath.Separator)) {
-				delete(all, name)
-			}
-		}
+		all := fixture.Snapshot(t, around)
+		maps.DeleteFunc(all, func(name, _ string) bool {
+			return strings.HasPrefix(name, filepath.Base(dir)+string(filepath.Separator))
+		})
 		return all
 	}
-	before, inside := filesOutside(), treeOf(t, filepath.Join(dir, "notes"))
+	before, inside := filesOutside(), fixture.Snapshot(t, notes)
 
 	base := filepath.Base(outside)
 	bad := []string{"..", "../..", ".", "/", "~", "\x00", "secret\x00", filepath.Join(outside, "secret.md"),
@@ -150,13 +131,12 @@ func TestTraversal(t *testing.T) {
 				}
 				pairs = append(pairs, name, value)
 			}
-			switch {
-			case strings.HasPrefix(route, "GET "):
+			if strings.HasPrefix(route, "GET ") {
 				check(route, pairs...)
-			default:
-				for _, confirm := range []string{"purge", "drop"} {
-					check(route, append(slices.Clone(pairs), "confirm", confirm, "what", confirm)...)
-				}
+				continue
+			}
+			for _, confirm := range []string{"purge", "drop"} {
+				check(route, append(slices.Clone(pairs), "confirm", confirm, "what", confirm)...)
 			}
 		}
 		if strings.HasPrefix(route, "GET ") { // each parameter alone, beside values that exist
@@ -177,13 +157,11 @@ func TestTraversal(t *testing.T) {
 	if err := s.st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := filesOutside(); fmt.Sprint(after) != fmt.Sprint(before) {
+	if after := filesOutside(); !maps.Equal(after, before) {
 		t.Errorf("files outside of the store were changed: %v, before: %v", after, before)
 	}
-	for name, text := range inside {
-		if after, err := os.ReadFile(name); err != nil || string(after) != text {
-			t.Errorf("%s: %q, %v", name, after, err)
-		}
+	if after := fixture.Snapshot(t, notes); !maps.Equal(after, inside) {
+		t.Errorf("notes were changed: %v, before: %v", after, inside)
 	}
 	if got, err := s.st.Get(t.Context(), "a"); err != nil || got.Version != m.Version {
 		t.Errorf("the memory was changed: %v, %v", got, err)
