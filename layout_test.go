@@ -384,7 +384,7 @@ func TestLayoutNamesFiles(t *testing.T) {
 // exported is how many methods each internal package may export: what one package offers to others grows on purpose.
 // The public API is counted separately.
 var exported = map[string]int{
-	"internal/engine":       129, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
+	"internal/engine":       130, // eleven are for writers, twelve for purges; HasHad, Present, Filed, Folds: rare kinds
 	"internal/commit":       48,  // PutDocument, DeleteDocument, ChangeDocuments, Places: kinds without rules; Restoration
 	"internal/rebuild":      2,
 	"internal/flush":        40, // also Lock and FlushFiles, for adoptions
@@ -573,7 +573,7 @@ var longLines = map[string]int{
 }
 
 // longTestLines is how many lines of tests and of bench/ have more than 120 columns. The number may only fall.
-const longTestLines = 1030
+const longTestLines = 1028
 
 // TestLineLength verifies that a line has at most 120 columns.
 func TestLineLength(t *testing.T) {

@@ -231,8 +231,8 @@ func (rc Offsite) alone(ctx context.Context) error {
 	return &OtherCopyError{Dir: rc.st.inner.Engine.Env().Dir, Sent: s.Mark.LSN}
 }
 
-// claimed returns *OtherCopyError if wal/sent has the record of a copy that this user has not added, and that is none
-// of the given remotes. The caller holds follow.lock.
+// claimed returns an *OtherCopyError if wal/sent is the record of another copy: this user has not added that copy, and
+// it is not at one of the given remotes. The caller holds follow.lock.
 func (rc Offsite) claimed(ctx context.Context, remotes ...uuid.UUID) error {
 	log := rc.st.inner.Engine.Log()
 	sent, ok, _ := log.Past().Sent(log.Durable()) // the tag is valid even if the log does not continue there

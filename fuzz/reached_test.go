@@ -34,8 +34,8 @@ func reach(c sim.Coverage) {
 }
 
 // changing are the methods and functions of package vfs that change something.
-var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "SetMode", "Rename", "RenameNew", "Exchange", "Link", "Remove", "Mkdir",
-	"SyncDir", "OpenLock", "Store", "CompareAndSwap", "WriteDurable", "MkdirAll"}
+var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "SetMode", "Rename", "RenameNew",
+	"Exchange", "Link", "Remove", "Mkdir", "SyncDir", "OpenLock", "Store", "CompareAndSwap", "WriteDurable", "MkdirAll"}
 
 // reportReached names the call sites of the engine that change something and were not reached by the
 // tests that ran before. It is a list for readers, not a verdict: some sites belong to damage, or to

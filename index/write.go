@@ -144,8 +144,8 @@ func Chain(s *Set) (uint64, bool) {
 }
 
 // Vectors returns the LSN up to which the vector files are complete, and the dimension of the vectors, both as the
-// index records them. The dimension is 0 if there are no vectors. known is false if the index does not record the
-// LSN.
+// index records them. The dimension is 0 if the store has no vectors. known is false if the index does not record
+// the LSN.
 func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {

@@ -116,7 +116,7 @@ func TestParts(t *testing.T) {
 	failed := errors.New("failed")
 	_, _, err := remote.Parts(bytes.NewReader(make([]byte, 30)), 10, func(number int64, _ []byte) error {
 		if number > 0 {
-			t.Error("it goes on after an error")
+			t.Error("Parts called store again after store had returned an error")
 		}
 		return failed
 	})

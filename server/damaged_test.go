@@ -150,7 +150,7 @@ func damageServed(t *testing.T, model, name string, damage func(path string) err
 	acknowledged := func(answer string) {
 		t.Helper()
 		if !document && strings.Contains(answer, "TEXT of") {
-			t.Errorf("a text that nobody wrote: %.300s", answer)
+			t.Errorf("the answer has a text that was never written: %.300s", answer)
 		}
 	}
 	if err := damage(filepath.Join(dir, filepath.FromSlash(name))); err != nil {

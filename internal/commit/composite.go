@@ -104,8 +104,8 @@ func (j *Joint) fits(a, given, prev *assembly.Assembly) error {
 	return nil
 }
 
-// writtenDimension returns the dimension of the vectors that the commit's operations write, 0 if there are none;
-// fitVectors has ensured that all are equal.
+// writtenDimension returns the dimension of the vectors that the commit's operations write, or 0 if they write no
+// vectors. fitVectors has ensured that all these vectors have the same dimension.
 func (j *Joint) writtenDimension() int {
 	dim := 0
 	for _, c := range j.memories {

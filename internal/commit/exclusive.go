@@ -47,7 +47,8 @@ func (tx *Tx) ExclusiveAmong(matches func(id string, doc []byte) bool) error {
 	}
 	p := i.precondition()
 	if eng.Log().AnyAhead(i.Matches) {
-		return tx.Exclusive() // the interest may have begun, or its condition may have changed, after the entry was read
+		// The interest may have begun, or its condition may have changed, after the entry was read.
+		return tx.Exclusive()
 	}
 	return tx.See(p.Key, p.LSN)
 }

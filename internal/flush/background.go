@@ -79,7 +79,8 @@ func (fl *Flusher) Run(ctx, rounds context.Context) {
 			kick = fl.kick
 		case <-rest.C:
 			kick = fl.kick
-			if !owed && !fl.More.Load() && !fl.wordsDue && fl.unflushed.Load() < int64(fl.engine.Settings().Now().FlushAfter()) {
+			few := fl.unflushed.Load() < int64(fl.engine.Settings().Now().FlushAfter())
+			if few && !owed && !fl.More.Load() && !fl.wordsDue {
 				continue
 			}
 		case <-tick.C:

@@ -69,7 +69,7 @@ type Flusher struct {
 	beside     bool
 	following  *following   // the background work that is running; nil: none
 	leaves     bool         // this round leaves index and views to the background goroutine
-	wordsDue   bool         // background rounds: the last one has left changes for the views to the next, see mostAtOnce
+	wordsDue   bool         // the last background round has left changes for the views to the next one: see mostAtOnce
 	wordsLeft  bool         // this close leaves the words of its changes to the next process
 	indexErr   error        // the reason why the index could not be written
 	indexFails int          // number of consecutive failures to write the index

@@ -117,8 +117,8 @@ func (v *View) planUndo(ctx context.Context, own Own, o varve.UndoOptions) (*var
 	case unseen != nil:
 		return nil, unseen
 	case o.Position == 0:
-		return nil, fmt.Errorf("you have written nothing since you connected: %w → to change what was written earlier, "+
-			"use update or forget, or ask the user to run memctl undo", varve.ErrNotFound)
+		return nil, fmt.Errorf("you have written nothing since you connected: %w → to change what was written "+
+			"earlier, use update or forget, or ask the user to run memctl undo", varve.ErrNotFound)
 	}
 	return nil, fmt.Errorf("version %d is not a change of yours: %w → ask the user, who can use memctl undo", o.Position,
 		ErrOthers)

@@ -191,7 +191,8 @@ func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body
 			return nil, 0, err
 		}
 		if int64(len(data)) != min(partSize, size-part*partSize) {
-			return nil, 0, r.damaged("snapshot "+id.String(), fmt.Errorf("part %d is missing or has another length", part))
+			return nil, 0, r.damaged("snapshot "+id.String(),
+				fmt.Errorf("part %d is missing or has another length", part))
 		}
 		return data, part * partSize, nil
 	})

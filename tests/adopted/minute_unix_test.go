@@ -257,8 +257,8 @@ func TestMinute(t *testing.T) {
 					starving++
 					if !has[s.Hash] {
 						excused++
-						t.Logf("%s, %s: stood %v while a process watched, whose threads waited %v for a processor, and "+
-							"is not in the history", path, s.How, time.Duration(stood.within(w)), time.Duration(slow))
+						t.Logf("%s, %s: stood %v while a process watched, whose threads waited %v for a processor, "+
+							"and is not in the history", path, s.How, time.Duration(stood.within(w)), time.Duration(slow))
 					}
 					continue
 				}

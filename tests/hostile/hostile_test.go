@@ -23,7 +23,8 @@ import (
 // optional are names that a store may have; if they do not exist, they are created.
 var optional = []string{
 	"moved.json", "wal/moved.json", "migrate.json", "wal/migrate.lock", "wal/expiry", "wal/aged",
-	"wal/offsets", "wal/offsets.delta", "tmp/parked", "tmp/purge", "tmp/purge.manifest", "tmp/7", "tmp/7/0", "tmp/checkpoint.new",
+	"wal/offsets", "wal/offsets.delta", "tmp/parked", "tmp/purge", "tmp/purge.manifest", "tmp/7", "tmp/7/0",
+	"tmp/checkpoint.new",
 	"vector_index/reembed", "vector_index/reembed.lock", "vector_index/mapping.delta.json", "vector_index/memory_vectors.delta.faiss",
 	"memory_index.delta.json", "memories/new.json", "assemblies/new.json", "wal/00000099.wal", "wal/archive/00000099.zst", "backups/full",
 	"backups/memory_index.1.json", "quarantine/repair-9999.undo.jsonl", "quarantine/0123456789abcdef-x.json", "notes.txt",

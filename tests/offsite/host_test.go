@@ -204,7 +204,7 @@ func TestPlaceOfASecondUser(t *testing.T) {
 	if _, err := st2.Admin().Offsite().Place(ctx); !errors.Is(err, varve.ErrNotFound) {
 		t.Error("the refused copy was recorded:", err)
 	}
-	// The first user's copy is away when it is added, so nothing says yet that there is one: the second user adds one.
+	// The first user adds a copy whose place is away, so nothing is recorded in the store: the second user adds a copy.
 	sent := filepath.Join(x.dir, "store", "wal", "sent")
 	x.check(os.Remove(sent))
 	x.check(st2.Admin().Offsite().Add(ctx, r2, url))
@@ -257,7 +257,8 @@ func TestTakenCopyOfASecondUser(t *testing.T) {
 	sent := filepath.Join(store, "wal", "sent")
 	run := func() {
 		t.Helper()
-		var text syncBuffer // the status may be that of the process before; the log is written after the sender has ended
+		// The status may be that of the previous process; the log is written after the sender has ended.
+		var text syncBuffer
 		x.st = x.sends(vfs.OS(), func(o *varve.Options) { o.Logger = slog.New(slog.NewTextHandler(&text, nil)) })
 		x.until("the sender stops", func() bool { return strings.Contains(text.String(), "taken over") })
 		x.check(x.st.Close())
