@@ -22,7 +22,8 @@ type event struct {
 	folder, name string
 	// all: the event stands for more files than single events can report. ended: the folder is not watched anymore.
 	// moved: a folder in it is gone, with files that have no events of their own. entered: the name is that of a folder
-	// whose watch began a moment ago; files may have left it without an event.
+	// whose watch began a moment ago, or may be that of a folder that was removed before its watch began; files may have
+	// left it without an event.
 	all, ended, moved, entered bool
 	// at is when the source received it; the session may be checking other files then, and receive it much later. The
 	// zero value means now.
@@ -244,6 +245,10 @@ func (n *notified) eventOf(ev fsnotify.Event) (e event, more []event, ok bool) {
 		return e, nil, ok
 	}
 	info, err := vfs.OS().Stat(ev.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.entered = true // if it was a folder, files in it were removed without an event
+		return e, nil, true
+	}
 	if err != nil || !info.Mode.IsDir() {
 		return e, nil, true
 	}
@@ -254,11 +259,12 @@ func (n *notified) eventOf(ev fsnotify.Event) (e event, more []event, ok bool) {
 func (n *notified) created(path string, e event) (_ event, more []event, ok bool) {
 	err := n.w.Add(path)
 	if err == nil {
-		n.inner[path], e.entered = e, true
+		n.inner[path] = e
 		more, err = n.enter(path, e.folder, e.name+"/")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the next session reports why
 		return event{all: true, ended: true}, more, true
 	}
+	e.entered = true // also if the folder is gone again: files in it were removed without an event
 	return e, more, true
 }

@@ -87,3 +87,35 @@ func TestFolderCreatedAgain(t *testing.T) {
 		t.Errorf("%d folders are watched", len(n.inner))
 	}
 }
+
+// TestFolderGoneBeforeItIsWatched: if a folder was created and is gone when the source receives the event, the session
+// must look for files that it had: their removal has no event. An event of a file in a watched folder is no reason for
+// that.
+func TestFolderGoneBeforeItIsWatched(t *testing.T) {
+	t.Parallel()
+	notes := filepath.Join(t.TempDir(), "notes")
+	in := filepath.Join(notes, "in")
+	if err := os.MkdirAll(in, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	n := &notified{w: w, folders: map[string]string{notes: "notes"}, inner: map[string]event{}}
+	e, _, ok := n.eventOf(fsnotify.Event{Name: filepath.Join(notes, "gone"), Op: fsnotify.Create})
+	if !ok || !e.entered || e.name != "gone" {
+		t.Errorf("%+v, %v", e, ok)
+	}
+	if e, _, ok := n.created(filepath.Join(notes, "gone"), event{folder: "notes", name: "gone"}); !ok || !e.entered {
+		t.Errorf("%+v, %v", e, ok)
+	}
+	if e, _, ok := n.eventOf(fsnotify.Event{Name: in, Op: fsnotify.Create}); !ok || !e.entered {
+		t.Errorf("%+v, %v", e, ok)
+	}
+	if e, _, ok := n.eventOf(fsnotify.Event{Name: filepath.Join(in, "a.md"), Op: fsnotify.Write}); !ok || e.entered ||
+		e.name != "in/a.md" {
+		t.Errorf("%+v, %v", e, ok)
+	}
+}
