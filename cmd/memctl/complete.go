@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// files makes the shell complete an argument, or the value of a flag, with names of files.
+// files is nil: with a nil completion, the shell completes an argument, or the value of a flag, with names of files.
 var files cobra.CompletionFunc
 
 // completions returns the functions that complete the arguments of each command. A command that is not listed takes no

@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/template"
 )
 
-// setting is a member of config.json.
+// setting describes a setting of config.json: its name, its description, and the function that returns its value.
 type setting struct {
 	name  string
 	about string
@@ -68,7 +68,8 @@ func settings() []setting {
 			func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
 		{notesIgnore, "patterns of files in notes/ that are not adopted as notes, separated by spaces; \"\" for none",
 			func(c *varve.Config) any { return strings.Join(c.Resolved().NotesIgnore, " ") }},
-		{"block_purged", "a text that was purged is not stored again; put --force-purged stores it",
+		{"block_purged", "a text that was purged is not stored again; memctl put --force-purged stores the text " +
+			"nevertheless",
 			func(c *varve.Config) any { return c.BlockPurged }},
 		{"backup_interval", "time between two backups of the index (seconds)",
 			func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
@@ -105,18 +106,20 @@ func settings() []setting {
 				"is only what the log has",
 			func(c *varve.Config) any { return *c.Resolved().HistoryBytes }},
 		{"history_days",
-			"age at which a part of the archived history is removed, with the next index or memctl flush (days); 0 means never",
+			"age at which a part of the archived history is removed, when the index is written or memctl flush runs " +
+				"(days); 0 means never",
 			func(c *varve.Config) any { return c.HistoryDays }},
 		{"unsent_bytes", "bytes of history that are kept beyond history_bytes if the remote copy of the store lacks " +
 			"them",
 			func(c *varve.Config) any { return *c.Resolved().UnsentBytes }},
 		{"backlog_bytes",
-			"maximum number of bytes by which the log may be ahead of the files; beyond half of it writers are " +
+			"maximum number of bytes by which the log may be ahead of the files; if the log is ahead by more than " +
+				"half of this, writers are " +
 				"slowed down. A higher value allows longer bursts and makes recoveries longer; it does not raise the " +
 				"throughput",
 			func(c *varve.Config) any { return c.Resolved().BacklogBytes }},
 		{"text_language",
-			"language whose word stems a search by words uses: a code such as en, de, fr, or none; memctl flush " +
+			"language of the word stems in a search by words: a code such as en, de, fr, or none; memctl flush " +
 				"applies a change",
 			func(c *varve.Config) any { return cmp.Or(c.TextLanguage, "en") }},
 		{textFields, "metadata members that each field of a query searches; memctl flush applies a change",
@@ -129,7 +132,8 @@ func settings() []setting {
 				return cmp.Or(vectorsOf(c).Template, keepTemplate)
 			}},
 		{queryTemplate,
-			"text of a query that is embedded, for models that want a prefix: \"search_query: {query}\"; {query} is the query " +
+			"text that is embedded for a query, for models that need a prefix: \"search_query: {query}\"; {query} " +
+				"is the query " +
 				"unchanged. It applies to searches at once, and no vector has to be computed again",
 			func(c *varve.Config) any {
 				return cmp.Or(vectorsOf(c).QueryTemplate, template.Query)
@@ -174,8 +178,8 @@ func choices(name string) []string {
 	return nil
 }
 
-// configArguments is the check of the arguments of memctl config. If the user wrote a setting without get or set, its
-// error shows the syntax.
+// configArguments checks the arguments of memctl config. If the user wrote a setting without get or set, the error
+// shows the correct syntax.
 func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

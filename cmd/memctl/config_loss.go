@@ -77,7 +77,9 @@ func historyLoss(st *varve.Store, before, after *varve.Config, now time.Time) st
 	return ""
 }
 
-// agree asks the user to confirm a loss. loss is the description of the loss: a sentence without its full stop.
+// agree asks the user to confirm a loss, and returns an error unless the user confirms. If the input is not a
+// terminal, agree does not ask and returns an error. loss is the description of the loss: a sentence without its full
+// stop.
 func agree(cmd *cobra.Command, a *cli.App, loss string) error {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return cli.WithFix(fmt.Errorf("%w: nothing was changed: %s", varve.ErrInvalid,
@@ -116,8 +118,8 @@ func (r room) over(n, bytes int64) bool {
 	return r.n > 0 && n > r.n || r.bytes > 0 && bytes > r.bytes
 }
 
-// losses returns the memories that settings would delete, in the order of deletion, and the number
-// of all memories.
+// losses returns the memories that the settings in c would delete, in the order of deletion, and the number of all
+// memories.
 func losses(ctx context.Context, st *varve.Store, c *varve.Config,
 	now time.Time) (gone []varve.Line, all int, err error) {
 	var list []varve.Line

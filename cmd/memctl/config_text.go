@@ -24,8 +24,8 @@ const notesIgnore = "notes_ignore"
 // keepTemplate is the value that restores the default template.
 const keepTemplate = "keep"
 
-// searchedFields returns the members of the metadata that are searched, by field, including the
-// defaults.
+// searchedFields returns, as text, which members of the metadata each field of a query searches. A field that c does
+// not configure is shown with its default.
 func searchedFields(c *varve.Config) string {
 	if c.Text != nil {
 		if s, err := query.ReadSources(c.Text.Fields); err == nil {

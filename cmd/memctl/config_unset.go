@@ -28,7 +28,8 @@ asks for confirmation on a terminal, as config set does; elsewhere it requires -
 	return c
 }
 
-// unsetConfig restores the defaults of settings, with one change of config.json.
+// unsetConfig restores the defaults of the settings that the arguments name, with one change of config.json. If yes is
+// false and the change would delete memories or history, unsetConfig asks the user to confirm.
 func unsetConfig(a *cli.App, cmd *cobra.Command, args []string, yes bool) error {
 	chosen := make([]setting, len(args))
 	for i, name := range args {

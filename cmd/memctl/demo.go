@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ acknowledged memory is still there.`,
 			return runDemo(cmd.Context(), a, dir)
 		}),
 	}
-	c.Flags().BoolVar(&writer, "writer", false, "internal: be the process that is killed")
+	c.Flags().BoolVar(&writer, "writer", false, "internal: run as the writer process that the demo kills")
 	_ = c.Flags().MarkHidden("writer") // cannot fail: the flag exists
 	return c
 }
@@ -107,7 +108,8 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 		a.Say("   acknowledged and missing: %d", lost)
 		a.Say("   verify: memories %d, files %d, findings %d", sum.Memories, sum.Files, findings)
 		if lost > 0 || findings > 0 {
-			return errors.New("this is a bug: please report it")
+			return errors.New("an acknowledged memory is missing, or verify has findings: this is a bug, please " +
+				"report it")
 		}
 		a.Say("\nThe files are yours: ls %s\nNext: memctl --store %s status\nTo remove them: rm -r %s",
 			cli.ShellPath(filepath.Join(dir, "memories")), cli.ShellPath(dir), cli.ShellPath(remove))
@@ -141,11 +143,12 @@ func demoPut(ctx context.Context, a *cli.App, dir string) error {
 	})
 }
 
-// demoKill starts the writer and kills it; it returns the acknowledged ids.
+// demoKill starts another process that writes memories into the store in dir. It kills this process after demoPuts
+// acknowledged puts, and returns the ids of these memories.
 func demoKill(ctx context.Context, a *cli.App, dir string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding this program: %w", err)
+		return nil, fmt.Errorf("finding the executable file of memctl: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self, "demo", "--writer", "--", dir)
 	cmd.Stderr = a.ErrOut.Stream // also a memctl, which prints messages in the same way
@@ -167,7 +170,8 @@ func demoKill(ctx context.Context, a *cli.App, dir string) ([]string, error) {
 	}
 	err = cmd.Wait()
 	if len(ids) < demoPuts {
-		return ids, fmt.Errorf("the writer ended by itself: %w", err)
+		return ids, fmt.Errorf("the writer process ended before memctl demo killed it: %w",
+			cmp.Or(err, errors.New("the exit status is 0")))
 	}
 	// A last line that was cut off was not acknowledged.
 	return ids[:demoPuts], nil

@@ -45,14 +45,14 @@ type side struct {
 	Version uint64 `json:"version"`
 }
 
-// isVersion reports whether an argument can be the number of a version, given without an id.
+// isVersion reports whether an argument is a number, and so may be a version instead of an id.
 func isVersion(arg string) bool {
 	_, err := strconv.ParseUint(arg, 10, 64)
 	return err == nil
 }
 
-// compared returns the two versions that the arguments of diff name. The command shows what has changed between
-// from and to.
+// compared returns the two versions that the arguments of diff name: of a memory or, if assemblies is true, of an
+// assembly. The command shows what has changed between from and to.
 func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	args []string) (from, to varve.Version, err error) {
 	to, err = namedOrEnding(ctx, a, st, assemblies, args[0])
@@ -85,14 +85,15 @@ func compared(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool,
 	return from, to, nil
 }
 
-// exists reports whether there is a memory or an assembly with exactly this id.
+// exists reports whether there is a memory with exactly this id or, if assemblies is true, an assembly.
 func exists(ctx context.Context, st *varve.Store, assemblies bool, id string) bool {
 	_, err := versionsOf(st, assemblies).GetRaw(ctx, id)
 	return err == nil
 }
 
-// versionBefore returns the newest version of a document that is older than the version cur and is not a deletion.
-// If the history has no such version, the error matches varve.ErrNotFound.
+// versionBefore returns the newest version of a document that is older than the version cur and is not a deletion. The
+// document is an assembly if assemblies is true, and otherwise a memory. If the history has no such version, the error
+// matches varve.ErrNotFound.
 func versionBefore(ctx context.Context, st *varve.Store, assemblies bool,
 	cur *varve.Version) (prev varve.Version, err error) {
 	for v, err := range versionsOf(st, assemblies).History(ctx, cur.ID) {
@@ -104,7 +105,7 @@ func versionBefore(ctx context.Context, st *varve.Store, assemblies bool,
 		}
 	}
 	if prev.LSN == 0 {
-		return prev, fmt.Errorf("%s %s: %w: no version before %d is kept", cur.Kind, cli.PrintableID(cur.ID),
+		return prev, fmt.Errorf("%s %s: %w: no version before version %d is kept", cur.Kind, cli.PrintableID(cur.ID),
 			varve.ErrNotFound, cur.LSN)
 	}
 	return prev, nil

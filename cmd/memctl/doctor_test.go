@@ -154,7 +154,7 @@ func TestDoctor(t *testing.T) {
 			if err := os.RemoveAll(store); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"there is none", "memctl init"}},
+		}, []string{"not found", "memctl init"}},
 		{"in use", func(t *testing.T, store string) {
 			st, err := varve.Open(t.Context(), store, nil)
 			if err != nil {

@@ -100,7 +100,8 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	return nil
 }
 
-// saveEdited stores the edited memory, on the condition that it was not changed meanwhile.
+// saveEdited stores the edited memory m. version is the version that the user edited: if the memory has changed since,
+// saveEdited returns an error and stores nothing.
 func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, version uint64) error {
 	more, err := a.Embedding(nil)
 	if err != nil {

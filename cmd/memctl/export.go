@@ -82,7 +82,7 @@ memctl mcp serves, in the format of the MCP reference memory server.`,
 	return c
 }
 
-// exportMemories writes each memory as one line of JSON.
+// exportMemories writes each memory as one line of JSON, and returns the number of these lines.
 func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter,
 	w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
@@ -98,7 +98,8 @@ func exportAssemblies(ctx context.Context, a *cli.App, st *varve.Store, w io.Wri
 	})
 }
 
-// exportLines writes one line per item. It reports an item that cannot be read, and continues.
+// exportLines writes each item as one line and returns the number of written lines. It reports an item that cannot be
+// read, and continues with the next one. An error of w ends the export.
 func exportLines[T any](ctx context.Context, a *cli.App, all iter.Seq2[T, error], w io.Writer,
 	line func(*T) ([]byte, error)) (int, error) {
 	n := 0

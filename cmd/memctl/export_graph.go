@@ -14,8 +14,9 @@ import (
 	"github.com/varve-db/varve/internal/graph"
 )
 
-// exportGraph writes the entities and then the relations of the knowledge graph, each in the order of creation,
-// with line feeds between them and none at the end. It returns how many it wrote.
+// exportGraph writes the entities and then the relations of the knowledge graph, each in the order of creation. There
+// is a line feed between two lines and none at the end. exportGraph returns the number of written entities and
+// relations.
 func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	type place struct {
 		id string

@@ -28,15 +28,16 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "only memories of this `session`")
 	fl.StringVar(&f.writer, "by", "",
-		"only memories whose newest version is by the writer of this `name`, or number in memctl log, or unknown")
+		"only memories whose newest version was written by this writer: its `name`, its number in memctl log, or "+
+			"unknown")
 	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
 	fl.StringVar(&f.key, "key", "", "only memories with this `key` (metadata.key)")
 	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
 	fl.StringArrayVar(&f.tags, "tag", nil,
-		"only memories with this `tag` (metadata.tags); may be repeated: with all of them")
+		"only memories with this `tag` (metadata.tags); if repeated, only memories with all of the tags")
 	fl.StringArrayVar(&f.where, "where", nil,
 		"only memories whose metadata satisfies a condition, `name=value`: source=desk, source!=desk, priority>=3, "+
-			"path^=docs/, tags=a,b (one of them), source (has it), !source; may be repeated")
+			"path^=docs/, tags=a,b (one of them), source (is present), !source (is absent); may be repeated")
 	fl.String("since", "",
 		"only memories whose event was at this `time` or later: 2026-01-31, 31 Jan 2026, 2026-01, 2026-01-31T15:04, "+
 			"yesterday, last week, 7d, 3 days ago; a time without a zone is in the local zone")
@@ -45,9 +46,11 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.String("before", "",
 		"only memories whose event was before this `time`, or before it begins if it is a day, week, month or year")
 	fl.String("created-since", "", "only memories first written at this `time` or later")
-	fl.String("created-until", "", "only memories first written before this `time`, or in it, as --until")
+	fl.String("created-until", "", "only memories first written before this `time`, or in it if it is a day, week, "+
+		"month or year")
 	fl.String("updated-since", "", "only memories last written at this `time` or later")
-	fl.String("updated-until", "", "only memories last written before this `time`, or in it, as --until")
+	fl.String("updated-until", "", "only memories last written before this `time`, or in it if it is a day, week, "+
+		"month or year")
 }
 
 // addAfter adds the flag --after, whose value is a time. The command list does not use addAfter: the value of its own
@@ -74,7 +77,8 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	case cmd.Flags().Changed("prefix") && f.prefix == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--prefix is empty: give the beginning of an id, or omit it")
 	case f.timed && slices.Contains([]string{byBoth, byMeaning, byWords}, f.writer):
-		return nil, cli.Usagef(cmd.CommandPath(), "--by %s: --by names a writer; the mode of a search is --mode %s", f.writer,
+		return nil, cli.Usagef(cmd.CommandPath(), "--by %s: --by names a writer; for the mode of the search, give "+
+			"--mode %s", f.writer,
 			f.writer)
 	case cmd.Flags().Changed("by") && f.writer == "":
 		return nil, cli.Usagef(cmd.CommandPath(), "--by is empty: give the number or the name of a writer, or omit it")

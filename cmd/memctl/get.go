@@ -57,7 +57,8 @@ the versions. If an id itself ends in @ and a number, the id takes precedence.`,
 	return c
 }
 
-// show returns the function that prints one memory in the form that the flags request.
+// show returns the function that prints one memory in the form that the flags request. several is true if the command
+// prints several memories.
 func (f *getFlags) show(a *cli.App, cmd *cobra.Command,
 	several bool) (func(context.Context, *cli.App, *varve.Store, string) error, error) {
 	switch {
@@ -122,8 +123,8 @@ func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, e
 	return st.Get(ctx, arg)
 }
 
-// showContent returns a function that prints the text unchanged, followed by a line feed only if
-// more output follows or a terminal shows it.
+// showContent returns a function that prints the text of a memory unchanged. A line feed follows the text only if
+// several memories are printed (several is true), or if the output is a terminal.
 func showContent(several bool) func(context.Context, *cli.App, *varve.Store, string) error {
 	return func(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 		m, err := memoryAt(ctx, st, id)

@@ -65,7 +65,8 @@ type redacted struct {
 	Writer *varve.Writer `json:"writer,omitempty"`
 }
 
-// versionList prints a list of versions; its heading is printed when the id is known.
+// versionList prints a list of versions of one document. The list begins, with the id and the heading of the table,
+// when the complete id of the document is known.
 type versionList struct {
 	a *cli.App
 	*cli.List
@@ -90,8 +91,8 @@ func (l *versionList) show(ctx context.Context, vs versions, id string) error {
 			complete = false
 			if lost := (*varve.GapError)(nil); errors.As(err, &lost) {
 				holed = true
-				a.Note("the log was damaged between the versions %d and %d and was repaired: versions from there, perhaps of "+
-					"this one, are lost", lost.From, lost.To)
+				a.Note("the log was damaged between the versions %d and %d and was repaired: versions of some "+
+					"documents, perhaps also of %s, are lost", lost.From, lost.To, id)
 				continue
 			}
 			a.Fail(err)

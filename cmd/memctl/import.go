@@ -61,7 +61,7 @@ A folder of Markdown or of other files is imported as notes by memctl note impor
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.from, "from", "", "`format`: "+formats()+"; detected if omitted")
-	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
+	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times that name no zone: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false,
 		"also import memories that exist only in backups/, corrupted_backups/ or ltm/")
 	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies whose text in the store differs")
@@ -204,8 +204,8 @@ func sayForms(a *cli.App, r *intake.Report) {
 	a.Say("recognized: %s", strings.Join(list, ", "))
 }
 
-// sayRead prints which members of the imported records were renamed or are unknown, and what was done with the
-// remaining files.
+// sayRead prints which members of the imported records were renamed and which are unknown, and then the remarks of the
+// importer about single files.
 func sayRead(a *cli.App, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {

@@ -103,8 +103,9 @@ read the files of the store.`,
 	return c
 }
 
-// notFound returns an error if the user has named no folder, so that memctl chose the folder dir for a new store, and
-// that folder belongs to another user or is a link. Such a link may have come with a cloned project.
+// notFound returns an error if memctl must not create a store in the folder dir: the folder belongs to another user,
+// or is a link, which may have come with a cloned project. It is called only if the user has named no folder, so that
+// memctl has chosen dir.
 func notFound(a *cli.App, dir string) error {
 	here, err := a.Getwd()
 	if err != nil {

@@ -76,7 +76,8 @@ others write meanwhile does not shift the pages. --offset skips memories.`,
 		"only memories after this `id`, or, in a sorted list, after the place that the previous page gave as \"next\"")
 	fl.IntVarP(&f.limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
 	fl.StringVar(&f.sort, "sort", "",
-		"sort by this `key`: created, updated, score, size, timestamp or id; -key is the opposite order")
+		"sort by this `key`: created, updated, score, size, timestamp or id; put - before the key for the opposite "+
+			"order")
 	fl.BoolVar(&f.reverse, "reverse", false, "list in the opposite order")
 	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories of a sorted list")
 	a.OutputFlag(c, cli.FormTable, cli.FormJSON, cli.FormJSONL, cli.FormID)

@@ -58,7 +58,7 @@ writer of versions that an older program wrote, and of edits of the files by han
 	fl := c.Flags()
 	fl.StringVar(&f.since, "since", "", "only commits at this `time` or later: 2026-01-31, yesterday, 7d, 1h")
 	fl.StringVar(&f.until, "until", "", "only commits before this `time`, or in it if it is a day, week, month or year")
-	fl.StringVar(&f.by, "by", "", "only commits by the writer of this `name` or number, or unknown")
+	fl.StringVar(&f.by, "by", "", "only commits by this writer: its `name`, its number, or unknown")
 	fl.StringVar(&f.session, "session", "", "only changes of memories and working memory of this `session`")
 	fl.StringVar(&f.id, "id", "", "only changes of this `id`")
 	fl.BoolVar(&f.deleted, "deleted", false, "only deletions")
@@ -161,7 +161,7 @@ func listCommits(ctx context.Context, a *cli.App, st *varve.Store, o varve.LogOp
 		a.Document.Member("next", next)
 		return nil
 	}
-	a.Note("there are more commits: --limit 0 lists all, --before %d the next ones", next)
+	a.Note("there are more commits: --limit 0 lists all, --before %d lists the next ones", next)
 	return nil
 }
 

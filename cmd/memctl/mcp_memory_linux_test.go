@@ -223,7 +223,8 @@ func TestMCPMemory(t *testing.T) {
 		for i := range 16 {
 			all = append(all, fmt.Sprintf(`{"entityName":"g%d","contents":["z"]}`, i))
 		}
-		if m := p.tool("add_observations", `{"observations":[`+strings.Join(all, ",")+`]}`); !strings.Contains(fmt.Sprint(m), "nothing was changed: do it in several calls") {
+		m := p.tool("add_observations", `{"observations":[`+strings.Join(all, ",")+`]}`)
+		if !strings.Contains(fmt.Sprint(m), "nothing was changed: divide the change into several calls") {
 			t.Errorf("%.300v", m)
 		}
 		p.flood(10, func(i int) string { return toolLine(2000+i, "open_nodes", fmt.Sprintf(`{"names":["g%d"]}`, i)) })

@@ -93,7 +93,8 @@ func TestNeighbour(t *testing.T) {
 		must(exec.Command("chmod", "-R", "a+rX", at).Run())
 	}
 	theirs := func(at string, uid int) string {
-		return fmt.Sprintf("%s belongs to user %d and is not used unless --store (or VARVE_STORE) names it", at, uid)
+		return fmt.Sprintf("%s belongs to user %d (another user) and is not used unless --store (or VARVE_STORE) "+
+			"names it", at, uid)
 	}
 	get := func(uid int, in string, env []string, want, note string, args ...string) {
 		t.Helper()
@@ -227,7 +228,7 @@ func TestProjectOfANeighbour(t *testing.T) {
 		// A name of yours that her configuration gives wants your confirmation.
 		if out := call(you, in, "recall", `{"query":"vault"}`, "--project", "mine"); name == "hers" {
 			before++ // it is made here
-		} else if !strings.Contains(out, "not confirmed to use it") {
+		} else if !strings.Contains(out, "a user must confirm that") {
 			t.Errorf("%s: %s", name, out)
 		}
 	}

@@ -99,9 +99,9 @@ func TestNewerFormats(t *testing.T) {
 						t.Errorf("%v: exit code %d: %s%s", args, code, errOut, out)
 						return
 					}
-					format := "format 2, this program reads formats up to 1"
+					format := "the format is 2, but this program reads only formats up to 1"
 					if part.name == "checkpoint" {
-						format = "format 3, this program reads formats up to 2"
+						format = "the format is 3, but this program reads only formats up to 2"
 					}
 					for _, say := range []string{filepath.Base(part.file), format, "newer version", "newest memctl"} {
 						if part.name == "entry" && say == filepath.Base(part.file) {

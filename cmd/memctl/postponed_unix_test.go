@@ -11,7 +11,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-const repeatNot = "is committed and safe in the log, do not repeat it; its files will be written by the next command that can"
+const repeatNot = "is committed and safe in the log, do not repeat it; its files will be written by the " +
+	"next command that is able to write them"
 
 // TestFilesWaitForLock: a change that is durable, and whose files cannot be written because another
 // process has flush.lock, is done: 0, and a warning. What reads ends with 0; what only flushes is locked.

@@ -100,7 +100,7 @@ are validated before any is written, and they are written in one commit if it ca
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `tag` of the memory (metadata.tags); may be repeated")
 	fl.StringVar(&f.happened, "timestamp", "",
-		"`time` at which it happened, now if omitted: 2026-01-31, yesterday 17:00, 3 days ago")
+		"`time` of the event, now if omitted: 2026-01-31, yesterday 17:00, 3 days ago")
 	fl.StringVar(&f.embedding, "embedding", "", "embedding: a `JSON` list of numbers, or a file with one")
 	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d, 2w")
 	fl.StringVar(&f.expires, "expires", "",

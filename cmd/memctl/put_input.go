@@ -39,8 +39,8 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 	return err
 }
 
-// putTogether writes all memories in one commit, or in several if one cannot hold them. It returns
-// how many were written.
+// putTogether writes all memories in one commit, or in several commits if one cannot hold all. It returns the number
+// of written memories.
 func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, options []varve.PutOption) (int, error) {
 	b := new(varve.Batch)
 	for _, m := range all {

@@ -66,14 +66,14 @@ func whatOf(q *varve.Quarantined) string {
 	return string(q.What)
 }
 
-// subjectOf returns a description of a file in quarantine/. If the file has a note, this is the path from which it was
-// moved.
+// subjectOf returns a description of a file in quarantine/. If a note about the file exists, the description is
+// usually the path from which the file was moved.
 func subjectOf(q *varve.Quarantined) string {
 	switch {
 	case q.What == varve.QuarantinedUndo:
-		return "undo file of an older version"
+		return "undo file of an older version of memctl"
 	case q.What == varve.QuarantinedNote:
-		return "note without its file: " + q.From
+		return "note about a missing file: " + q.From
 	case !q.Noted:
 		return whatOf(q) + " without a note"
 	case q.What == varve.QuarantinedSpecial:
@@ -129,7 +129,7 @@ func quarantineItem(a *cli.App, q *varve.Quarantined) cli.Item {
 	}
 }
 
-// shownMost is the maximum size of the content that show prints without --raw.
+// shownMost is the maximum size, in bytes, of a file that show prints without --raw.
 const shownMost = 16 << 20
 
 func quarantineShowCommand(a *cli.App) *cobra.Command {
@@ -216,7 +216,8 @@ func showSetAside(ctx context.Context, a *cli.App, quarantine varve.Quarantine, 
 	line("known", q.Known)
 	if !text {
 		if q.What == varve.QuarantinedFile && q.Size > 0 {
-			a.Note("not shown: %s that are not text, or too long; --raw writes them", cli.Size(q.Size))
+			a.Note("not shown: %s of content that is not text or is too long; --raw writes the content",
+				cli.Size(q.Size))
 		}
 		return nil
 	}
@@ -318,7 +319,8 @@ func notRestored(err error, q *varve.Quarantined) error {
 	for _, refused := range []error{varve.ErrInvalid, varve.ErrTooLarge, varve.ErrDimension, varve.ErrCorrupt} {
 		if errors.Is(err, refused) {
 			return cli.WithFix(err,
-				"memctl quarantine show "+cli.ShellQuote(q.Name)+" --raw --file FILE copies it out; correct it there, and put it")
+				"memctl quarantine show "+cli.ShellQuote(q.Name)+" --raw --file FILE copies the file out of "+
+					"quarantine/; correct the copy, and then put the copy into the store")
 		}
 	}
 	return err

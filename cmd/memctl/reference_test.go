@@ -245,7 +245,8 @@ Scripts may rely on both. ` + "`memctl help exit-codes`" + ` prints the same tab
 	for _, c := range cli.Gravity() {
 		order = append(order, fmt.Sprint(c))
 	}
-	b.WriteString("\nOf several failures the gravest counts, in this order: " + strings.Join(order, ", ") + ".\n" + `
+	b.WriteString("\nIf a command has several failures, the gravest determines the exit status, in this order: " +
+		strings.Join(order, ", ") + ".\n" + `
 With ` + "`--json`" + ` the document ends with the failures (see [json.md](../json.md)). Their ` + "`kind`" + ` is finer
 than the status; their ` + "`fix`" + ` is the remedy, where one is known. A kind without a remedy in this table
 has several, or none: the message has the one that applies.

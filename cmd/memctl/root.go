@@ -93,7 +93,8 @@ user. Without a command, memctl shows the status of the store.`,
 	return c
 }
 
-// bare runs memctl when it is called without a command.
+// bare runs when memctl is called without a command. If there is no store, bare prints how to create one; otherwise it
+// prints the status of the store.
 func bare(a *cli.App, cmd *cobra.Command) error {
 	_, err := a.Locate()
 	if errors.Is(err, varve.ErrNoStore) && a.Document == nil {

@@ -145,7 +145,8 @@ numbers as consecutive float32, little-endian.`,
 	fl.Float64Var(&f.least, "min-score", 0, "omit memories with a lower `score`; 0 keeps all")
 	fl.IntVar(&f.perSession, "per-session", 0, "show at most `N` memories of one session, the best; 0 means any number")
 	fl.StringVar(&f.sort, "sort", "",
-		"show the best in another order, by `key`: created, updated, timestamp or id; -key is the opposite order")
+		"show the best memories in another order, by `key`: created, updated, timestamp or id; put - before the key "+
+			"for the opposite order")
 	fl.Float64Var(&f.share, "share", 0.25,
 		"in a search by both (words and meaning), the weight of the meaning; the weight of the words is 1")
 	fl.BoolVar(&f.ranks, "ranks", false,
@@ -220,8 +221,8 @@ func (f *searchFlags) kinds() []varve.Kind {
 // search requests one hit more than it shows.
 const mostHits = 1_000_000 - 1
 
-// sorting returns the order in which the hits are shown. It does not change which hits are found: the scores
-// decide that.
+// sorting returns the order in which the hits are shown; nil means the best hits first. The order does not change
+// which hits are found, because the scores select the hits.
 func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	if !cmd.Flags().Changed("sort") {
 		return nil, nil
@@ -235,7 +236,7 @@ func (f *searchFlags) sorting(cmd *cobra.Command) (*memstore.Order, error) {
 	return o, nil
 }
 
-// The values of --mode.
+// byBoth, byMeaning and byWords are the values of the flag --mode.
 const byBoth, byMeaning, byWords = "both", "meaning", "words"
 
 // embedder returns the embedder that computes the vector of the query. It returns nil if the search is by words only.

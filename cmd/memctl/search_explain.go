@@ -57,7 +57,7 @@ func fragmentOf(f *varve.Fragment) *fragment {
 	return &fragment{f.Text, f.From, f.Cut, f.Marks}
 }
 
-// textOf returns the text of a hit that is shown: the whole text, or the fragment if one was requested.
+// textOf returns the text that is shown for a hit: the whole text, or the fragment if one was requested.
 func textOf(h *varve.Hit) string {
 	f := withoutHeading(h)
 	switch {
@@ -72,7 +72,8 @@ func textOf(h *varve.Hit) string {
 	return piece(cli.Printable(f.Text), f.From > 0, f.Cut)
 }
 
-// piece returns a part of a text, with an ellipsis at each end at which text was cut off.
+// piece returns a part of a text with an ellipsis at its beginning if cutBefore is true, and an ellipsis at its end if
+// cutBehind is true.
 func piece(text string, cutBefore, cutBehind bool) string {
 	if cutBefore {
 		text = "… " + text

@@ -30,7 +30,8 @@ func remedied(err error) error {
 var (
 	oneWord = regexp.MustCompile(`^[\pL\pN]{2,}$`)
 	member  = regexp.MustCompile(`^[A-Za-z_][\w.]*$`)
-	// begins matches the text after the colon of a field. It does not match in std::sort and https://…, so they
+	// begins matches the text after the colon in a word such as speaker:ann, where the word before the colon names a
+	// field. begins does not match the text after the first colon of std::sort and https://…, so that std and https
 	// are not taken for fields.
 	begins = regexp.MustCompile(`^["\pL\pN]`)
 )
@@ -41,7 +42,7 @@ func (p *searched) noMatchMessage(ctx context.Context, q varve.Query, filters []
 	switch {
 	case p.f.kind == string(varve.KindNote):
 		if q.Vector != nil || q.Like != "" {
-			return "no note found: notes are found by words"
+			return "no note found: notes can be found only by words"
 		}
 		return "no note found"
 	case q.Offset > 0:

@@ -158,7 +158,8 @@ func aboutSession(err error) error {
 	return err
 }
 
-// sweptSession is a session that sessions sweep deleted, or would delete, in the JSON output.
+// sweptSession is a session that sessions sweep deleted or would delete, in the JSON output. Spared and Doubted are
+// set for a session that is kept: see varve.SessionSweep.
 type sweptSession struct {
 	listedSession
 	Deleted int64 `json:"deleted"`
@@ -185,7 +186,7 @@ On a terminal sessions rm asks for confirmation; elsewhere it requires --yes.`,
 			}
 			err := a.With(cmd.Context(), cli.Write,
 				func(st *varve.Store) error { return removeSessions(cmd.Context(), a, st, args, yes) })
-			return cli.Resumable(err, "the rest is deleted")
+			return cli.Resumable(err, "the remaining memories will be deleted")
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
@@ -279,7 +280,7 @@ started, or if the store has read the clock for the first time within the last h
 	return c
 }
 
-// tellSwept prints which sessions were deleted, or without apply, which would be deleted.
+// tellSwept prints which sessions were deleted. If apply is false, it prints which sessions would be deleted.
 func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply bool) error {
 	l, memories, spared, doubted := newSessionList(a), int64(0), 0, 0
 	for _, s := range list {
@@ -305,7 +306,7 @@ func tellSwept(ctx context.Context, a *cli.App, list []varve.SessionSweep, apply
 		}
 	}
 	if doubted > 0 {
-		a.Note("%s kept: a clock that may be wrong is the only sign that it is unused → correct the clock, or run "+
+		a.Note("%s kept: the only sign of disuse is a clock that may be wrong → correct the clock, or run "+
 			"this command again in an hour",
 			cli.Count(doubted, "session was", "sessions were"))
 	}

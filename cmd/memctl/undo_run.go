@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/timearg"
 )
 
-// undoFlags are the flags that select the commits to undo, and how they are undone.
+// undoFlags are the flags of an undo: which commits are undone, and how.
 type undoFlags struct {
 	run, since         string
 	yes, partial, plan bool

@@ -71,7 +71,7 @@ func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, boo
 }
 
 // named returns the version that an argument of the form ID@LSN names. For an ID without @LSN it returns the current
-// version.
+// version. The ID is that of an assembly if assemblies is true, and otherwise that of a memory.
 func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (varve.Version, error) {
 	vs := versionsOf(st, assemblies)
 	v, ok, err := versionOf(ctx, vs, arg)
@@ -94,8 +94,8 @@ func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (v
 	return vs.GetAt(ctx, arg, newest)
 }
 
-// orEnding calls f with arg, which is ID or ID@LSN. If no memory or assembly has this ID, and the ID is the ending of
-// exactly one id, orEnding calls f again with that whole id in place of ID.
+// orEnding calls f with arg, which is ID or ID@LSN. If no memory (or, if assemblies is true, no assembly) has this ID,
+// and the ID is the ending of exactly one id, orEnding calls f again with that whole id in place of ID.
 func orEnding(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, arg string,
 	f func(arg string) error) error {
 	try := a.Memory

@@ -28,8 +28,8 @@ type adoption struct {
 	Reason  string    `json:"reason,omitempty"`
 }
 
-// checkAdopt returns an error for flags that select changes: watch --adopt shows edits, not changes, and cannot
-// select them.
+// checkAdopt returns an error if a flag that selects changes is set, because watch --adopt shows edits instead of
+// changes.
 func checkAdopt(cmd *cobra.Command) error {
 	for _, name := range []string{"since", "kind", "assembly", "session"} {
 		if cmd.Flags().Changed(name) {
@@ -39,7 +39,8 @@ func checkAdopt(cmd *cobra.Command) error {
 	return nil
 }
 
-// adopt watches the files until it is interrupted, which is the normal end: exit status 0.
+// adopt runs watch --adopt: it adopts edits until the user interrupts it or an error ends it. An interruption is the
+// normal end, with exit status 0. limit is the number of printed lines after which it ends; 0 means no limit.
 func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -74,8 +75,8 @@ func adopt(a *cli.App, cmd *cobra.Command, limit int) error {
 	}
 }
 
-// onlyInterrupted reports whether watching ended only because the user interrupted it. If the error also reports a lock
-// that another process holds, this does not matter: the changes are in the log.
+// onlyInterrupted reports whether watching ended only because the user interrupted it. A lock that another process
+// holds does not count as another error, because the changes are safe in the log.
 func onlyInterrupted(err error) bool {
 	if err == nil {
 		return true
@@ -84,7 +85,8 @@ func onlyInterrupted(err error) bool {
 	return code == cli.CodeInterrupted || code == cli.CodeLocked
 }
 
-// adoptIn opens the store, and adopts edits until ctx ends or limit lines were printed.
+// adoptIn opens the store in the folder dir, and adopts edits until ctx ends or limit lines were printed. A limit of 0
+// means no limit.
 func adoptIn(ctx context.Context, a *cli.App, dir string, limit int) error {
 	heard := newHeard(a.Clock)
 	ctx, replaced := context.WithCancelCause(ctx)
@@ -149,8 +151,8 @@ func showAdoption(a *cli.App, ad *adoption) error {
 	return a.Out.Flush()
 }
 
-// heard takes events about edits from the goroutines of the store, which must not wait, and keeps them for the
-// goroutine that prints them.
+// heard is a queue of edits. The goroutines of the store add events about edits and must not wait; another goroutine
+// takes the edits from the queue and prints them.
 type heard struct {
 	clock func() time.Time
 	mu    sync.Mutex

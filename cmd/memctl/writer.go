@@ -58,5 +58,5 @@ func noWriter(ctx context.Context, st *varve.Store, name string) string {
 	for i := range names {
 		names[i] = cli.ShellQuote(names[i])
 	}
-	return why + "; the store has writes by " + strings.Join(names, ", ")
+	return why + "; the writers of this store are " + strings.Join(names, ", ")
 }

@@ -43,7 +43,8 @@ func Of(store string) (*Folders, error) {
 // Store returns the folder of the store.
 func (f *Folders) Store() string { return f.dir }
 
-// Target returns the path in the store of a folder of notes: the place to which the link leads.
+// Target returns the path of a folder of notes in the store. The link at the original place of an adopted folder leads
+// to this path.
 func (f *Folders) Target(folder string) string {
 	return filepath.Join(f.dir, record.NoteFolder, filepath.FromSlash(note.System().Path(folder)))
 }
@@ -139,7 +140,8 @@ func (f *Folders) Problem(e *Entry) string {
 	}
 	if info, err := os.Lstat(f.Target(e.Folder)); err != nil || !info.IsDir() {
 		return fmt.Sprintf("notes/%s, to which %s is a link, is missing: its notes are not deleted, and the next read or "+
-			"watcher restores their files; memctl note adopt %s makes the folder where it has none", e.Folder, quoted, quoted)
+			"watcher restores their files; if the folder had no notes, memctl note adopt %s creates the folder "+
+			"again", e.Folder, quoted, quoted)
 	}
 	return ""
 }

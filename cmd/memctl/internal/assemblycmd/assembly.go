@@ -65,9 +65,9 @@ func eachAssembly(ctx context.Context, a *cli.App, st *varve.Store, ids []string
 	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, a.Assembly(ctx, st, id, f)) })
 }
 
-// withMembers calls f with the ids of memories in args. If the store lacks some of these memories, withMembers takes
-// the arguments for endings of ids, and calls f again with the whole ids. With AllowMissing f accepts all ids, so the
-// arguments are always taken as whole ids.
+// withMembers calls f with the ids of memories in args. If f returns an error because the store lacks some of these
+// memories, withMembers treats the arguments as endings of ids, and calls f again with the whole ids. With
+// AllowMissing f accepts all ids, so the arguments are then always whole ids.
 func withMembers(ctx context.Context, a *cli.App, st *varve.Store, args []string, f func(ids []string) error) error {
 	err := f(args)
 	var missing *varve.MissingMembersError

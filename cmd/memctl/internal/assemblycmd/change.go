@@ -107,7 +107,8 @@ topics are united, counts are added up, and merged_from lists the merged assembl
 	}
 }
 
-// changeAssembly changes one assembly, named by its id or an ending, and prints the result.
+// changeAssembly changes one assembly with the function f, and prints the result. arg is the id of the assembly or the
+// ending of its id; f gets the whole id.
 func changeAssembly(ctx context.Context, a *cli.App, arg string,
 	f func(ctx context.Context, st *varve.Store, id string) (varve.Assembly, error)) error {
 	return a.With(ctx, cli.Write, func(st *varve.Store) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
-// assemblyFlags are the flags of put.
+// assemblyFlags are the flags of memctl assembly put.
 type assemblyFlags struct {
 	id, name, description  string
 	keywords, tags, topics []string

@@ -34,8 +34,8 @@ func AtLeastOne(noun string) cobra.PositionalArgs {
 	}
 }
 
-// UnknownCommand returns an error if there are arguments: they were meant as a subcommand that does not exist.
-// The error suggests a similar one.
+// UnknownCommand returns an error if a command that only has subcommands gets arguments: then the first argument is
+// the name of a subcommand that does not exist. The error suggests subcommands with similar names.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -52,8 +52,8 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	return Usagef(path, "%s", s)
 }
 
-// suggestions returns the subcommands that have the given name in other programs. If no subcommand has it there, it
-// returns the subcommands with a similar name.
+// suggestions returns the subcommands that an unknown name may mean. These are the subcommands that name calls in
+// other programs, as listed in SuggestFor. If there are none, these are the subcommands with a similar name.
 func suggestions(cmd *cobra.Command, name string) (near []string) {
 	for _, c := range cmd.Commands() {
 		if slices.Contains(c.SuggestFor, name) {

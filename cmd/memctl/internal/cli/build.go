@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/formats"
 )
 
-// Information that a release sets with -ldflags "-X …". In other builds it is empty, and ThisBuild uses the
-// information that the Go toolchain has recorded.
+// release, commit and date describe the build. A release sets them with -ldflags "-X …". In other builds they are
+// empty, and ThisBuild uses the information that the Go toolchain has recorded.
 var release, commit, date string
 
 // build describes this program.

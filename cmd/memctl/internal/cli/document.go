@@ -8,13 +8,12 @@ import (
 	"sync"
 )
 
-// Document is the one JSON object that --json prints on stdout. Its members are written as they
-// become known, so that a list of a million items needs no memory, and the last member can be the
-// error that ended it.
+// Document is the one JSON object that --json prints on stdout. Each member is written as soon as it is known. So a
+// list of a million items needs no memory, and the last member can be the error that ended the list.
 //
-// Without --json it is nil, and its methods do nothing.
+// Without --json the *Document is nil, and its methods do nothing.
 //
-// Several goroutines may use it: one may end it while another is still adding to it.
+// Several goroutines may use a Document: one goroutine may end it while another is still adding to it.
 type Document struct {
 	mu      sync.Mutex
 	closed  bool // later output is discarded
@@ -99,7 +98,7 @@ func (d *Document) Begin(name string) {
 	d.list, d.items = true, 0
 }
 
-// Item adds to the list that Begin started.
+// Item adds the value v, as one item, to the list that Begin has started.
 func (d *Document) Item(v any) {
 	if d == nil {
 		return
@@ -111,8 +110,8 @@ func (d *Document) Item(v any) {
 	d.note(e.Encode(v))
 }
 
-// itemWriter writes the encoding of one item, which may be many megabytes, without another copy of
-// it.
+// itemWriter is an io.Writer that appends one item to the list in a Document. The JSON encoder writes into it
+// directly, so that an item of many megabytes is not copied once more.
 type itemWriter Document
 
 func (w *itemWriter) Write(b []byte) (int, error) {

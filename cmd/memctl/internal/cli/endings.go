@@ -66,8 +66,8 @@ func (a *App) Memory(ctx context.Context, st *varve.Store, id string, f func(id 
 	}, f)
 }
 
-// MemoryToChange is like Memory, for commands that change a memory. If the text is the id of a deleted memory, it is
-// not taken as the ending of another id.
+// MemoryToChange is like Memory, for commands that change a memory. If a deleted memory had exactly this id,
+// MemoryToChange returns an error instead of calling f with another id that has this ending.
 func (a *App) MemoryToChange(ctx context.Context, st *varve.Store, id string, f func(id string) error) error {
 	return a.Memory(ctx, st, id, traceless(ctx, id, st.Admin().Unknown, f))
 }
@@ -77,8 +77,9 @@ func (a *App) AssemblyToChange(ctx context.Context, st *varve.Store, id string, 
 	return a.Assembly(ctx, st, id, traceless(ctx, id, st.Assemblies().Unknown, f))
 }
 
-// traceless returns a function that calls f with an id. If that id is not the text that the user typed, and the history
-// has the typed text as an id, the function does not call f and returns an error.
+// traceless returns a function that calls f with the id that it gets. If this id differs from typed, the text that the
+// user typed, the function first looks for typed in the history. If the history has a document with the id typed, that
+// document was deleted: the function returns an error that matches varve.ErrNotFound, and does not call f.
 func traceless(ctx context.Context, typed string, unknown func(context.Context, ...string) ([]string, error),
 	f func(id string) error) func(id string) error {
 	return func(id string) error {
@@ -149,8 +150,8 @@ func orEnding(ctx context.Context, noun string, lines lineSource, id string, exi
 	return f(whole)
 }
 
-// missing reports whether err means that the document does not exist. If a write has a condition on the version, this
-// is the case for a conflict too.
+// missing reports whether err means that the document does not exist. This includes a *varve.ConflictError of a write
+// that expected a version and found no document.
 func missing(err error) bool {
 	var c *varve.ConflictError
 	return errors.Is(err, varve.ErrNotFound) || errors.As(err, &c) && c.Found == 0 && c.Expected != 0
@@ -187,16 +188,16 @@ func named(ctx context.Context, noun string, lines lineSource, ending string) (s
 	return "", nil
 }
 
-// shortens reports whether tables show only the ending of this id, which a user may then type. They do so for the ids
-// that memctl and the library make: UUIDv7 in lower case.
+// shortens reports whether a table shows only the ending of this id, which a user may then type. Tables shorten the
+// ids that memctl and the library make: UUIDv7 in lower case.
 func shortens(id string) bool {
 	u, err := uuid.Parse(id)
 	return err == nil && u.Version() == 7 && u.String() == id
 }
 
-// Endings returns the endings by which the ids of a table are shown. Each ending has at least leastShown characters,
+// Endings returns the endings by which a table shows its ids, by id. Each ending has at least leastShown characters,
 // and as many more as are needed so that no other id of the store has the same ending. Endings lists all ids of the
-// store once; for the time this takes, see leastTyped. An id that the store no longer has is shown whole.
+// store once; the comment on leastTyped says how long that takes. An id that the store no longer has is shown whole.
 func Endings(ctx context.Context, lines func(ctx context.Context, filters ...varve.Filter) iter.Seq2[varve.Line, error],
 	ids []string) (map[string]string, error) {
 	length := make(map[string]int, len(ids)) // length of the ending of each id
@@ -238,7 +239,7 @@ func Endings(ctx context.Context, lines func(ctx context.Context, filters ...var
 	return short, nil
 }
 
-// common returns the number of bytes in which the ends of two ids agree.
+// common returns the length in bytes of the longest common ending of two ids.
 func common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
@@ -256,8 +257,8 @@ func typable(id string, n int) int {
 	return n
 }
 
-// shortMost is the maximum number of memories in a store in which Short searches for endings: that takes a tenth of a
-// second.
+// shortMost is the maximum number of memories in a store in which Short searches for endings. The search in a store of
+// this size takes a tenth of a second.
 const shortMost = 50_000
 
 // Short returns the form in which an id is shown to a user: its ending if no other id has this ending. It returns the

@@ -83,7 +83,8 @@ var classes = []struct {
 	{errorIs(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown",
 		"check whether the memory was stored: memctl get ID"},
 	{errorIsBoth(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", again},
-	{errorIs(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
+	{errorIs(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait sets how long memctl " +
+		"waits"},
 	{errorAs[*vfs.NotFolderError], CodeDamage, "not a folder",
 		"memctl repair --apply moves the link (or file) out of the way, but not the target of the link"},
 	{errorIs(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify shows what is damaged, and the remedy"},

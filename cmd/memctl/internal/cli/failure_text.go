@@ -43,8 +43,8 @@ func (f *Failure) remedies(err error) {
 	}
 }
 
-// interrupted returns the message of a command that was interrupted: it begins with that word, and
-// omits the text of the context's error.
+// interrupted returns the message of a command that was interrupted: the word interrupted, followed by message without
+// the text of the context's error.
 func interrupted(message string) string {
 	what := context.Canceled.Error()
 	for _, s := range []string{": " + what, what + ": ", what} {

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/wrap"
 )
 
-// Fit returns a text that is printed from the column indent of a line on. For a terminal, it breaks the text
-// between words to fit the width of the screen, and indents the further lines by indent columns. For a program,
-// the text remains one line.
+// Fit breaks a text between words to fit the width of the screen. indent is the column at which the text begins on its
+// first line, and to which Fit indents the other lines. If the output is not a terminal, Fit returns the text
+// unchanged.
 func (a *App) Fit(indent int, s string) string {
 	if !a.Out.Screen {
 		return s

@@ -25,8 +25,9 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 	return nil
 }
 
-// Deletes completes c to a command that deletes the documents named by its arguments, which are ids or endings of ids.
-// noun is the noun for a document in messages.
+// Deletes completes c to a command that deletes the documents that its arguments name by their ids or by endings of
+// ids. orEnding calls f with the whole id of an argument, and del deletes a document. noun is the noun for a document
+// in messages.
 func (a *App) Deletes(noun string, c *cobra.Command,
 	orEnding func(ctx context.Context, st *varve.Store, id string, f func(id string) error) error,
 	del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {

@@ -24,8 +24,8 @@ func LimitsOf(c varve.Config) memstore.Limits {
 	return d
 }
 
-// NoLimits returns limits for stored memories, which may have been written when the limits were
-// higher.
+// NoLimits returns very high limits, for decoding stored memories: these may have been written when the limits of the
+// store were higher.
 func NoLimits() memstore.Limits {
 	return memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1 << 26}
 }
@@ -39,8 +39,8 @@ func AssemblyLimitsOf(c varve.Config) assembly.Limits {
 	}
 }
 
-// NoAssemblyLimits returns limits for stored assemblies, which may have been written when the
-// limits were higher.
+// NoAssemblyLimits returns very high limits, for decoding stored assemblies: these may have been written when the
+// limits of the store were higher.
 func NoAssemblyLimits() assembly.Limits {
 	const huge = 1 << 30
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}

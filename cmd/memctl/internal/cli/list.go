@@ -143,9 +143,10 @@ func (a *App) WriteLine(b []byte) error {
 	return err
 }
 
-// ListEnd prints the end of a list of n items. If more is true, the list has further items, and ListEnd prints the
-// command that lists the items after last. If the list is empty, ListEnd prints the message that none returns. In
-// JSON output, ListEnd only writes the member next: last if more is true, otherwise null.
+// ListEnd prints the end of a list of n items. last is the id of the last item. If more is true, the list has further
+// items, and ListEnd prints the command that lists the items after last. If the list is empty, ListEnd prints the
+// message that the function none returns. In JSON output, ListEnd only writes the member next: last if more is true,
+// otherwise null.
 func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none func() string) {
 	switch {
 	case a.Document != nil && more:
@@ -159,7 +160,8 @@ func (a *App) ListEnd(cmd *cobra.Command, n int, last string, more bool, none fu
 	}
 }
 
-// Repeated returns the command line of this run with another value of the flag name, so that a user can copy it.
+// Repeated returns the command line of this run as text that a user can copy. In this text the flag called name has
+// the given value.
 func (a *App) Repeated(cmd *cobra.Command, args []string, name, value string) string {
 	words := strings.Fields(cmd.CommandPath())
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -84,9 +84,9 @@ func (a *App) Admit(way locate.Way, path, fix string) error {
 	return nil
 }
 
-// ReopenedAs is called when the store's folder was replaced. It prints this on stderr, and returns the folder of the
-// store that the command uses from now on. verb is a verb for the message, such as "watches": memctl now watches
-// another store.
+// ReopenedAs is called when the store's folder was replaced. It prints on stderr that memctl uses the new store, and
+// returns the folder of that store. verb is a verb for the message, such as "watches". If there is no new store, the
+// error contains replaced, the error that reported the replacement.
 func (a *App) ReopenedAs(replaced error, verb string) (dir string, err error) {
 	if dir, err = a.Locate(); err != nil {
 		return "", errors.Join(replaced, err)

@@ -87,7 +87,7 @@ func (a *App) open(ctx context.Context, dir string, how Access, modify func(*var
 	case err != nil && how == Look && IsStore(dir) && lacksView(dir, err):
 		err = &unready{err}
 	case errors.Is(err, varve.ErrNoStore) && a.Named() == dir:
-		err = fmt.Errorf("%w (it was named by %s)", err, a.NamedBy())
+		err = fmt.Errorf("%w (%s names this path)", err, a.NamedBy())
 	}
 	return st, err
 }
@@ -129,7 +129,8 @@ func (a *App) NamedBy() string {
 	return StoreVariable
 }
 
-// OnStore returns the RunE of a command from a function that uses the store.
+// OnStore returns a function for the field RunE of a command. The returned function opens the store, calls f, and
+// closes the store; see With.
 func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 	args []string) error) func(*cobra.Command, []string) error {
 	return a.Do(func(cmd *cobra.Command, args []string) error {
@@ -137,11 +138,12 @@ func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store,
 	})
 }
 
-// lastLocks is the maximum time for which closing a store waits for locks and writes files. It applies to a served
-// store, and after a signal to any store.
+// lastLocks is the maximum time for which closing a store waits for locks and writes files. The limit applies to every
+// store after a signal. It always applies to a store that is open until the user interrupts the command, as in memctl
+// mcp.
 const lastLocks = 1 * time.Second
 
-// With opens the store, runs f on it, and closes it, which flushes.
+// With opens the store, calls f with the store, and closes it. Closing writes the changes to the files.
 func (a *App) With(ctx context.Context, how Access, f func(st *varve.Store) error) error {
 	dir, err := a.Locate()
 	if err != nil {
@@ -183,8 +185,8 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	return settle(done, err)
 }
 
-// Reopen opens the store that is now at the path of a served store whose folder was replaced. It
-// creates nothing.
+// Reopen opens the store that is now at the path of a served store whose folder was replaced. If the path has no
+// store, the error matches varve.ErrNoStore: Reopen never creates a store.
 func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options)) (*varve.Store, error) {
 	if !IsStore(dir) {
 		return nil, fmt.Errorf("%s: %w", dir, varve.ErrNoStore)
@@ -195,8 +197,8 @@ func (a *App) Reopen(ctx context.Context, dir string, more func(*varve.Options))
 	})
 }
 
-// CloseServed closes a served store that was replaced; errors about the replacement were already
-// reported.
+// CloseServed closes a served store whose folder was replaced, and prints an error of closing. It does not print that
+// the folder was replaced, because that was reported before.
 func (a *App) CloseServed(st *varve.Store) {
 	if err := st.CloseWithin(lastLocks); err != nil &&
 		(!errors.Is(err, varve.ErrReplaced) || errorAs[*varve.UnfiledError](err)) {
@@ -204,11 +206,12 @@ func (a *App) CloseServed(st *varve.Store) {
 	}
 }
 
-// warnUnwritten reports that entries of the log are not in the files yet. The reason is missing space, a lock, time or
-// permission; for a command that only reads, it is any reason. The command itself has succeeded, and its exit status is
-// success: a script that repeated the command would write the same data again.
+// warnUnwritten reports that the changes in the log are not in the files yet. err is the reason, such as a full disk,
+// a lock, a lack of time or a missing permission. done is true if the command itself has succeeded; if it has not,
+// warnUnwritten prints nothing. The exit status stays success, because a script that repeated the command would write
+// the same data again.
 func (a *App) warnUnwritten(how Access, done bool, err error) {
-	f, when := Classify(err), "by the next command that can"
+	f, when := Classify(err), "by the next command that is able to write them"
 	f.Fix = onceCommitted(f.Fix)
 	if errorAs[*varve.InflatedError](err) {
 		when = "when you ask for it"

@@ -41,9 +41,9 @@ func Committed(err error) bool {
 	return errors.As(err, &after) && after.done
 }
 
-// Resumable adds a remedy, to run the command again, to a failure after one of several commits of a command. The
-// command can be repeated because it does only what is left to do. rest is the text of the message that says what is
-// left.
+// Resumable adds a remedy to the error of a command that failed after at least one of its commits, and before its main
+// work was done: to run the command again. rest is the text with which the remedy says what the repeated command does.
+// Resumable returns any other error unchanged.
 func Resumable(err error, rest string) error {
 	var after *committedError
 	if errors.As(err, &after) && !after.done {
@@ -52,12 +52,13 @@ func Resumable(err error, rest string) error {
 	return err
 }
 
-// begin counts the commits of a store that was opened for writing as commits of the command. The caller calls the
-// returned function when the store is closed. This function ends the counting, and returns err as a committedError if
-// the command has made a commit.
+// begin starts to count the commits of a store that was opened for writing as commits of the command. The caller calls
+// the returned function when the store is closed. That function ends the counting, and returns err as a committedError
+// if the store has made a commit. done means that the main work of the command is done.
 //
-// Until then, and also afterwards if there was a commit, a write to a pipe without a reader is an error. Otherwise the
-// signal would end the process before it can print what is durable.
+// After begin, a write to a pipe without a reader is an error instead of a signal: the signal would end the process
+// before it can print what is durable. The returned function restores the signal, unless the command has made a commit
+// or was wrapped by DoWhole.
 func (a *App) begin(how Access, st *varve.Store) func(done bool, err error) error {
 	if how != Write && how != Create {
 		return func(_ bool, err error) error { return err }
@@ -86,7 +87,8 @@ func (a *App) committed() int64 {
 	return n
 }
 
-// afterCommits returns err as a committedError if the command has made a commit, otherwise err itself.
+// afterCommits returns err as a committedError if the command has made a commit, otherwise err itself. done means that
+// the main work of the command is done.
 func (a *App) afterCommits(err error, done bool) error {
 	if n := a.committed(); n > 0 && err != nil && !errors.As(err, new(*committedError)) {
 		return &committedError{commits: n, done: done, err: err}

@@ -84,7 +84,7 @@ func (p *Output) Discard() {
 	p.w.Reset(io.Discard)
 }
 
-// InColour writes text in a color, if colors are shown. It is flushed with the next Write.
+// InColour writes text in a color, if colors are shown. The text is flushed with the next Write.
 func (p *Output) InColour(colour, s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

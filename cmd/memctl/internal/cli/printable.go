@@ -34,8 +34,8 @@ func PrintableID(id string) string {
 	return strconv.QuoteToGraphic(id)
 }
 
-// indented returns a message of several lines, with all lines but the first indented, so that only the first can look
-// like one of memctl's own.
+// indented returns a message of several lines with all lines except the first indented. So only the first line can
+// look like a message of memctl itself.
 func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n        ") }
 
 func escape(s, keep string) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/span"
 )
 
-// Program returns the root command that commands returns, with the flags and checks for all
-// commands.
+// Program returns the root command that the function commands returns. It adds the flags and checks that all commands
+// share.
 func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	c := commands(a)
 	c.SilenceErrors, c.SilenceUsage, c.SuggestionsMinimumDistance = true, true, 2
@@ -43,7 +43,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 			return Usagef(cmd.CommandPath(), "--wait %s: must be more than 0", span.Text(a.Wait))
 		}
 		if cmd.Flags().Changed("store") && a.Store == "" {
-			return Usagef(cmd.CommandPath(), "--store is empty")
+			return Usagef(cmd.CommandPath(), "--store is empty: give the path of a store, or omit --store")
 		}
 		return nil
 	}
@@ -63,7 +63,7 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 		// A text or an id may have been taken for a flag.
 		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() {
 			return WithFix(Usage(cmd.CommandPath(), err),
-				cmd.CommandPath()+" --help shows the flags; an argument that begins with - goes after --")
+				cmd.CommandPath()+" --help shows the flags; put -- before an argument that begins with -")
 		}
 		return Usage(cmd.CommandPath(), err)
 	})

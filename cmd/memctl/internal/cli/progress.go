@@ -19,7 +19,8 @@ func (a *App) NewBar(total int64, label string, more ...progressbar.Option) *pro
 func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
 
 // Bar shows a progress bar on a terminal. work names the work whose progress the bar shows. The caller calls progress
-// to update the bar, and end to remove it.
+// to update the bar, and end to remove it. If no bar may be shown (see Animated), progress is nil and end does
+// nothing.
 func (a *App) Bar(work string) (progress func(done, total int64), end func()) {
 	if !a.Animated() {
 		return nil, func() {}

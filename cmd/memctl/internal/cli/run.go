@@ -100,7 +100,8 @@ func Run(ctx context.Context, commands func(*App) *cobra.Command, args []string,
 	return a.finish()
 }
 
-// Fail records an error without ending the command; without --json it prints it at once.
+// Fail records the failure err for the exit code, and does not end the command. Without --json, Fail also prints the
+// error at once.
 func (a *App) Fail(err error) {
 	f := Classify(err)
 	if a.committed() > 0 {
@@ -200,8 +201,9 @@ func (a *App) Do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Co
 	}
 }
 
-// DoWhole is like Do, for a command that must not end halfway, or that has a store open which it must close: a write
-// to a pipe without a reader is an error, and no signal ends the process.
+// DoWhole is like Do, for a command that must not end in the middle of its work, or that must close an open store at
+// its end. While such a command runs, a write to a pipe without a reader is an error instead of a signal that ends the
+// process.
 func (a *App) DoWhole(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return a.Do(func(cmd *cobra.Command, args []string) error {
 		a.pipes = leaveBrokenPipes()
@@ -225,7 +227,7 @@ func Terminal(stream any) (int, bool) {
 	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
 }
 
-// Tell records a failure, for the exit code, that the output has already reported.
+// Tell records, for the exit code, a failure that the output has already reported.
 func (a *App) Tell(f *Failure) {
 	a.messages.Lock()
 	defer a.messages.Unlock()

@@ -17,7 +17,8 @@ import (
 // survives: everything acknowledged is in the log.
 const (
 	patience = 1500 * time.Millisecond
-	// time for writing output that is ready, and the message about the interruption
+	// lastWords is the time that a command gets after a signal to write output that is ready, and to print that it was
+	// interrupted.
 	lastWords = 300 * time.Millisecond
 )
 
@@ -46,10 +47,12 @@ func Listen(e Environment) (context.Context, Environment) {
 	return ctx, e
 }
 
-// FinishWithin gives the command more time to end after a signal, for requests that may finish.
+// FinishWithin gives the command the additional time d after a signal, before guard ends the process. A server uses
+// this time to finish the requests in progress.
 func (a *App) FinishWithin(d time.Duration) { a.more.Store(int64(d)) }
 
-// guard ends the process if a signal has not ended the command in time.
+// guard ends the process if the command still runs at the end of the time patience (plus the time of FinishWithin)
+// after the end of ctx. A signal ends ctx.
 func (a *App) guard(ctx context.Context) {
 	if a.exit == nil {
 		return
@@ -83,7 +86,7 @@ func (a *App) guard(ctx context.Context) {
 	})
 }
 
-// lastWord prints that the command was interrupted, if that was not printed before. This happens when the
+// lastWord prints that the command was interrupted, if no such message was printed yet. The message is missing if the
 // command has done its work and waits for a reader of its output.
 func (a *App) lastWord() {
 	said := make(chan struct{})
@@ -103,8 +106,8 @@ func (a *App) lastWord() {
 	}
 }
 
-// mayFinish returns if the command may end the process itself. If guard is already ending the process, mayFinish blocks
-// until the process has ended.
+// mayFinish returns at once if the command may end the process itself. If guard is already ending the process,
+// mayFinish never returns.
 func (a *App) mayFinish() {
 	if !a.ending.CompareAndSwap(false, true) {
 		select {} // guard ends the process

@@ -23,16 +23,17 @@ func exitCodesText() string {
 	for _, c := range ExitCodes() {
 		fmt.Fprintf(&b, "%5d  %s\n", c.Code, c.Text)
 	}
-	b.WriteString("\nOf several failures the gravest counts, in this order:")
+	b.WriteString("\nIf a command has several failures, the gravest determines the exit status, in this order:")
 	for i, code := range Gravity() {
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		fmt.Fprintf(&b, " %d", code)
 	}
-	b.WriteString(".\n\nWith --json the document ends with the failures: \"error\" is the gravest, and \"errors\" has " +
+	b.WriteString(".\n\nWith --json the document ends with \"error\", the gravest failure. If there are several, " +
+		"\"errors\" has " +
 		"all of\n" +
-		"several. Each has a \"kind\", which is finer than the exit status:\n\n")
+		"them. Each has a \"kind\", which is finer than the exit status:\n\n")
 	for _, k := range Kinds() {
 		fmt.Fprintf(&b, "%5d  %s\n", k.Code, k.Kind)
 	}

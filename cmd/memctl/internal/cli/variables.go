@@ -20,7 +20,7 @@ func Variables() []Variable {
 			"another variable names a store"},
 		{"XDG_STATE_HOME", "the folder below which memctl keeps the key that identifies repairs, the ids of " +
 			"projects, and places and keys of copies"},
-		{"XDG_CONFIG_HOME", "memctl service only: the folder below which the user's units are"},
+		{"XDG_CONFIG_HOME", "memctl service only: the folder below which the systemd units of the user are"},
 		{"SOURCE_DATE_EPOCH", "memctl manual only: the date of the pages, in Unix seconds"},
 		{"VISUAL, EDITOR", "the editor of memctl edit"},
 		{"BROWSER", "memctl ui only: the program that opens the page, with its arguments"},

@@ -55,8 +55,8 @@ func Nothing(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirecti
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// fromStore returns a completion for the store of the command line. It proposes the words that read yields, except
-// those that are already arguments of the command.
+// fromStore returns a completion that uses the store of the command line. It proposes the words that the function read
+// yields, except those that are already arguments of the command.
 func fromStore(a *cli.App, read source) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

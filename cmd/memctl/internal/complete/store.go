@@ -12,13 +12,14 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// Memories proposes ids of memories: those written last, or those that begin with the typed text.
+// Memories returns a completion that proposes ids of memories: those written last, or those that begin with the typed
+// text.
 func Memories(a *cli.App) cobra.CompletionFunc { return fromStore(a, memories(a.Clock)) }
 
-// Assemblies proposes ids of assemblies.
+// Assemblies returns a completion that proposes ids of assemblies.
 func Assemblies(a *cli.App) cobra.CompletionFunc { return fromStore(a, assemblies) }
 
-// Sessions proposes ids of sessions.
+// Sessions returns a completion that proposes ids of sessions.
 func Sessions(a *cli.App) cobra.CompletionFunc {
 	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
 		for s, err := range st.Sessions().All(ctx) {
@@ -29,7 +30,7 @@ func Sessions(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// Scopes proposes the scopes that have working memory.
+// Scopes returns a completion that proposes the scopes that have working memory.
 func Scopes(a *cli.App) cobra.CompletionFunc {
 	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
 		for s, err := range st.Working().Home().Scopes(ctx) {
@@ -40,7 +41,7 @@ func Scopes(a *cli.App) cobra.CompletionFunc {
 	})
 }
 
-// Quarantine proposes the names of the files in quarantine, the newest first.
+// Quarantine returns a completion that proposes the names of the files in quarantine/, the newest first.
 func Quarantine(a *cli.App) cobra.CompletionFunc {
 	return fromStore(a, func(ctx context.Context, st *varve.Store, _ string, offer func(word) bool) {
 		var list []varve.Quarantined

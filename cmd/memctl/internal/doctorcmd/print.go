@@ -29,7 +29,7 @@ func (e *examination) print() {
 	p := &r.Store
 	found := "found"
 	if !p.Found {
-		found = "there is none"
+		found = "not found"
 	}
 	line("store", "%s, by %s; owner: %s; mode %s", found, p.By, p.Owner, orUnknown(p.Mode))
 	line("volume", "%s, locks work: %v, read-only: %v, %s of %s and %d files free", orUnknown(p.Volume), p.Coherent,
@@ -78,7 +78,7 @@ func (e *examination) print() {
 		if found == "" && v.Incomplete == "" {
 			found = "no findings"
 		}
-		line("verify", "of %s: %s, %s of the log: %s%s", v.Of, cli.Count(int(v.Files), "file", "files"),
+		line("verify", "read %s: %s, %s of the log: %s%s", v.Of, cli.Count(int(v.Files), "file", "files"),
 			cli.Count(int(v.Entries), "entry", "entries"), found, prefixed(" incomplete: ", v.Incomplete))
 	}
 	if len(r.Wrong) == 0 {

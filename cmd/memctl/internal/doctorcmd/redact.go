@@ -16,8 +16,8 @@ type redactor struct {
 
 type replacement struct{ text, by string }
 
-// leastKnown is the minimum length of a known text that is replaced wherever it occurs: shorter texts are part
-// of many words.
+// leastKnown is the minimum length of a known text that is replaced wherever it occurs. Shorter texts are not
+// replaced, because they are part of many words.
 const leastKnown = 3
 
 func newRedactor(store string, getenv func(string) string) *redactor {
@@ -81,7 +81,7 @@ var patterns = []struct {
 	{regexp.MustCompile(`[^\s"<>@]+@[^\s"<>]+`), "…"},
 }
 
-// text returns s with everything replaced that may be private: s may contain any text.
+// text returns s with everything replaced that may be private. s may be any text, such as the message of an error.
 func (r *redactor) text(s string) string {
 	for _, k := range r.known {
 		s = strings.ReplaceAll(s, k.text, k.by)
@@ -104,8 +104,9 @@ func (r *redactor) err(err error) string {
 	return strings.Join(strings.Fields(own.pieces(err, 0)), " ")
 }
 
-// pieces redacts the text of an error in pieces: the texts of the errors that it wraps, and the text before and after
-// them. So a pattern that matches a name to the end of the text cannot match more than its piece.
+// pieces redacts the text of an error piece by piece. The pieces are the texts of the errors that err wraps, and the
+// texts before and after these. Some patterns match from a name to the end of the text; because each piece is redacted
+// alone, such a match ends with the piece. depth is the number of errors that wrap err.
 func (r *redactor) pieces(err error, depth int) string {
 	text := err.Error()
 	if depth > mostNested {

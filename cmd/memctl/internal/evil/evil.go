@@ -25,7 +25,7 @@ func Obeyed(sent string) string {
 	return ObeyedBy(rest)
 }
 
-// ObeyedBy is like Obeyed, but returns also the sequences that memctl itself writes.
+// ObeyedBy is like Obeyed, but does not make an exception for the sequences that memctl itself writes.
 func ObeyedBy(rest string) string {
 	for i, r := range rest {
 		bad := r == utf8.RuneError && !strings.HasPrefix(rest[i:], "\uFFFD")

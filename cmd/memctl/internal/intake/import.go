@@ -42,7 +42,7 @@ const (
 	kindRefused importer.Kind = "refused"
 )
 
-// Refusal reports whether a problem means that a memory of the source may not have been imported.
+// Refusal reports whether a problem means that a memory of the source was perhaps not imported.
 func Refusal(p importer.Problem) bool {
 	if p.LeftOut {
 		return true
@@ -54,7 +54,8 @@ func Refusal(p importer.Problem) bool {
 	return false
 }
 
-// Intake stores the items that an importer yields, a chunk at a time.
+// Intake stores the items that an importer yields. It collects several memories in a chunk, and writes each chunk as
+// one commit.
 type Intake struct {
 	Store    *varve.Store
 	Limits   memstore.Limits
@@ -118,8 +119,8 @@ func (intake *Intake) Run(ctx context.Context, src *importer.Source) error {
 	return intake.write(ctx)
 }
 
-// ProblemsMost is the maximum number of problems of one kind in a report, separately for refusals
-// and for other problems; Counts includes all. A file may have nothing but problems.
+// ProblemsMost is the maximum number of problems of one kind in a report. Refusals and other problems have this limit
+// separately; Counts includes all problems. The limit is needed because every line of a file may have a problem.
 const ProblemsMost = 10_000
 
 func (intake *Intake) problem(p importer.Problem) {
@@ -151,8 +152,8 @@ func (intake *Intake) refuse(src *importer.Item, err error) {
 	intake.problem(importer.Problem{Path: src.Path, ID: src.ID, Kind: kindRefused, Reason: err.Error()})
 }
 
-// take decides whether the memory of an item is written. If so, take adds the memory to the chunk, and writes the
-// chunk if it is full.
+// take decides whether the memory of an item is written. If so, take adds the memory to the chunk, the list of
+// memories that are written in one commit. If the chunk is full, take writes it.
 func (intake *Intake) take(ctx context.Context, src *importer.Item) error {
 	m, err := memstore.Decode(src.JSON,
 		memstore.DecodeOptions{Limits: intake.Limits, Location: intake.Zone, Owned: true})
@@ -218,8 +219,8 @@ func (intake *Intake) keep(src *importer.Item, reason string) {
 	intake.problem(importer.Problem{Path: src.Path, ID: src.ID, Kind: kindKept, Reason: reason})
 }
 
-// write stores the chunk as one commit. If a memory is refused, or another process has written one of the
-// memories, write stores the memories one by one, so that only those fail. A signal does not interrupt write:
+// write stores the chunk as one commit. If a memory is refused, or another process has written one of the memories,
+// write stores the memories one by one, so that the others are stored nevertheless. A signal does not interrupt write:
 // otherwise it would be unknown which memories are stored.
 func (intake *Intake) write(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
@@ -268,9 +269,10 @@ func (intake *Intake) stored(src *importer.Item, replaces bool) {
 	intake.Progress(1)
 }
 
-// saysTheSame reports whether an imported memory equals the stored one, except for the times that a
-// store sets, and the embedding that it computed. borrowed means that the document had no embedding
-// itself: then the embedding is not compared either.
+// saysTheSame reports whether the imported memory m equals the stored memory there. It ignores CreatedAt and
+// UpdatedAt, and ignores the Timestamp if m has none. If the contents are equal and m has no embedding, it ignores the
+// embedding. borrowed is true if the imported document itself had no embedding: then the embedding is ignored too, if
+// the stored memory has one.
 func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 	n := *m
 	n.CreatedAt, n.UpdatedAt = there.CreatedAt, there.UpdatedAt

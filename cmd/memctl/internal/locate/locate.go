@@ -18,13 +18,15 @@ import (
 const (
 	Folder     = "storage" // name of the folder of a project's store
 	configName = "config.json"
-	// name of the file that remains in the folder of a store that was moved away, and names the new folder
+	// movedName is the name of the file that remains in the old folder of a store that was moved to another folder.
+	// The file names the new folder.
 	movedName = "moved.json"
 )
 
-// Nearest returns the nearest store from dir upwards. It skips stores of other users, and stores at a
-// symbolic link whose target is outside of the folder with the link. passed lists the
-// skipped folders that look like stores.
+// Nearest returns the nearest store from dir upwards. It skips stores of other users, and stores at a symbolic link
+// whose target is outside of the folder with the link. passed lists the skipped folders that look like stores. If
+// there is no store, the error matches varve.ErrNoStore and says that the environment variable called variable is not
+// set.
 func Nearest(dir, variable string, self Users) (found string, passed []Passed, err error) {
 	var searched []string
 	for at := dir; ; at = filepath.Dir(at) {
@@ -74,8 +76,10 @@ func looking() vfs.FS { return vfs.Patient(vfs.OS(), 100*time.Millisecond) }
 // configLimit is the maximum size of a config.json that is read, as in the store itself.
 const configLimit = 1 << 20
 
-// IsStore reports whether a folder is a store: its config.json has the member "varve", or, if
-// config.json is damaged, is not a file, or is missing, the folder has a log.
+// IsStore reports whether a folder is a store, or was a store that was moved away. A folder is a store if its
+// config.json has the member "varve". If config.json is damaged or not a file, or a missing permission or a lease
+// prevents reading it, the folder counts as a store if it has a log. If config.json is missing, the folder must have a
+// log and a checkpoint.
 func IsStore(dir string) bool {
 	if wasStore(dir) {
 		return true // opening the store reports where it is now
@@ -113,8 +117,8 @@ func wasStore(dir string) bool {
 
 func hasLog(dir string) bool { return isFile(filepath.Join(dir, "wal", "open.lock")) }
 
-// hasCheckpoint reports whether one of the two slots of the checkpoint file begins with the name of the format;
-// package wal describes them.
+// hasCheckpoint reports whether one of the two slots of the checkpoint file begins with the name of the format.
+// Package wal describes the slots.
 func hasCheckpoint(dir string) bool {
 	b, err := vfs.ReadFile(looking(), filepath.Join(dir, "checkpoint"), 1<<20)
 	return err == nil && bytes.Contains(b, []byte("VARVECHK"))

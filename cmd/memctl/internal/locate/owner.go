@@ -4,7 +4,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Users are the ids of the users whose stores are treated as the user's own. On a system without such ids, it is empty.
+// Users are the ids of the users whose stores memctl treats as the user's own. Users is empty on a system without such
+// ids.
 type Users vfs.Users
 
 // Self returns the user of this process, and for root under sudo also the user who called sudo.

@@ -54,7 +54,7 @@ func (p *Passed) Why() string {
 	if p.Link != "" {
 		return fmt.Sprintf("%s is a link to %s", p.Path, p.Link)
 	}
-	return fmt.Sprintf("%s belongs to user %d", p.Path, p.Owner)
+	return fmt.Sprintf("%s belongs to user %d (another user)", p.Path, p.Owner)
 }
 
 // strays returns the target of a path if a link in the path leads away, otherwise "". A link leads away in two

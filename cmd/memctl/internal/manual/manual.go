@@ -131,7 +131,9 @@ func (p *page) list(title string, items []Item) {
 	}
 }
 
-// seeAlso lists the page of the parent command and those of its other commands.
+// seeAlso writes the section SEE ALSO. It lists the page of the parent command and the pages of the subcommands. If
+// the command has no subcommands and belongs to a group such as memctl assembly, seeAlso lists the other commands of
+// the group instead.
 func (p *page) seeAlso(c *cobra.Command) {
 	var names []string
 	if c.HasParent() {

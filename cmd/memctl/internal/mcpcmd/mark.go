@@ -28,7 +28,7 @@ func KeepMark(ctx context.Context, st *varve.Store) error {
 	return cli.WithFix(err, "to import the file once more, delete this memory with: memctl purge "+m.ID)
 }
 
-// MarkGoes warns the user if the ids of a purge include the memory that records an import.
+// MarkGoes prints a note if a purge of these ids includes the memory that records an import.
 func MarkGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
 	if !slices.Contains(ids, memstore.TakeOverID) {
 		return

@@ -11,16 +11,18 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 )
 
-// projectOf returns the function by which the server determines the project of a client: the project that the
-// user named; otherwise that of the first root that the client offers; otherwise that of the current folder, if
-// it is in a repository.
+// projectOf returns the function by which the server determines the project of a client. named is the project that the
+// user named with --project, or "". Without a named project, the project is that of the first root (a folder that the
+// client offers). If the client offers no root, it is the project of the current folder, if this folder is in a
+// repository; otherwise there is no project.
 func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserver.Origin) (mcpserver.Project, error),
 	error) {
 	if named == "" {
 		named = a.Getenv(projectcmd.Variable)
 	}
 	if v := projectcmd.Unexpanded(named); v != "" {
-		return nil, cli.Usagef(command, "--project is %s, and nothing has expanded %s: give the name itself", named, v)
+		return nil, cli.Usagef(command, "--project is %s, and the variable %s in it was not expanded: give the name "+
+			"itself", named, v)
 	}
 	registry, finder := projectcmd.Of(a)
 	return func(_ context.Context, of mcpserver.Origin) (mcpserver.Project, error) {
@@ -38,7 +40,8 @@ func projectOf(a *cli.App, command, named string) (func(context.Context, mcpserv
 			}
 		}
 		if v := projectcmd.Unexpanded(dir); v != "" && offered {
-			return mcpserver.Project{}, fmt.Errorf("the client's root is %s, and nothing has expanded %s: %w → start the "+
+			return mcpserver.Project{}, fmt.Errorf("the client's root is %s, and the variable %s in it was not "+
+				"expanded: %w → start the "+
 				"server with --project NAME", cli.PrintableID(dir), v, varve.ErrInvalid)
 		}
 		place, err := finder.Place(dir, offered || named != "")

@@ -55,7 +55,8 @@ stdout carries only the protocol.`,
 		", or graph where MEMORY_FILE_PATH is set")
 	c.Flags().StringVar(&named, "project", "", "the `name` of the project; "+projectcmd.None+" means only the part "+
 		"that all projects share")
-	c.Flags().BoolVar(&structured, "structured", false, "answer programs with structured content too")
+	c.Flags().BoolVar(&structured, "structured", false, "also answer with structured content, for clients that are "+
+		"programs")
 	c.RunE = a.DoWhole(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
 			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: omit --json")
@@ -82,8 +83,8 @@ stdout carries only the protocol.`,
 	return c
 }
 
-// chosen returns the groups of tools to offer: those of --tools, otherwise the default. The default is the
-// group graph if MEMORY_FILE_PATH, a variable of the reference server, is set.
+// chosen returns the groups of tools that the server offers: those of --tools. Without --tools, the result is the
+// default groups, or only the group graph if the environment variable MEMORY_FILE_PATH of the reference server is set.
 func chosen(a *cli.App, cmd *cobra.Command, groups []string) ([]string, error) {
 	if !cmd.Flags().Changed("tools") {
 		if a.Getenv(MemoryFileVariable) != "" {
@@ -123,8 +124,8 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 	return dir, file, err
 }
 
-// admit returns an error if the file of the replaced server, or the store beside it, may come from another user: if it
-// belongs to another user, or a link leads to it.
+// admit returns an error if the file of the replaced server, or the store in the folder dir beside the file, may come
+// from another user: its owner is another user, or a link leads to it.
 func admit(a *cli.App, dir, file string) error {
 	if err := a.Admit(locate.BesideFile, dir, nameIt(dir)); err != nil {
 		return err
@@ -143,7 +144,8 @@ func nameIt(dir string) string {
 // shell, which would have expanded the path.
 func absolutePath(command, source, path string) (string, error) {
 	if v := projectcmd.Unexpanded(path); v != "" && v != "~" {
-		return "", cli.Usagef(command, "%s is %s, and nothing has expanded %s: give the absolute path", source, path, v)
+		return "", cli.Usagef(command, "%s is %s, and the variable %s in it was not expanded: give the absolute "+
+			"path", source, path, v)
 	}
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
 		return "", cli.Usagef(command, "%s is %s, and no shell has expanded the ~: give the absolute path", source,
@@ -224,12 +226,14 @@ func serveOn(ctx context.Context, a *cli.App, st *served.Store, o mcpserver.Opti
 	return nil
 }
 
-// mcpMemory is the memory limit of the garbage collector in a server: the client decides how much
-// garbage there is. A large store raises the limit.
+// mcpMemory is the memory limit of the garbage collector in a server, in bytes. A server needs a limit, because the
+// requests of clients decide how much garbage there is. For a store that needs more than half of it, limitMemory sets
+// a higher limit.
 const mcpMemory = 128 << 20
 
-// mcpCache is the size in bytes of the cache of documents in a server. The cache also keeps documents that were
-// just written, which are not garbage; the calls need the rest of the memory.
+// mcpCache is the size in bytes of the cache of documents in a server. The cache is small, so that most of mcpMemory
+// is left for the calls: the cache also holds documents that were just written, and the garbage collector cannot free
+// these.
 const mcpCache = 16 << 20
 
 // limitMemory sets the memory limit of the garbage collector, unless the user has set one. The returned
@@ -253,8 +257,8 @@ func logger(a *cli.App) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
 }
 
-// answers returns the writer for messages to the client. If stdout is a terminal, because a user plays the
-// client, the messages are escaped like all other output.
+// answers returns the writer for messages to the client. If stdout is a terminal, because a user types the requests,
+// the writer escapes the messages like all other output.
 func answers(a *cli.App) io.Writer {
 	if !a.Out.Screen {
 		return a.Out.Stream

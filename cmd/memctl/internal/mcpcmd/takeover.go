@@ -26,8 +26,9 @@ type memoryFile struct {
 	missing bool   // neither the file nor a store exists yet
 }
 
-// look checks, before a store is created, that the file can be imported, so that no store is left behind if it
-// cannot. store is the store's folder.
+// look checks that the file can be imported, and sets f.missing if the file does not exist. store is the folder of the
+// store. If a store already exists there, look does nothing. The check comes before the store is created, so that no
+// store remains if the file cannot be imported.
 func (f *memoryFile) look(store string) error {
 	if f.path == "" || cli.IsStore(store) {
 		return nil
@@ -95,7 +96,7 @@ func withRemedy(err error) error {
 		for _, name := range []string{"memory.jsonl", "memory.json"} {
 			in := filepath.Join(source.Path, name)
 			if info, err := os.Stat(in); err == nil && info.Mode().IsRegular() {
-				fix = "set " + MemoryFileVariable + " to the file in it: " + cli.ShellQuote(in)
+				fix = "set " + MemoryFileVariable + " to the file in that folder: " + cli.ShellQuote(in)
 				break
 			}
 		}

@@ -156,7 +156,7 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 	switch {
 	case known && folder != "" && folder != was.Folder:
 		return r, refuse("memctl note release "+cli.ShellQuote(dir)+" undoes that",
-			"%s is adopted as notes/%s", link, was.Folder)
+			"%s is already adopted, as notes/%s", link, was.Folder)
 	case known:
 		folder = was.Folder
 	case folder == "":
@@ -217,8 +217,9 @@ func (ad *adopting) adopt(ctx context.Context, st *varve.Store, dir, folder stri
 	return r, ad.record(link, folder, adopted.Adopted)
 }
 
-// restoredWithin is how long the files of an adopted folder that has vanished may take to be restored: reads of
-// notes restore missing files once nothing has changed in the folders of notes for two seconds.
+// restoredWithin is the maximum time that restoreFolder waits for the files of an adopted folder that has vanished.
+// The store restores missing files when a note is read, but only if nothing has changed in the folders of notes for
+// two seconds.
 const restoredWithin = 10 * time.Second
 
 // restoreFolder restores an adopted folder that has vanished from the store. If the folder has notes,
@@ -308,8 +309,8 @@ func (ad *adopting) isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isSelf reports whether the path is a symbolic link to itself. place creates such a link and then exchanges it
-// with the folder to be adopted.
+// isSelf reports whether the path is a symbolic link to itself. The method place creates such a link, and then
+// exchanges the link with the folder to be adopted.
 func isSelf(name string) bool {
 	to, err := os.Readlink(name)
 	return err == nil && to == name
@@ -354,8 +355,8 @@ func (ad *adopting) place(ctx context.Context, st *varve.Store, link, folder str
 	return errors.Join(files.SyncDir(filepath.Dir(link)), files.SyncDir(filepath.Dir(target)))
 }
 
-// undo removes what place has created, if place could not move the folder itself. err is the error of place, which undo
-// returns.
+// undo removes what the method place has created, if place could not move the folder. err is the error of place; undo
+// returns this error.
 func (ad *adopting) undo(link, folder string, err error) error {
 	if target := ad.folders.Target(folder); isSelf(target) && ad.isFolder(link) {
 		_ = os.Remove(target)
@@ -390,8 +391,10 @@ func (ad *adopting) check(ctx context.Context, st *varve.Store, link, folder str
 	case its.Dev != parent.Dev:
 		return refuse("adopt a folder below it", "%s is the root of a file system, which cannot be moved", link)
 	case its.Dev != here.Dev:
-		return refuse("memctl migrate --to DIR moves the store there; or memctl note import copies the files",
-			"%s is on another file system than the store, to which it cannot be moved in one step", link)
+		return refuse("memctl migrate --to DIR moves the store to that file system; or memctl note import copies "+
+			"the files",
+			"%s is on another file system than the store: a folder cannot be moved to another file system in one "+
+				"step", link)
 	}
 	if _, err := os.Lstat(target); err == nil && !isSelf(target) ||
 		err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -548,8 +551,9 @@ func (ad *adopting) release(ctx context.Context, st *varve.Store, dir string) (r
 	return r, ad.record(link, folder, adopted.Released)
 }
 
-// moveOut writes all notes of a folder to their files, and then moves the folder from the store to the path of its
-// link. Changes that were made after the time since may be missing in the moved folder: see catchUp.
+// moveOut writes all notes of a folder to their files, and then moves the folder from the store to the path link.
+// isLink is true if there is a link at that path. Changes that other processes make after the time since may be
+// missing in the moved folder; the method catchUp adds them.
 func (ad *adopting) moveOut(ctx context.Context, st *varve.Store, link, folder string,
 	isLink bool) (since time.Time, err error) {
 	if _, err := st.Notes().AdoptFiles(ctx, folder); err != nil {

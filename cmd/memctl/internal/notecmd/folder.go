@@ -83,7 +83,8 @@ func newReading(dir, into string, hidden bool, report *Moved, clock func() time.
 	return &reading{vfs.Below(vfs.OS(), dir), dir, into, hidden, report, clock, map[string]string{}, nil}
 }
 
-// folder imports the files of a folder and of the folders in it; rel is its path below the imported folder.
+// folder imports the files of a folder and of all folders in it. rel is the path of the folder below the imported
+// folder.
 func (r *reading) folder(rel string) error {
 	list, err := vfs.ReadTypes(r.fs, r.file(rel))
 	switch {
@@ -153,7 +154,8 @@ func (r *reading) entry(rel string, e vfs.Entry) error {
 	return r.visit(rel, path)
 }
 
-// refuseIn reports a problem with a folder whose path is such that no file in it can have the path of a note.
+// refuseIn imports the folder rel, whose notes would have paths below path. If no note can have such a path, refuseIn
+// instead reports one problem with the folder.
 func (r *reading) refuseIn(rel, path string) error {
 	err := note.CheckPath(path)
 	if err == nil {
@@ -166,7 +168,7 @@ func (r *reading) refuseIn(rel, path string) error {
 // file returns the full path of a file, given by its path below the imported folder.
 func (r *reading) file(rel string) string { return filepath.Join(r.dir, rel) }
 
-// path returns the path of the note that the file rel becomes.
+// path returns the path of the note that the file becomes. rel is the path of the file below the imported folder.
 func (r *reading) path(rel string) string {
 	return path.Join(r.into, norm.NFC.String(filepath.ToSlash(rel)))
 }
@@ -218,7 +220,8 @@ func readStable(files vfs.FS, name string) ([]byte, vfs.Info, error) {
 		return nil, was, err
 	}
 	if was.Size > note.MostBytes {
-		return nil, was, fmt.Errorf("%w: %d bytes, a note has at most %d", errTooLarge, was.Size, note.MostBytes)
+		return nil, was, fmt.Errorf("%w: the file has %d bytes, but a note has at most %d", errTooLarge, was.Size,
+			note.MostBytes)
 	}
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, note.MostBytes+1))
 	if err != nil {

@@ -90,9 +90,10 @@ func importFolder(a *cli.App, cmd *cobra.Command, from, into string, hidden, rep
 	return cli.Resumable(err, "only missing items are added")
 }
 
-// importInto imports the files of a folder as notes, and adds the results to report. The walk over the folder runs
-// concurrently with the goroutines that import the files. So the walk counts its results in r.report, and importInto
-// adds them to report at the end.
+// importInto imports the files of a folder as notes, and adds the results to report. If replace is true, a file
+// replaces a note with other content. count is called to show the progress. The walk over the folder runs concurrently
+// with the goroutines that import the files. So the walk counts its results in r.report, and importInto adds them to
+// report at the end.
 func importInto(ctx context.Context, st *varve.Store, r *reading, replace bool, report *Moved,
 	count func(n int)) error {
 	t := newTransfer(ctx, report, count)
@@ -173,8 +174,9 @@ func (t *transfer) problem(path string, kind importer.Kind, reason string) {
 	t.count(1)
 }
 
-// importFile writes the content of a file as the note at path. If only this file cannot be imported, importFile reports
-// a problem and returns nil. If it returns an error, the import ends.
+// importFile writes the content of a file as the note at path. If a note with other content exists at path, importFile
+// replaces the note if replace is true; otherwise it keeps the note and reports a problem. If only this file cannot be
+// imported, importFile reports a problem and returns nil. If it returns an error, the import ends.
 func (t *transfer) importFile(ctx context.Context, st *varve.Store, r *reading, file, path string, replace bool) error {
 	size := int64(note.MostBytes)
 	if info, err := r.fs.Stat(r.file(file)); err == nil {
@@ -258,7 +260,7 @@ func tellMoved(a *cli.App, m *Moved, verb string) {
 			fmt.Fprintf(a.Out, "  %s: %s\n", cli.PrintableID(p.Path), cli.Printable(p.Reason))
 		}
 		if n := m.Kept + m.Refused - len(m.Problems); n > 0 {
-			fmt.Fprintf(a.Out, "%d more are not named\n", n)
+			fmt.Fprintf(a.Out, "%d more problems are not listed\n", n)
 		}
 	}
 	if n := m.Kept + m.Refused; n > 0 {

@@ -97,8 +97,8 @@ func withNoteFix(err error) error {
 	return err
 }
 
-// absent returns the error for a command on the note at a path that does not exist. If the path is a folder of notes,
-// the error says so, and its remedy is the subcommand instead of memctl note.
+// absent adds a remedy to the error err of a command on the note at path. If no such note exists and path is a folder
+// of notes, the new error says that path is a folder, and the remedy is memctl note with the subcommand instead.
 func absent(ctx context.Context, st *varve.Store, path string, err error, instead string) error {
 	if !errors.Is(err, varve.ErrNotFound) {
 		return withNoteFix(err)
@@ -126,13 +126,15 @@ func tell(a *cli.App, i *varve.NoteInfo, verb string) {
 	a.Say("%s %s", verb, cli.PrintableID(i.Path))
 }
 
-// read returns the content that a command writes, from stdin.
+// read returns the new content of a note, which it reads from stdin.
 func read(a *cli.App) ([]byte, error) {
 	const most = 16<<20 + 1 // the store refuses what is longer
 	return io.ReadAll(io.LimitReader(a.In, most))
 }
 
-// writes completes c to a command that changes the note which its first argument names.
+// writes sets in c the arguments, the flags and the function of a command that changes one note. The first argument is
+// the path of the note. f makes the change, under the conditions that the flags name. creates is true if the command
+// can create a note; then it has the flag --if-absent.
 func writes(a *cli.App, c *cobra.Command, creates bool,
 	f func(ctx context.Context, ns varve.Notes, path string, conds []varve.Cond) (varve.NoteInfo, error)) *cobra.Command {
 	var conds conditions

@@ -12,12 +12,13 @@ import (
 	"github.com/varve-db/varve/remote/s3"
 )
 
-// Open opens the remote at a URL. It can be used as varve.Options.Remote.
+// Open opens the remote (the place elsewhere to which a store sends its copy) at a URL. The function Open can be the
+// value of varve.Options.Remote.
 func Open(ctx context.Context, url string) (remote.Remote, error) {
 	return remoteAt(ctx, url, ways{varve.OpenFolder, s3.Open, postgres.Open})
 }
 
-// Create opens the remote at a URL. If the place has no remote yet, Create tests the place and creates a remote there.
+// Create is like Open, but if there is no remote at the URL, Create tests the place and creates a remote there.
 func Create(ctx context.Context, url string) (remote.Remote, error) {
 	return remoteAt(ctx, url, ways{varve.CreateFolder, s3.Create, postgres.Create})
 }
@@ -39,13 +40,13 @@ func remoteAt(ctx context.Context, url string, w ways) (remote.Remote, error) {
 	case "postgres", "postgresql":
 		return parsed(ctx, url, postgres.ParseURL, w.database)
 	}
-	return nil, fmt.Errorf("%w: the URL does not name a place for a copy -> file:///PATH, "+
+	return nil, fmt.Errorf("%w: the URL does not name a place for a copy -> use file:///PATH, "+
 		"s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=REGION, or postgres://USER@HOST:PORT/DATABASE?schema=NAME",
 		errs.ErrInvalid)
 }
 
-// parsed parses a URL with parse and opens the remote with open. After an error it returns a nil interface, not an
-// interface that contains a nil pointer.
+// parsed returns the remote at a URL. The function parse parses the URL, and the function open opens the remote. After
+// an error, the result is a nil interface and not an interface that contains a nil pointer.
 func parsed[O any, R remote.Remote](ctx context.Context, url string, parse func(string) (*O, error),
 	open func(context.Context, O) (R, error)) (remote.Remote, error) {
 	o, err := parse(url)

@@ -36,9 +36,10 @@ func NewFinder(getenv func(string) string, home string) *Finder {
 // mostGitFile is the maximum size in bytes of the files of git that are read.
 const mostGitFile = 16 << 10
 
-// Place returns the place of the project to which the folder dir belongs, or "" if it belongs to no project. root is
-// true if a client has offered dir as a root, or a user has named it; then dir is a place even if it is not in a
-// repository.
+// Place returns the place of the project to which the folder dir belongs: the place of the repository that contains
+// dir. Outside a repository, the place is dir itself if root is true and dir is neither the home folder nor the root
+// of the file system. Otherwise Place returns "", which means no project. root is true if a client has offered dir as
+// a root, or if a user has named dir or the project.
 func (f *Finder) Place(dir string, root bool) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -123,7 +124,8 @@ func submodule(folder, dir string) bool {
 	return false
 }
 
-// gitPath returns the path that a file of git contains after a prefix. A relative path is resolved in dir.
+// gitPath returns the path that the git file name contains after prefix. A relative path is resolved in dir. The bool
+// is false if the file cannot be read or does not have this form.
 func gitPath(name, prefix, dir string) (string, bool) {
 	text, ok := read(name)
 	if !ok {

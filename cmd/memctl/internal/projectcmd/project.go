@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/project"
 )
 
-// Variable is the environment variable that names the project of memctl mcp, if --project does not.
+// Variable is the environment variable that names the project of memctl mcp. The flag --project has precedence.
 const Variable = "VARVE_PROJECT"
 
 // Of returns the registry and the finder of the user.
@@ -210,7 +210,8 @@ kept in the store: memctl project merge joins the two.`,
 			}
 			place, err := placeOf(a, finder, args, 1)
 			if err == nil && place == "" {
-				err = fmt.Errorf("%s is not in a repository, and too large for one project: %w", cli.PrintableID(args[1]),
+				err = fmt.Errorf("%s is your home folder or the root folder, and not in a repository: such a folder "+
+					"cannot have a project: %w", cli.PrintableID(args[1]),
 					varve.ErrInvalid)
 			}
 			if err != nil {
@@ -278,7 +279,8 @@ INTO finds it.`,
 			return a.With(ctx, cli.Write, func(st *varve.Store) error {
 				done, err := project.Merge(ctx, st, from[0].Project, into[0].Project, o)
 				if w := (*project.WorkingError)(nil); errors.As(err, &w) {
-					return cli.WithFix(err, "list it with memctl working list and delete it with memctl working "+
+					return cli.WithFix(err, "list the working memory with memctl working list and delete it with "+
+						"memctl working "+
 						"drop, or leave it in FROM with --leave-working")
 				}
 				if err != nil {

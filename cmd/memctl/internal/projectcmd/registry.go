@@ -58,7 +58,7 @@ func checkName(name string) error {
 	}
 	switch v := Unexpanded(name); {
 	case v != "":
-		return bad(fmt.Sprintf("%s was not expanded: write the name itself", v))
+		return bad(fmt.Sprintf("the variable %s was not expanded: write the name itself", v))
 	case strings.TrimSpace(name) == "" || name != strings.TrimSpace(name):
 		return bad("the name is empty, or begins or ends with a space")
 	case len(name) > mostName:
@@ -173,7 +173,8 @@ func nameOf(place string) string {
 type NotJoinedError struct{ Name, Place, First string }
 
 func (e *NotJoinedError) Error() string {
-	return fmt.Sprintf("project %s was made for %s, and %s is not confirmed to use it", human.Quote(e.Name),
+	return fmt.Sprintf("project %s was made for %s, and a user must confirm that %s may use this project",
+		human.Quote(e.Name),
 		orNowhere(e.First), orNowhere(e.Place))
 }
 
@@ -187,8 +188,9 @@ func orNowhere(place string) string {
 	return place
 }
 
-// OfName returns the project with this name, for use in the folder place. If the project was made for another folder,
-// and place was not joined to the project, the error is a *NotJoinedError.
+// OfName returns the project with this name, for use in the folder place. If no project has this name, OfName creates
+// one for place. If the project was made for another folder, and place was not joined to the project, the error is a
+// *NotJoinedError.
 func (r *Registry) OfName(name, place string) (Record, error) {
 	if err := checkName(name); err != nil {
 		return Record{}, err
@@ -220,8 +222,8 @@ func (r *Registry) Join(name, place string) (Record, error) {
 	return rec, r.set(file("join", name, place), rec)
 }
 
-// All returns all records of the registry, sorted by name and file. It returns none if the user may not read
-// them.
+// All returns all records of the registry, sorted by name and file. If the registry does not exist or the user may not
+// read it, All returns no records and no error.
 func (r *Registry) All() ([]Record, error) {
 	names, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || r.dir == "" {

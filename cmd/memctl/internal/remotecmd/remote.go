@@ -65,7 +65,8 @@ func placeOf(ctx context.Context, st *varve.Store) (varve.Place, error) {
 func opened(ctx context.Context, url string, f func(r remote.Remote) error) error {
 	r, err := place.Open(ctx, url)
 	if errors.Is(err, remote.ErrNoRemote) {
-		err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "give the same URL as to memctl remote add")
+		err = cli.WithFix(fmt.Errorf("%w: %w", varve.ErrNotFound, err), "give the URL that was given to memctl "+
+			"remote add")
 	}
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func reading(a *cli.App, identity *string, f func(ctx context.Context, r remote.
 	})
 }
 
-// head is the newest entry of a copy in the JSON documents.
+// head describes the newest entry of the store's remote copy, in the JSON output.
 type head struct {
 	URL    string     `json:"url"`
 	Store  string     `json:"store"`
@@ -133,13 +134,15 @@ func printCopyState(ctx context.Context, a *cli.App, st *varve.Store, r remote.R
 	a.Document.Member("remote", h)
 	a.Say("%s has the log up to position %d (epoch %d), %s behind", url, p.At.LSN, p.Epoch, cli.Size(int64(behind)))
 	if keys.Pending {
-		a.Say("still sealed for the earlier recipients: the new list of %s applies from the next snapshot on",
+		a.Say("the copy is still sealed for the earlier recipients: the new list of %s applies from the next "+
+			"snapshot on",
 			cli.Count(len(keys.Recipients), "recipient", "recipients"))
 	} else if keys.Signer != "" {
 		a.Say("sealed for %s, signed by %s", cli.Count(len(keys.Recipients), "recipient", "recipients"), keys.Signer)
 	}
 	if keys.Signer != "" {
-		a.Note("keep apart from the copy what memctl clone asks for: --signer %s --known %d:%d", keys.Signer, p.Epoch,
+		a.Note("memctl clone needs these flags; keep them in another place than the copy: --signer %s --known %d:%d",
+			keys.Signer, p.Epoch,
 			p.At.LSN)
 	}
 	return nil
@@ -215,7 +218,7 @@ func status(a *cli.App) *cobra.Command {
 					a.Note("no process sends to the copy: start memctl mcp, serve, watch or remote follow")
 				}
 				if h.LastErr != "" {
-					a.Note("the last attempt failed: %s", cli.Printable(h.LastErr))
+					a.Note("the last attempt to send failed: %s", cli.Printable(h.LastErr))
 				}
 				if p.Clone {
 					a.Note("this store is a clone and sends nothing: memctl remote take makes it the store that " +
@@ -288,7 +291,8 @@ func verifyRemote(ctx context.Context, a *cli.App, r remote.Remote, data bool) e
 		a.Note("memctl remote verify --read-data also reads the snapshots")
 	default:
 		return cli.WithFix(fmt.Errorf("%s: the newest moment cannot be restored: %w", r.Place(), varve.ErrCorrupt),
-			"memctl remote snapshots lists the moments that can; to make a new copy, run memctl remote remove, then "+
+			"memctl remote snapshots lists the moments that can be restored; to make a new copy, run memctl remote "+
+				"remove, then "+
 				"memctl remote add with an empty place")
 	}
 	return nil
@@ -394,7 +398,7 @@ func remove(a *cli.App) *cobra.Command {
 					at = " at " + p.URL
 				}
 				a.Document.Member("removed", p.URL)
-				a.Say("nothing is sent any more; the files that were sent are kept%s", at)
+				a.Say("no changes are sent to the copy any more; the files that were sent are kept%s", at)
 				return nil
 			})
 		}),
@@ -424,9 +428,9 @@ manager, such as systemd, can run it.`,
 					case e.Kind != varve.EventOffsite:
 						others(e)
 					case e.Err != nil:
-						a.Warn("sending fails: %v", e.Err)
+						a.Warn("sending to the copy fails: %v", e.Err)
 					default:
-						a.Note("sending works again")
+						a.Note("sending to the copy works again")
 					}
 				}
 			}
@@ -446,7 +450,8 @@ manager, such as systemd, can run it.`,
 // inPlaceEvery is the interval at which memctl remote follow checks whether the store's folder was replaced.
 const inPlaceEvery = 2 * time.Second
 
-// send blocks while the background goroutines of an open store send, until ctx ends or the store's folder is replaced.
+// send blocks until ctx ends or the store's folder is replaced. Meanwhile the background goroutines of the open store
+// send its log to the remote copy.
 func send(ctx context.Context, a *cli.App, st *varve.Store) error {
 	p, err := placeOf(ctx, st)
 	if err != nil {

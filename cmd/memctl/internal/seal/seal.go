@@ -46,8 +46,8 @@ func Recipients(recipients []string) (func(io.Writer) (io.WriteCloser, error), e
 	return func(w io.Writer) (io.WriteCloser, error) { return age.Encrypt(w, list...) }, nil
 }
 
-// Enough returns an error if exactly one recipient is given without single, or if single is set and the number of
-// recipients is not 1. noun names the thing that is sealed, such as a copy.
+// Enough returns an error if there is exactly one recipient and single is false, or if single is true and the number
+// of recipients is not 1. noun names the thing that is sealed, such as a copy.
 func Enough(recipients []string, single bool, noun string) error {
 	switch n := len(recipients); {
 	case single && n == 0:

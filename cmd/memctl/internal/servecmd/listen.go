@@ -64,8 +64,8 @@ func listen(ctx context.Context, command string, s *settings) (*listener, error)
 	return &listener{secure, "https://" + shown}, nil
 }
 
-// hostShown returns the name of the server to show to clients. It is used if the server listens on all addresses of
-// host. For localhost the result is localhost, otherwise the name of this machine.
+// hostShown returns the name of this server in the URL for clients: localhost if host is localhost, otherwise the name
+// of this machine. The name is needed if the server listens on all addresses, or if host is localhost.
 func hostShown(host string) string {
 	if host == "localhost" {
 		return host
@@ -76,8 +76,8 @@ func hostShown(host string) string {
 	return "localhost"
 }
 
-// certificate serves a TLS certificate, and reads its files again when they change: certificates are renewed
-// while a server runs.
+// certificate serves a TLS certificate from two files. It reads the files again when they change, because certificates
+// are renewed while a server runs.
 type certificate struct {
 	cert, key string
 

@@ -252,7 +252,8 @@ func numbersOf(registry *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
 }
 
-// nameOf returns the name of the folder at the path dir. It is used as the name of a store that has no name of its own.
+// nameOf returns the name of the folder at the path dir. The name serves as the name of a store that has none of its
+// own.
 func nameOf(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -109,7 +109,7 @@ func showPage(cmd *cobra.Command, a *cli.App, s *settings, noOpen, readOnly bool
 				a.Warn("no browser could be opened: %v; open the link above", err)
 			}
 		}
-		a.Note("Ctrl-C ends the page")
+		a.Note("press Ctrl-C to stop serving the page")
 		return web.Serve(ctx, l)
 	})
 }

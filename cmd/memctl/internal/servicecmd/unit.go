@@ -19,9 +19,9 @@ type unit struct {
 	owner  string // number of a user and, after a colon, of a group; "" if none is set
 }
 
-// service has the directives of every unit. If a store is damaged, missing, of a newer version or
-// of another user, a restart half a minute later does not help: those exit statuses end the
-// service.
+// service has the directives of every unit. systemd restarts the service after a failure, but not after the listed
+// exit statuses: if a store is damaged, missing, of a newer version or of another user, a restart half a minute later
+// does not help.
 const service = `
 Restart=on-failure
 RestartSec=30
@@ -38,7 +38,8 @@ SystemCallErrorNumber=EPERM
 SystemCallFilter=@system-service
 `
 
-// confined has directives that only units of the system have: a manager of a user cannot create such namespaces.
+// confined has the directives that only a unit of the system has. They need namespaces that the systemd manager of a
+// user cannot create.
 const confined = `AmbientCapabilities=
 CapabilityBoundingSet=
 DevicePolicy=closed
@@ -64,8 +65,8 @@ func (u *unit) file() string {
 	return firstLine(text) + "\n" + text
 }
 
-// firstLine returns the first line of a unit file, which contains the hash of the text that follows. memctl
-// detects by it that the file was changed.
+// firstLine returns the first line of a unit file. The line contains the hash of text, which follows the line; with
+// this hash memctl detects that the file was changed.
 func firstLine(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("%s (sha256:%x)", mark, sum[:8])
@@ -115,8 +116,8 @@ func (u *unit) hasPathIn(folders ...string) bool {
 	return false
 }
 
-// expanding escapes text for a place in which systemd expands specifiers, such as %h. It returns the specifier %f,
-// which a template unit has in place of the path, unchanged.
+// expanding escapes the percent signs of a text, because systemd expands specifiers such as %h in it. If the text is
+// the specifier %f alone, as for the store of a template unit, expanding returns it unchanged.
 func (u *unit) expanding(s string) string {
 	if s == "%f" {
 		return s

@@ -78,7 +78,8 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*day))
 }
 
-// Flag returns a flag value for a duration, which may be 0 or less: the command checks it.
+// Flag returns a flag value that stores a parsed duration in *d. The duration may be 0 or negative: the command must
+// check its range.
 func Flag(d *time.Duration) *flagValue { return (*flagValue)(d) }
 
 type flagValue time.Duration

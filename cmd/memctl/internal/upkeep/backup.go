@@ -91,14 +91,14 @@ backup is too.`,
 	return c
 }
 
-// validate returns an error if the flags contradict each other. If the user asks for a sealed backup, memctl must never
-// write an unencrypted one.
+// validate returns an error if the flags contradict each other. For example, --recipient without --packed is an error,
+// because memctl must never write an unencrypted backup for a user who asks for a sealed one.
 func (f *backupFlags) validate(command string) error {
 	switch sealed := len(f.recipients) > 0; {
 	case f.check && (f.packed || sealed || f.single):
 		return cli.Usagef(command, "--check recognizes packed and sealed backups: omit --packed and --recipient")
 	case f.identity != "" && !f.check:
-		return cli.Usagef(command, "--identity opens a sealed backup that is checked: add --check")
+		return cli.Usagef(command, "--identity can be used only with --check, which reads a sealed backup: add --check")
 	case sealed && !f.packed:
 		return cli.Usagef(command, "only a packed backup can be sealed (encrypted): add --packed")
 	}

@@ -52,7 +52,8 @@ wal/moved.json in the old one.`,
 			return migrateStore(cmd.Context(), a, from, to, &o)
 		}),
 	}
-	c.Flags().StringVar(&to, "to", "", "the new `folder`: missing, empty, or begun by an earlier call")
+	c.Flags().StringVar(&to, "to", "", "the new `folder`: one that does not exist, is empty, or was begun by an "+
+		"earlier run")
 	c.Flags().BoolVar(&o.Switch, "switch", false,
 		"make the new folder the store; no other process may have the store open")
 	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false,
@@ -137,7 +138,8 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 			map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
-		a.Note("%s was kept: not a file of the store, or changed after it was copied", filepath.Join(from, name))
+		a.Note("%s was kept, because it is not a file of the store or was changed after it was copied",
+			filepath.Join(from, name))
 	}
 	return nil
 }

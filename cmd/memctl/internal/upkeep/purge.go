@@ -254,8 +254,8 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 		fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed))
 }
 
-// Confirm prints warning, and asks the user on a terminal to type yes. Confirm returns nil if the answer is yes,
-// and otherwise refused.
+// Confirm prints warning, and asks the user on a terminal to type yes. If the answer is yes, Confirm returns nil,
+// otherwise the error refused.
 func Confirm(ctx context.Context, a *cli.App, warning string, refused error) error {
 	fmt.Fprintf(a.ErrOut, "%s Type yes to continue: ", warning)
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
@@ -307,7 +307,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("damaged data was overwritten, because it could not be read: %v", lost)
 	}
 	for _, id := range r.TakenOut {
-		a.Note("the id of a purged memory that was already missing was removed from the members of assembly %s",
+		a.Note("removed the id of a purged memory, which was already missing, from the members of assembly %s",
 			cli.PrintableID(id))
 	}
 	for _, m := range r.Mentions {
@@ -327,7 +327,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("%s contains old states of the store, and was not purged", name)
 	}
 	if complete && len(r.Backup) == 0 {
-		a.Note("backups outside the store's folder are not covered")
+		a.Note("backups outside the store's folder were not purged")
 	}
 	if r.Device != "" {
 		a.Note("%s", r.Device)

@@ -42,11 +42,12 @@ func copyOf(ctx context.Context, a *cli.App, st *varve.Store) (*copyPurge, error
 	return p, err
 }
 
-// copyWait is the time for which a purge waits for the place of the copy before it asks for a confirmation.
+// copyWait is the maximum time for which a purge waits for an answer of the remote that has the copy. Then the purge
+// continues, and asks the user for a confirmation.
 const copyWait = 20 * time.Second
 
 // aboutCopy prints which moments of the copy can no longer be cloned after the purge of these memories and assemblies.
-// If memories and assemblies are empty, the purge is of scopes of working memory. It returns the part of the purge that
+// If both lists are empty, the purge is of scopes of working memory. aboutCopy returns the part of the purge that
 // concerns the copy, or nil if the store sends to no copy.
 func aboutCopy(ctx context.Context, a *cli.App, st *varve.Store, memories, assemblies []string) *copyPurge {
 	p, err := copyOf(ctx, a, st)
@@ -84,8 +85,9 @@ func (p *copyPurge) opened(ctx context.Context, f func(r remote.Remote) error) e
 	return errors.Join(f(r), r.Close())
 }
 
-// end removes the purged data from the copy if now is set, and otherwise prints when the process that sends will remove
-// it. err is the error of the purge.
+// end removes the purged data from the copy if now is true. Then it prints whether the copy still contains purged
+// data, and when the process that sends to the copy will remove the data. err is the error of the purge; end returns
+// it, joined with its own error. If p is nil, end only returns err.
 func (p *copyPurge) end(ctx context.Context, now bool, err error) error {
 	if p == nil {
 		return err
@@ -125,7 +127,7 @@ func residueWarning(url string) string {
 	return "; snapshots and backups of its disk may still contain the data"
 }
 
-// endVersion is like end, for a version that was redacted.
+// endVersion is like copyPurge.end, for the redaction of a version.
 func endVersion(ctx context.Context, a *cli.App, st *varve.Store, now bool) error {
 	p, _ := copyOf(ctx, a, st) // end prints the error
 	return p.end(ctx, now, nil)
@@ -136,7 +138,8 @@ func purgeCopy(ctx context.Context, a *cli.App, st *varve.Store) error {
 	p, err := copyOf(ctx, a, st)
 	if errors.Is(err, varve.ErrNotFound) {
 		return cli.WithFix(fmt.Errorf("a copy elsewhere: %w", varve.ErrNotFound),
-			"memctl purge --now without ids purges the copy elsewhere, but this store has no such copy: memctl "+
+			"memctl purge --now without ids purges only the copy elsewhere, which this store does not have; to see "+
+				"this, run memctl "+
 				"remote status")
 	}
 	if err != nil {

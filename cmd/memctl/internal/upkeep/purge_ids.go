@@ -8,9 +8,10 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// wholeIDs returns the whole ids that the arguments name. An argument of which the store has a trace as a whole id,
-// even of a deleted memory, is used unchanged. Any other argument may be the end of an id, but only if the user sees
-// the whole id and confirms the purge: a purge cannot be undone.
+// wholeIDs returns the whole ids that the arguments name: ids of memories or, if assemblies is true, of assemblies. If
+// the store has a trace of a document whose whole id is the argument, even of a deleted one, the argument is used
+// unchanged. Any other argument may be the end of an id. But if yes is true, this is an error: a purge cannot be
+// undone, so the user must see the whole id and confirm the purge.
 func wholeIDs(ctx context.Context, a *cli.App, st *varve.Store, assemblies, yes bool,
 	unknown func(context.Context, ...string) ([]string, error), args []string) ([]string, error) {
 	find := a.WholeMemory

@@ -87,7 +87,10 @@ type planned struct {
 	Bytes    int64 `json:"bytes"`
 }
 
-// purgeSelected purges all selected memories together.
+// purgeSelected purges all selected memories together. The memories are those that match the flags sel or, without
+// such flags, those whose ids are read from standard input. If yes is false, purgeSelected asks the user on a terminal
+// to confirm the purge; if it cannot ask, it returns an error. now means that the purged data is also removed from the
+// copy elsewhere at once.
 func purgeSelected(cmd *cobra.Command, a *cli.App, st *varve.Store, sel *selection, now, yes bool) error {
 	ctx := cmd.Context()
 	plan := new(varve.PurgePlan)

@@ -22,7 +22,9 @@ type redaction struct {
 	Overwritten bool     `json:"overwritten"`
 }
 
-// purgeVersion redacts one version of the memory that arg names. If groups is true, arg names an assembly.
+// purgeVersion redacts one version of the memory that arg names. If groups is true, arg names an assembly. If yes is
+// false, purgeVersion first asks the user on a terminal to confirm. now means that the content is also removed from
+// the copy elsewhere at once.
 func purgeVersion(cmd *cobra.Command, a *cli.App, st *varve.Store, groups bool, arg string, version uint64,
 	now, yes bool) error {
 	ctx := cmd.Context()

@@ -34,8 +34,8 @@ func parseScopes(keys []string) ([]working.Scope, error) {
 	return scopes, nil
 }
 
-// purgeScopes returns a function that purges the scopes with the given keys. unknownScopes returns a function that
-// returns the keys of which the store has no trace.
+// purgeScopes returns a function that purges the scopes of working memory with the given keys. The function that
+// unknownScopes returns has the same purpose as Admin.Unknown: it returns the keys of which the store has no trace.
 func purgeScopes(st *varve.Store) func(context.Context, ...string) (*varve.PurgeReport, error) {
 	return func(ctx context.Context, keys ...string) (*varve.PurgeReport, error) {
 		scopes, err := parseScopes(keys)

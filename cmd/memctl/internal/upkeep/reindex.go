@@ -164,7 +164,7 @@ func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
 	case model == "":
 		a.Say("no reindex was running; removed the vectors that an earlier reindex had computed")
 	default:
-		a.Say("canceled the re-embedding by %s", model)
+		a.Say("canceled the reindex with the model %s", model)
 	}
 	return nil
 }

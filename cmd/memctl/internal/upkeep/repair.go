@@ -158,7 +158,7 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 	}
 	for _, f := range p.Left {
 		if f.Severity != repair.Info && a.Document == nil {
-			a.Say("no known repair for %s", cli.Printable(f.String()))
+			a.Say("memctl repair cannot repair this finding: %s", cli.Printable(f.String()))
 		}
 	}
 	if len(p.Actions) > 0 {

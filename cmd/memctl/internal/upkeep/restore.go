@@ -86,7 +86,8 @@ type restored struct {
 	Purged     int64      `json:"purged"` // omitted: purged in the store
 }
 
-// rescued describes a damaged file of a backup in the JSON document.
+// rescued describes, in the JSON document, a file of a backup that was damaged, and what the restore did with the
+// file. Done is the source of the restored content, or "missing".
 type rescued struct {
 	Path    string `json:"path"`
 	ID      string `json:"id,omitempty"`
@@ -95,8 +96,8 @@ type rescued struct {
 	Missing bool   `json:"missing"`
 }
 
-// restoreBackup restores a backup. spelled is the time that the user may have meant by the number o.LSN, "" if the
-// number does not look like a time.
+// restoreBackup restores a backup in the folder dir. If the user gave a number that looks like a time, spelled is this
+// time in full, for the remedy of an error; otherwise spelled is "".
 func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions, spelled string) error {
 	var done func()
 	o.Progress, done = a.Bar("restoring")

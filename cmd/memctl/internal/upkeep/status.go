@@ -244,7 +244,7 @@ func (s *State) expired() string {
 	if s.Expired == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d of them expired, to be deleted within an hour or two", s.Expired)
+	return fmt.Sprintf("; %d of them have expired and are deleted within an hour or two", s.Expired)
 }
 
 // next returns the command that status recommends for this state of the store.
@@ -255,7 +255,7 @@ func next(s *State) string {
 	case s.Unknown && len(s.Problems) == 1:
 		return "correct or restore config.json, or run memctl repair --apply"
 	case len(s.Problems) > 0 && len(s.Problems) == s.unlinked:
-		return "memctl note adopt DIR, as the problems say"
+		return "memctl note adopt DIR, for the folders that the problems name"
 	case len(s.Problems) > 0:
 		return "memctl verify"
 	case s.Memories == 0 && s.Notes == nil && s.ReadOnly == "":
@@ -325,7 +325,7 @@ func showState(a *cli.App, s State) {
 	case c.Problem != "":
 		line("copy", "cannot continue: %s", cli.Printable(c.Problem))
 	case c.Error != "":
-		line("copy", "lacks %s of log; the last attempt failed: %s", cli.Size(c.Behind), cli.Printable(c.Error))
+		line("copy", "lacks %s of log; the last attempt to send failed: %s", cli.Size(c.Behind), cli.Printable(c.Error))
 	case c.Place != "" && !c.Sending:
 		line("copy", "lacks %s of log, last sent %s; no process sends: start memctl remote follow", cli.Size(c.Behind),
 			ago(a, c.At))
@@ -348,7 +348,7 @@ func showState(a *cli.App, s State) {
 		line("adopted", "%s as notes/%s", cli.Printable(f.Link), cli.Printable(f.Folder))
 	}
 	if s.Watcher == nil {
-		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
+		line("edits", "no process watches the files: an edit is found when its file is read, or by memctl verify")
 		if len(s.Adopted) > 0 {
 			line("",
 				"new files of adopted folders have no history until a process watches them: memctl service install")

@@ -107,8 +107,8 @@ type adoptedFolder struct {
 	State  string `json:"state"` // "adopting", "adopted" or "releasing"
 }
 
-// adoptedIn returns the adopted folders of the store in dir. It adds what is wrong with them to the problems of
-// the status.
+// adoptedIn returns the adopted folders of the store in dir. If something is wrong with an adopted folder, adoptedIn
+// adds this to the problems of the status.
 func (s *State) adoptedIn(dir string) (list []adoptedFolder) {
 	problem := func(text string) {
 		s.Problems = append(s.Problems, text)

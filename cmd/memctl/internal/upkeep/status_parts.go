@@ -105,11 +105,11 @@ func (v *vectors) String() string {
 	if v.Without != 0 && v.Dimension != 0 { // without a dimension there are no embeddings at all
 		s += "; " + cli.Count(int(v.Without), "memory has", "memories have") + " no embedding"
 		if v.Model != "" {
-			s += ": memctl reindex --missing computes it"
+			s += ": memctl reindex --missing computes the embeddings"
 		}
 	}
 	if v.Next != "" {
-		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex continues it", v.Next)
+		s += fmt.Sprintf("; a reindex with the model %s is not complete: memctl reindex continues it", v.Next)
 	}
 	if v.Older != 0 {
 		s += "; " + cli.Count(int(v.Older), "document has", "documents have") +
@@ -167,7 +167,7 @@ func (l *limits) text(s *State) string {
 		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
 	}
 	if l.MaxAge > 0 {
-		parts = append(parts, fmt.Sprintf("deleted %s after the last write", span.Seconds(l.MaxAge)))
+		parts = append(parts, fmt.Sprintf("memories are deleted %s after their last write", span.Seconds(l.MaxAge)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// verdict counts the findings of verify or repair for a summary. If a finding concerns the log, verify promises only
-// that no current version is lost. Which old versions are lost is known only from the plan of a repair (loses).
+// verdict counts the findings of verify or repair for a summary. A finding about the log may mean that old versions
+// are lost. Verify cannot know which ones, so its summary then says only that no current version is lost. The plan of
+// a repair lists the lost versions in loses.
 type verdict struct {
 	lost, healable int
 	past           bool     // there is a finding about the log or its archive
@@ -36,13 +37,13 @@ func (v *verdict) String() string {
 	case v.count() == 0:
 		return "no damage found"
 	case v.lost > 0:
-		return fmt.Sprintf("%d lost or unreadable, %d repairable", v.lost, v.healable)
+		return fmt.Sprintf("findings: %d lost or unreadable, %d repairable", v.lost, v.healable)
 	case len(v.loses) > 0:
-		return fmt.Sprintf("%d repairable; lost: %s", v.healable, strings.Join(v.loses, "; "))
+		return fmt.Sprintf("findings: %d repairable; lost: %s", v.healable, strings.Join(v.loses, "; "))
 	case v.past:
-		return fmt.Sprintf("%d repairable, no current version is lost", v.healable)
+		return fmt.Sprintf("findings: %d repairable, no current version is lost", v.healable)
 	}
-	return fmt.Sprintf("%d repairable, nothing is lost", v.healable)
+	return fmt.Sprintf("findings: %d repairable, nothing is lost", v.healable)
 }
 
 // note records a failure for the exit code, with fix as its remedy. The findings were printed already.

@@ -114,7 +114,7 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"),
 			cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), &v)
 	}
-	v.note(a, "memctl repair shows what would repair them")
+	v.note(a, "memctl repair shows how to repair what was found")
 	return nil
 }
 

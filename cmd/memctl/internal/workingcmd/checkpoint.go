@@ -38,9 +38,10 @@ func aboutCheckpoint(err error) error {
 
 func (w *scopeApp) createCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "create [DESCRIPTION]",
-		Short:   "Save the current state",
-		Long:    `Save the current state as a checkpoint. Of more than 100 checkpoints, the oldest are deleted.`,
+		Use:   "create [DESCRIPTION]",
+		Short: "Save the current state",
+		Long: `Save the current state as a checkpoint. If there are more than 100 checkpoints,
+			the oldest are deleted.`,
 		Example: `  memctl working checkpoint create "before the refactoring" --scope session:s1`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: w.Do(func(cmd *cobra.Command, args []string) error {

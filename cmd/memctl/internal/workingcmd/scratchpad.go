@@ -15,7 +15,7 @@ func (w *scopeApp) scratchpadCommand() *cobra.Command {
 	return w.Group(&cobra.Command{
 		Use:   "scratchpad",
 		Short: "Show, append to or clear the scratchpad",
-		Long:  `Show the scratchpad, append to it, or clear it. Entries have one order, whichever process appends them.`,
+		Long:  `Show the scratchpad, append to it, or clear it. All processes see the entries in the same order.`,
 		Example: `  memctl working scratchpad list -n 10 --scope session:s1
   memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
 	}, w.notesCommand(), w.appendCommand(), w.clearNotesCommand())
@@ -60,7 +60,7 @@ func (w *scopeApp) appendCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "append TEXT",
 		Short:   "Append an entry",
-		Long:    `Append an entry; "-" reads it from stdin. A new scope is created.`,
+		Long:    `Append an entry; "-" reads it from stdin. A scope that does not exist is created.`,
 		Example: `  memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
 		Args:    cli.Exactly(1, "a text"),
 		RunE: w.Do(func(cmd *cobra.Command, args []string) error {

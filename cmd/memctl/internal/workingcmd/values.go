@@ -78,7 +78,7 @@ func (w *scopeApp) setCommand() *cobra.Command {
 		Use:   "set KEY VALUE",
 		Short: "Set a value",
 		Long: `Set a value: JSON, or a text if the argument is not JSON. "-" reads the value from stdin. A key
-does not begin with "_". A new scope is created.`,
+does not begin with "_". A scope that does not exist is created.`,
 		Example: `  memctl working set attempts 3 --scope session:s1
   memctl working set draft "to be done" --ttl 1h --scope session:s1
   memctl working set zip 01234 --text --scope session:s1`,

@@ -77,12 +77,14 @@ func (w *scopeApp) withScope(cmd *cobra.Command, how cli.Access,
 	})
 }
 
-// open opens the working memory of a scope. The values keep their numbers as they were written.
+// open opens the working memory of a scope. Numbers in the values are read without a conversion, so that memctl shows
+// them as they were written.
 func open(ctx context.Context, st *varve.Store, scope working.Scope) (*working.Memory, error) {
 	return st.Working().Open(ctx, scope, &working.Options{AsWritten: true})
 }
 
-// onScope returns the RunE of a command from a function that uses the working memory of the scope.
+// onScope returns a function for the field RunE of a command. The returned function calls f with the working memory of
+// the scope that --scope names.
 func (w *scopeApp) onScope(how cli.Access,
 	f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
 	return w.Do(func(cmd *cobra.Command, args []string) error {

@@ -35,9 +35,10 @@ func Text(s string, width, indent int) string {
 // mostHelp is the maximum width of the help, in columns, even on a wider screen: longer lines are hard to read.
 const mostHelp = 100
 
-// Help lays out a help text for a screen that is width columns wide. Lines that begin at the margin form one paragraph
-// up to the next line that is indented or empty. An indented line of several columns, with two spaces between them, is
-// continued below its last column; an indented line without such spaces is a command and is not broken.
+// Help lays out a help text for a screen that is width columns wide. Lines that begin at the margin form one
+// paragraph, up to the next line that is indented or empty. If an indented line has two spaces inside, as between the
+// columns of a list, and is too long, the text after the last two spaces continues on the next line at the same
+// column. Any other indented line is a command and is not broken.
 func Help(text string, width int) string {
 	width = min(width, mostHelp)
 	var b strings.Builder
