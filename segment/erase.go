@@ -37,7 +37,7 @@ func (h *Header) erased(payload []byte) bool {
 	return true
 }
 
-// Erased has the numbers of what EraseIn has found in a piece of a log.
+// Erased is the result of EraseIn: it has the numbers of the entries and bytes that EraseIn has found.
 type Erased struct {
 	Wanted  int // number of wanted entries, which were erased
 	Keyed   int // number of damaged frames with an undamaged header and a wanted key; Unknown includes their bytes
@@ -92,8 +92,8 @@ func (g Geometry) EraseIn(b []byte, pos LSN, wanted func(at LSN, key string, val
 	return found
 }
 
-// frameIn returns the undamaged frame at the beginning of b. pos is the position of b in the log. ok is false if no
-// undamaged frame begins there. The padding of the frame may be missing at the end of b.
+// frameIn returns the undamaged frame at the beginning of b, which is at the position pos of the log. ok is false if b
+// does not begin with an undamaged frame. The padding of the frame may be missing at the end of b.
 func (g Geometry) frameIn(b []byte, pos LSN) (h Header, payload, key, value []byte, ok bool) {
 	if !MayBeHeader(b, pos) {
 		return h, nil, nil, nil, false

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Fields are the metadata of an entry that a frame has between key and value. The package comment
+// Fields are the metadata of an entry. In a frame they are between the key and the value. The package comment
 // describes their format.
 type Fields struct {
 	// Reading is the time of the writer's clock at the commit, in microseconds since 1970. It is at
@@ -82,10 +82,10 @@ func (f *Fields) AppendTo(dst []byte) []byte {
 	return dst
 }
 
-// Split splits a payload that Check has verified into key, value and fields. If the fields are
-// longer than the bytes after the key, the value is nil and the fields are empty. A field that
-// reaches beyond the end of the fields is ignored, with all that follow it; if a number occurs more
-// than once, the last occurrence is used.
+// Split splits a payload that Check has verified into key, value and fields. If the payload has no valid reading,
+// f.Reading is h.Time. If the fields claim more bytes than the payload has after the key, the value is nil and no
+// other field is set. A field that reaches beyond the end of the fields is ignored, and so are all fields after it. If
+// the number of a field occurs more than once, the last occurrence is used.
 func (h *Header) Split(payload []byte) (key, value []byte, f Fields) {
 	key, value, f.Reading = payload[:h.KeyLen], payload[h.KeyLen:], h.Time
 	if h.Flags&FlagFields == 0 {

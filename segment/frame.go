@@ -31,7 +31,7 @@ var (
 	ErrPayload = errors.New("frame payload is damaged") // the header is valid, but the payload is damaged
 )
 
-// Header is the header of a frame.
+// Header is the header of a frame. The package comment describes the fields.
 type Header struct {
 	Length   uint32
 	Inflated uint32
@@ -53,7 +53,7 @@ func (h *Header) Size() uint64 { return FrameSize(uint64(h.Length)) }
 // End returns the position after the frame.
 func (h *Header) End() LSN { return h.LSN + h.Size() }
 
-// More reports whether the batch continues in the next frame.
+// More reports whether the frame's batch continues in the next frame.
 func (h *Header) More() bool { return h.Flags&FlagMore != 0 }
 
 // FrameSize returns the length in bytes of a frame with a payload of n bytes.
@@ -151,9 +151,9 @@ func (g Geometry) ParseHeader(b []byte, pos LSN) (Header, error) {
 	return h, nil
 }
 
-// Check verifies a payload against its header and returns key and value; Split returns the fields
-// as well. For an erased payload Check returns nil for both, and sets the header's kind to
-// KindErased. If the payload does not match, the error is ErrPayload.
+// Check verifies a payload against its header, and returns its key and value; Split also returns the fields. For an
+// erased payload Check returns a nil key and a nil value, and sets h.Kind to KindErased. If the payload does not match
+// the header, the error is ErrPayload.
 func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	if len(payload) != int(h.Length) || xxhash.Sum64(payload) != h.Payload {
 		if h.erased(payload) {

@@ -43,8 +43,8 @@ func (g Geometry) Gaps(from, to LSN, previous, sum uint64, time int64) (list []G
 	return list
 }
 
-// Follow returns the checksum that the frame after h's frame must record as that of its predecessor
-// (Previous).
+// Follow returns the checksum that the next frame must have in the field Previous of its header. payload is the
+// payload of h's frame.
 func (h *Header) Follow(payload []byte) uint64 {
 	if h.Kind == KindGap && len(payload) >= 8 {
 		if sum := binary.LittleEndian.Uint64(payload); sum != 0 {

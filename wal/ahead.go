@@ -8,11 +8,11 @@ import (
 
 // Ahead returns a copy of the newest entry of a key if that entry is in the log but this process has not applied it
 // yet, usually because the entry is not durable yet. Otherwise ok is false. The entry may be a deletion. sole reports
-// whether it is the only entry of its batch: if it is not, the other entries of the batch are visible only after they
-// are applied.
+// whether the entry is the only one of its batch. If it is not, the other entries of the batch are visible only after
+// this process has applied them.
 //
-// Until the entry is durable (see Settle), the caller must not return anything to its user that depends on the entry. A
-// batch that is based on the entry comes after it in the log, so after a crash the log never has the later batch
+// Until the entry is durable (see Settle), the caller must not return anything to its user that depends on the entry.
+// A batch that is based on the entry comes after it in the log, so after a crash the log never has the later batch
 // without the earlier entry.
 func (l *FileLog) Ahead(ctx context.Context, key string) (e Entry, sole, ok bool) {
 	l.state.mu.Lock()
@@ -66,8 +66,9 @@ func (l *FileLog) Settle(ctx context.Context, pos LSN) error {
 // Until that entry is durable, the caller must not tell its user anything that follows from the conflict.
 func (b *Batch) needsEarlyAnswer() bool { return b.Written != nil }
 
-// written calls Batch.Written for those batches of a group that have it, after the group was written to the log. It
-// also answers those failed requests of the group that need not wait for the sync.
+// written is called after the group was written to the log. It calls the function Batch.Written of each accepted batch
+// that has one. It also answers each refused request that need not wait for the sync, except own, the request of the
+// calling goroutine.
 func (l *FileLog) written(g *group, own *request) {
 	kept := g.requests[:0]
 	for _, r := range g.requests {

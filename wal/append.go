@@ -19,8 +19,8 @@ const groupLimit = 8 << 20
 
 // groupEnough is the number of queued requests for which a write is worthwhile while another sync is running. If n
 // requests wait for that sync and n/2 is smaller than groupEnough, n/2 queued requests suffice. Measured with 4
-// processes of 16 goroutines each: 69,000 puts/s. If each process always waited for 16 queued requests, which it never
-// gets, there were only 63,000 puts/s. In one process with 64 goroutines, the number is always 16.
+// processes of 16 goroutines each: 69,000 puts/s. If each process always waited for 16 requests, which it never has in
+// its queue, the rate was only 63,000 puts/s. In one process with 64 goroutines, the number is always 16.
 const groupEnough = 16
 
 // request is a batch that was passed to Append, until the batch is written or refused.
@@ -91,7 +91,7 @@ func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 	return lsn, err
 }
 
-// enqueue adds a request to the queue and blocks until it is answered.
+// enqueue adds a request to the queue and blocks until the request is answered; see await.
 func (l *FileLog) enqueue(ctx context.Context, r *request) (LSN, error) {
 	lead, err := l.q.add(r)
 	if err != nil {
@@ -149,8 +149,8 @@ func (q *queue) add(r *request) (lead bool, err error) {
 	return lead, nil
 }
 
-// gather makes the leader wait before the next write. While a sync is running, it waits until enough requests are
-// queued for a write to be worthwhile.
+// gather makes the leader wait before the next write. If a sync is running, the leader waits until enough requests are
+// queued for a write to be worthwhile. If ctx ends first, gather returns the error of ctx.
 func (q *queue) gather(ctx context.Context) error {
 	q.mu.Lock()
 	if q.syncs == 0 || q.worthWhile() {
@@ -171,7 +171,7 @@ func (q *queue) gather(ctx context.Context) error {
 // worthWhile reports whether enough requests are queued for the leader to write them. The caller holds mu.
 func (q *queue) worthWhile() bool { return len(q.waiting) >= min(groupEnough, max(1, q.written/2)) }
 
-// release ends the leader's wait in gather. The caller holds mu.
+// release lets the leader continue if it waits in gather for more requests. The caller holds mu.
 func (q *queue) release() {
 	if q.enough != nil {
 		close(q.enough)
@@ -226,8 +226,8 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack puts requests that the leader did not write back to the head of the queue, except those whose goroutine no
-// longer waits.
+// giveBack returns the requests in list to the head of the queue. The leader took them but has not written them.
+// giveBack drops the requests whose goroutine no longer waits.
 func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -248,7 +248,9 @@ func (q *queue) pass() {
 }
 
 // await blocks until the request is answered. If lead is true, or if this goroutine becomes the leader while it waits,
-// it writes groups of requests.
+// await first writes the next group of requests (see lead). If ctx ends before a leader has taken the request, the
+// request is not written and the error is that of ctx. If ctx ends later, and the request is not answered yet, the
+// error matches errs.ErrOutcomeUnknown.
 func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error) {
 	if lead {
 		l.lead(ctx, r)

@@ -10,10 +10,11 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// archive copies a segment that the log no longer needs into archive/, and makes the copy durable. Damaged parts become
-// gaps in the copy, and an event reports them. Nothing is copied if the settings allow the archive no bytes and no
-// continuous copy of the log needs the segment. If the disk is full and removing older copies does not help, an event
-// reports that the segment was not archived. The history then lacks old versions, but no current memory is lost.
+// archive copies a segment that the log no longer needs into archive/, and makes the copy durable. Damaged parts
+// become gaps in the copy, and an event reports them. If the settings permit no archive, archive copies the segment
+// only if a continuous copy of the log in another place still needs it. If the disk is full and removing older copies
+// does not help, an event reports that the segment was not archived. The history then lacks old versions, but no
+// current memory is lost.
 func (l *FileLog) archive(ctx context.Context, number uint64) error {
 	_, err := l.archiveNaming(ctx, number)
 	return err
@@ -73,8 +74,8 @@ func (l *FileLog) archived(number uint64) bool {
 	return err != nil || have.Sum == want.Sum
 }
 
-// putCopy writes the copy of segment number, whose content src has, under a temporary name, syncs it, and renames
-// it to its final name.
+// putCopy writes src, the content of the segment with the given number, as a copy into archive/. It writes the copy
+// under a temporary name, syncs it, and renames it to its final name.
 func (l *FileLog) putCopy(number uint64, src past.Source) error {
 	name := l.o.wal(past.CopyName(number))
 	if err := l.writeCopy(name+".new", number, src); err != nil {
@@ -86,7 +87,7 @@ func (l *FileLog) putCopy(number uint64, src past.Source) error {
 	return l.o.FS.SyncDir(l.o.wal("archive"))
 }
 
-// writeCopy writes the copy of segment number, whose content src has, under the given name, and syncs it.
+// writeCopy writes src, the content of the segment with the given number, as a copy into the file name, and syncs it.
 func (l *FileLog) writeCopy(name string, number uint64, src past.Source) error {
 	if l.Purges().Overwrites() { // an interrupted copy has left a file of this name
 		if err := l.letGo(name); err != nil {

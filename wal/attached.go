@@ -68,7 +68,7 @@ func (l *FileLog) process(pid int) errs.Holder {
 	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}
 }
 
-// IDs returns the ids of the attached processes, including those of other PID namespaces.
+// IDs returns the ids of the processes that All returns, including those of other PID namespaces.
 func (ps Processes) IDs() (pids []int) {
 	for _, a := range ps.All() {
 		pids = append(pids, a.PID)
@@ -76,9 +76,9 @@ func (ps Processes) IDs() (pids []int) {
 	return pids
 }
 
-// RemoveDead removes the dead processes in list from the shared list of processes that have the log open. The caller
-// must before have handled the files that these processes left. Processes that died after list was made (see Dead) stay
-// on the shared list until the next RemoveDead.
+// RemoveDead removes the dead processes in list from the shared list of processes that have the log open. Before the
+// call, the caller must have handled the files that these processes left. Processes that died after list was made (see
+// Dead) stay on the shared list until the next RemoveDead.
 func (ps Processes) RemoveDead(held *Held, list []Attached) error {
 	if err := held.proves(ps.l); err != nil {
 		return err

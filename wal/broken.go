@@ -12,10 +12,10 @@ import (
 // records its reason before NewSegment. A purge, after which a copy must begin again as well, records its
 // reason when it is complete.
 
-// brokenByCreate records in wal/ended why a new log replaces an earlier log of the store: the store was restored
-// from a backup (restored is true), or the earlier log no longer exists. The new log begins in segment number.
-// missing reports whether the checkpoint names an earlier log that no longer exists. brokenByCreate records
-// nothing if the store had no earlier log: the new log begins in segment 1, and neither the checkpoint nor
+// brokenByCreate records in wal/ended why a new log replaces an earlier log of the store: the store was restored from
+// a backup (restored is true), or the earlier log no longer exists. number is the number of the segment in which the
+// new log begins. missing tells whether the checkpoint names an earlier log that no longer exists. brokenByCreate
+// records nothing if the store had no earlier log: the new log begins in segment 1, and neither the checkpoint nor
 // wal/ended names an earlier one.
 func (l *FileLog) brokenByCreate(number uint64, restored, missing bool) error {
 	reason := past.FilesLost

@@ -46,8 +46,9 @@ func (l *FileLog) archiveFiles() (list []copyOf, total int64, err error) {
 	return list, total, nil
 }
 
-// keepBudget removes the oldest copies until the archive is not larger than its budget, and the copies whose entries
-// are all too old.
+// keepBudget removes copies from the archive: those whose entries are all older than the age limit, and the oldest
+// ones until the archive is not larger than its budget. It keeps copies that a continuous copy of the log in another
+// place still needs, as long as the archive exceeds its budget by at most Options.Unsent.
 func (l *FileLog) keepBudget() error {
 	bytes, age := l.o.Archive()
 	list, total, err := l.archiveFiles()
@@ -137,10 +138,11 @@ func (l *FileLog) removeCopy(c copyOf) error {
 	return nil
 }
 
-// endedBefore reports whether every entry of the first copy in list was written before t. It returns true if the next
-// segment that can be read began before t, and false if no next segment can be read. It compares the times in the
-// frames. A clock that is behind never makes these times earlier. After a commit with a clock that is ahead, segments
-// seem younger than they are and are kept longer.
+// endedBefore reports whether every entry of the first copy in list was written before t. It decides this by the next
+// segment that can be read, in the archive or in the log: every entry is older than t if that segment began before t.
+// If no next segment can be read, endedBefore returns false. It compares the times in the frames. A clock that is
+// behind never makes these times earlier. After a commit with a clock that is ahead, segments seem younger than they
+// are and are kept longer.
 func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	p := l.Past()
 	for _, c := range list[1:] {
@@ -163,8 +165,9 @@ func (l *FileLog) endedBefore(list []copyOf, t time.Time) bool {
 	return false
 }
 
-// cutArchive frees space on a full disk for the copy of segment number in the archive. It calls MakeRoom. If that frees
-// nothing, it removes the oldest copy, but only of an older segment. It returns false if there is nothing to remove.
+// cutArchive frees space on a full disk, so that the segment with the given number can be copied into the archive. It
+// first calls Options.MakeRoom. If that frees nothing, cutArchive removes the oldest copy in the archive, but only if
+// the copy is of an older segment. It returns false if there is nothing to remove.
 func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	if l.o.MakeRoom != nil && l.o.MakeRoom() {
 		return true, nil
@@ -180,9 +183,9 @@ func (l *FileLog) cutArchive(number uint64) (bool, error) {
 	return true, nil
 }
 
-// Kept returns the size of the archive in bytes, and the time since at which the oldest segment in the archive or the
-// log began. since is zero if it cannot be read. If the segment records a time later than the clock, since is the clock
-// reading in its first entry. Kept reads file names and sizes, and usually one start frame.
+// Kept returns the size of the archive in bytes, and since, the time at which the oldest segment in the archive or the
+// log began. since is zero if this time cannot be read. If the segment records a time later than the clock, since is
+// the clock reading in the first entry of the segment. Kept reads file names and sizes, and usually one start frame.
 func (a Archive) Kept() (bytes int64, since time.Time) {
 	list, bytes, err := a.l.archiveFiles()
 	if err != nil {

@@ -119,8 +119,8 @@ func (l *FileLog) unsettled(r *request, err error) {
 	}
 }
 
-// write takes a group of requests from the queue and writes it to the log. If write returns an error, the queue is
-// unchanged.
+// write takes a group of requests from the queue and writes it to the log. own is the request of the calling
+// goroutine. If write returns an error, the queue is unchanged.
 func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	if err := l.CatchUp(ctx); err != nil { // read most of the log before taking the lock
 		return nil, err
@@ -135,8 +135,9 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 // writeLocked writes the given requests to the log, or the requests in the queue if list is nil. The caller holds
 // append.lock.
 //
-// It returns errNoFields if the entries must record clock readings but the store lacks FeatureFields. It does not do so
-// if list is not nil, because the holder of an Exclusive cannot raise the feature.
+// If the entries must record clock readings but the store lacks FeatureFields, writeLocked returns errNoFields. But if
+// list is not nil, it writes the entries without the readings, because the holder of an Exclusive cannot raise the
+// feature.
 func (l *FileLog) writeLocked(ctx context.Context, list []*request) (*group, error) {
 	if err := l.inPlaceFor(l.geo.Number(l.shared.Tail())); err != nil {
 		return nil, err
@@ -221,7 +222,8 @@ func (l *FileLog) endSegment(start LSN) error {
 	return nil
 }
 
-// put writes the group at the tail and publishes the new tail.
+// put writes the group into its segment at the tail of the log, and then publishes the new tail in the shared page. If
+// the write fails, put writes a header of zeros at the tail, so that a recovery does not accept a part of the group.
 func (l *FileLog) put(g *group) error {
 	if !l.hasOpen(l.geo.Number(g.at)) { // the segment is opened by name
 		if err := l.Folder().InPlace(); err != nil {
@@ -261,8 +263,8 @@ func (l *FileLog) put(g *group) error {
 	return nil
 }
 
-// gather evaluates the preconditions of the requests and encodes the accepted requests into one write. The caller holds
-// append.lock and mu.
+// gather evaluates the preconditions of the requests and encodes the accepted requests into one write. The caller
+// holds append.lock and state.mu.
 func (l *FileLog) gather(requests []*request) *group {
 	s := &l.state
 	if l.latest == nil {
@@ -428,7 +430,8 @@ func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
 	return true, l.room(g.end.LSN+size, r.deletes)
 }
 
-// encode appends the frames of an accepted request to the write buffer.
+// encode appends the frames of an accepted request to the write buffer of the group. It also sets the fields of the
+// request's entries that the log determines, such as LSN and Time.
 func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 	durable := l.shared.Durable()
 	for i := range r.batch.Entries {

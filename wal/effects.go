@@ -4,9 +4,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// effects has the changes that an entry makes besides its own key: other keys whose newest entry it becomes, and
-// amounts that it adds to running totals. With the effects, the log can evaluate preconditions before the entry is
-// applied.
+// effects has what an entry changes besides its own key: the entry may become the newest entry of other keys, and it
+// may add amounts to running totals. With the effects, the log can evaluate preconditions before the entry is applied.
 type effects struct {
 	keys []string
 	adds []Amount
@@ -14,7 +13,8 @@ type effects struct {
 
 func (b *effects) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
 
-// effectsOf asks the Machine which effects an entry has.
+// effectsOf returns the effects of an entry, which it gets from Machine.Also and Machine.Counts. An entry of the log
+// itself has none.
 func (l *FileLog) effectsOf(e *Entry) effects {
 	if e.Kind < past.KindUser {
 		return effects{}
@@ -22,8 +22,8 @@ func (l *FileLog) effectsOf(e *Entry) effects {
 	return effects{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
-// stands records the effects b of the group's entry at pos, so that the preconditions of later requests in the
-// same group take them into account.
+// stands records b, the effects of the group's entry at pos, so that the preconditions of later requests in the same
+// group take these effects into account.
 func (g *group) stands(pos LSN, b effects) {
 	if b.empty() {
 		return

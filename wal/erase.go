@@ -44,9 +44,9 @@ func (l *FileLog) erased(number uint64, b []byte,
 	return frames, changed, b, nil
 }
 
-// eraseFrames erases the frames for which match returns true in b, the content of a segment. It returns the number
-// of erased frames, the position end at which the readable frames end, and the error here, which was found at that
-// position.
+// eraseFrames erases the frames for which match returns true in b, the content of a segment. It returns the number of
+// erased frames, and end, the position at which the readable frames end. The result here is the error that was found
+// at end; it is never nil.
 func eraseFrames(geo segment.Geometry, number uint64, b []byte,
 	match func(at LSN, key string, value []byte) bool) (frames int, end LSN, here error) {
 	for end = geo.Start(number); ; {

@@ -21,7 +21,7 @@ type Exclusive struct {
 
 type exclusiveKey struct{}
 
-// Exclusive takes append.lock. It waits at most LockWait.
+// Exclusive takes append.lock and returns it as an Exclusive. It waits at most LockWait for the lock.
 func (l *FileLog) Exclusive(ctx context.Context) (*Exclusive, error) {
 	x, err := l.lockExclusive(ctx)
 	for err == nil && l.lacksFieldsNow() { // the holder of the lock could not raise the feature

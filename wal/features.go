@@ -44,8 +44,8 @@ const (
 	FeatureFields Features = 1 << 32
 	// FeatureNotes: the store has or had notes, a kind of document with its own folder and its own section in the
 	// index. The feature is raised before the first note. A program that does not know notes would report damage even
-	// if it only reads: the section of the index as damage of the index, and an adopted version, whose index line has
-	// the time of its file, as damage of the log.
+	// if it only reads. It would take the section of notes for damage of the index. It would take an adopted version
+	// of a note for damage of the log, because the index line of this version has the time of its file.
 	FeatureNotes Features = 1 << 33
 
 	// FeatureTestWrite and FeatureTestRead are only for tests. No program knows them, unless Options.Known has them.

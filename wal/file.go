@@ -128,8 +128,8 @@ func (l *FileLog) AppliedMark() Mark {
 	return l.state.applied
 }
 
-// Read returns the position up to which this process has read or written the log. The log calls Machine.Also and
-// Machine.Counts for each entry after this position, but not while Read is running.
+// Read returns the position up to which this process has read or written the log. For entries after this position, the
+// log calls Machine.Also and Machine.Counts only after Read has returned.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
@@ -268,7 +268,9 @@ func (l *FileLog) closeFiles() {
 	l.forgetFiles(1 << 63)
 }
 
-// ioError adds to an error of the system the operation and the path, and a sentinel error that fits.
+// ioError returns err, an error of the system, with the operation and the path in front. For a full disk, a missing
+// permission, or too many open files, the result also matches the sentinel error of package errs. ioError returns the
+// error of a context unchanged.
 func (l *FileLog) ioError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -9,8 +9,8 @@ import (
 )
 
 // followName is the name of the lock that a process holds while it sends the log to a copy in another place. The
-// process takes it before flush.lock, which it needs for a snapshot. No process waits for it while it holds another
-// lock.
+// process takes this lock before flush.lock, which it needs for a snapshot. A process that already holds another lock
+// never waits for this lock.
 const followName = "follow.lock"
 
 // Follow takes the lock that allows only one process to send the log to a copy in another place. It blocks until it has

@@ -35,9 +35,10 @@ func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
 	return l.heldNow()
 }
 
-// LockFlushUnless is like LockFlush, but gives up as soon as done returns true, because the caller then no longer needs
-// the lock. In that case it returns nil without an error. While another process holds the lock, LockFlushUnless calls
-// done repeatedly, but with Options.Inline it does not.
+// LockFlushUnless is like LockFlush, but gives up as soon as done returns true, because the caller then no longer
+// needs the lock. In that case it returns nil without an error, or the error for a log that was replaced in the
+// meantime. While another process holds the lock, LockFlushUnless calls done repeatedly; with Options.Inline it never
+// calls done.
 func (l *FileLog) LockFlushUnless(ctx context.Context, done func() bool) (*Held, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly

@@ -19,9 +19,10 @@ type Hold struct {
 	lock vfs.Lock
 }
 
-// Hold takes hold.lock in shared mode through its own handle, because this process uses the handle of the log when it
-// releases segments. If the FileLog is read-only, Hold takes no lock, because no segment is released on a read-only
-// medium. If other processes write nevertheless, and release a segment during the copy, the copy fails.
+// Hold takes hold.lock in shared mode. It opens its own handle of the lock file for this, because this process uses
+// the handle of the log when it releases segments. If the FileLog is read-only, Hold takes no lock, because no segment
+// is released on a read-only medium. If other processes write nevertheless, and release a segment during the copy, the
+// copy fails.
 func (a Archive) Hold(ctx context.Context) (*Hold, error) {
 	if a.l.o.ReadOnly {
 		return &Hold{l: a.l}, nil
@@ -91,8 +92,8 @@ func (h *Hold) Release() error {
 // segments, because with less a hold would not keep any segment.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
 
-// overstayed returns the number of bytes of log written since the oldest hold began, and reports whether this exceeds
-// holdLimit. If it does, it does so until no process holds hold.lock.
+// overstayed returns the number of bytes of log written since the oldest hold began, and reports whether this number
+// exceeds holdLimit. Once the number exceeds holdLimit, over stays true until no process holds hold.lock.
 func (l *FileLog) overstayed() (piled uint64, over bool) {
 	from, tail := l.shared.CopyStart(), l.shared.Tail()
 	if from == 0 || tail <= from {

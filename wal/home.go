@@ -109,8 +109,8 @@ func setAside(fsys vfs.FS, dir string) (map[uint64]uint64, error) {
 	return count, nil
 }
 
-// ownPage maps the shared page (wal/shared) of a folder. It returns false if the page does not record the inode of its
-// own file, because it is then a copy that describes the original file.
+// ownPage maps the shared page (wal/shared) of a folder. It returns false if the page cannot be read, or if the page
+// records another inode than that of its file: then the file was copied, and the page describes the original.
 func ownPage(fsys vfs.FS, dir string, mode fs.FileMode) (page.Page, bool) {
 	name := filepath.Join(dir, "wal", "shared")
 	s, err := fsys.OpenShared(name, false, mode)

@@ -17,7 +17,7 @@ import (
 // to one file, identified by inode, size and time: a copy that a purge or a repair has replaced is a different
 // file. Frames that are in no list are looked up in the copy.
 
-// mostNoted is the maximum number of frames in the lists of copyNotes together. A frame takes 8 bytes.
+// mostNoted is the maximum number of frames in all lists of copyNotes together. A frame takes 8 bytes.
 const mostNoted = 1 << 20
 
 // copyNotes has lists of the frames in those copies in archive/ that are read often. A look-up in a list is faster than
@@ -123,8 +123,8 @@ func (l *FileLog) lookedInto(number uint64, f *past.Copy, cost int64) {
 	}
 }
 
-// framesIn reads the frames of a copy, from the beginning to the first damage. It returns the frames of users' entries,
-// at most mostNoted.
+// framesIn reads the frames of a copy, from the beginning to the first damage. It returns the frames that have an
+// entry of a user, at most mostNoted. It omits the frames that belong to the log itself.
 func (l *FileLog) framesIn(number uint64, f *past.Copy) (frames []notedFrame) {
 	w := past.NewWalker(l.geo, past.OneSegment(number, f), Mark{})
 	_, h, err := w.Start(number)

@@ -50,9 +50,9 @@ func (d *Lead) Release() error {
 	return d.end()
 }
 
-// end closes watch.lock; further calls do nothing. settleLoss calls end if the log is lost. If only segments were
-// removed, the next log in the folder uses the same lock file, and its processes would otherwise wait for the lock as
-// long as this store is open.
+// end closes watch.lock; further calls do nothing. Release calls end, and settleLoss calls end if the log is lost. If
+// only the segments were removed, the next log in the folder uses the same lock file: without end, the processes of
+// that log would wait for the lock as long as this store is open.
 func (d *Lead) end() error {
 	d.once.Do(func() { d.err = d.lock.Close() })
 	return d.err
@@ -94,8 +94,8 @@ func (l *FileLog) openLock(name string) (vfs.Lock, error) {
 	return lock, nil
 }
 
-// lockError returns the error for a lock that could not be taken. If the log was removed or replaced, this is the error
-// of InPlace; otherwise it is err with the path.
+// lockError returns the error for a lock that could not be taken. If the log was removed or replaced, lockError
+// returns the error of Folder.InPlace; otherwise it returns err with the path of the lock.
 func (l *FileLog) lockError(name string, err error) error {
 	if perr := l.Folder().InPlace(); perr != nil {
 		return perr
@@ -103,8 +103,8 @@ func (l *FileLog) lockError(name string, err error) error {
 	return l.ioError("locking", name, err)
 }
 
-// tookOurs is called after a lock from openLock was taken. It returns an error if the log was replaced while the caller
-// waited, or if stillOurs returns one.
+// tookOurs is called after a lock from openLock was taken. It returns an error if the log was replaced while the
+// caller waited for the lock. Otherwise it returns the result of stillOurs.
 func (l *FileLog) tookOurs() error {
 	if err := l.Folder().InPlace(); err != nil {
 		return err
@@ -123,7 +123,8 @@ const (
 	NoNotices             // the system or the file system has no notifications
 )
 
-// String returns a message that names the limit and the remedy, or "" for NotPolling.
+// String returns a message for a person: the cause, and the remedy if the cause is a limit of the system. For
+// NotPolling it returns "".
 func (c PollCause) String() string {
 	switch c {
 	case NotPolling:

@@ -18,9 +18,10 @@ func IsMaking(name string) bool { return making.MatchString(name) }
 // leftAfter is the age from which an unfinished segment counts as left by a dead process.
 const leftAfter = 10 * time.Minute
 
-// dropLeft removes unfinished segments that killed processes have left. Each may be as large as a segment, and
-// otherwise only a recovery would remove them. If the process was only stopped, it does not find its file when it
-// continues, and works without it.
+// dropLeft removes unfinished segments that killed processes have left and that are older than leftAfter. An
+// unfinished segment may be as large as a segment, and without dropLeft only a recovery would remove it. If its
+// process was not killed but only stopped, the process does not find its file when it continues, and works without the
+// file.
 func (l *FileLog) dropLeft() error {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {

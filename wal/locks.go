@@ -27,14 +27,15 @@ var roleNames = [roles]string{"open.lock", "attach.lock", "flush.lock", "append.
 const slowWait = 50 * time.Millisecond
 
 // lock takes a lock. It waits at most LockWait. If it does not get the lock, the error is a *errs.LockError that names
-// the holder. If ctx has ended, it wraps the error of ctx.
+// the holder. If ctx has ended, this error wraps the error of ctx.
 func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 	_, err := l.lockUnless(ctx, role, mode, nil)
 	return err
 }
 
-// lockUnless is like lock, but gives up as soon as done returns true, because the caller then no longer needs the lock:
-// the holder of the lock may have done the caller's work. In that case held is false.
+// lockUnless is like lock, but gives up as soon as done returns true: the holder of the lock may have done the
+// caller's work, so that the caller no longer needs the lock. held is false, without an error, if done has returned
+// true.
 func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	if err := l.Folder().Replaced(); err != nil {
 		return false, err // the lock files may belong to another process by now
@@ -62,7 +63,7 @@ func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done 
 }
 
 // took records in the shared page that this process holds a lock. If the page already names a holder of flush.lock,
-// that process has died: took then records that tmp/ may contain files that it left.
+// that holder has died: took then records that tmp/ may contain files of the dead process.
 func (l *FileLog) took(role int) {
 	if role == roleFlush {
 		if _, _, named := l.shared.Holder(role); named {
@@ -143,8 +144,9 @@ func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done fu
 	return err == nil, err
 }
 
-// lockAsking waits for a lock until it gets the lock, ctx ends, or done returns true. It calls done before each attempt
-// to take the lock, and once more after the last one.
+// lockAsking waits for a lock until it gets the lock, ctx ends, or done returns true. It calls done before each
+// attempt to take the lock. After an attempt that fails with an error, it calls done once more: if done returns true,
+// held is false and there is no error.
 func (l *FileLog) lockAsking(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	for n := 0; ; n++ {
 		if rerr := l.Folder().Replaced(); rerr != nil {

@@ -88,7 +88,7 @@ type Batch struct {
 	Written func()
 }
 
-// ConflictError means that a precondition of a batch was not met. It matches errs.ErrConflict.
+// ConflictError means that a precondition of a batch was not met. The error matches errs.ErrConflict.
 type ConflictError struct {
 	Index int // index of the failed precondition in the batch
 	Precondition

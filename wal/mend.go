@@ -40,7 +40,7 @@ func (e *LostError) Error() string {
 // Unwrap returns the error that describes the damage.
 func (e *LostError) Unwrap() error { return e.Err }
 
-// lostIn returns one error for each gap of the file at path.
+// lostIn returns a *LostError for each of the given gaps in the file at path.
 func lostIn(path string, gaps []Gap) (list []error) {
 	for _, g := range gaps {
 		list = append(list, &LostError{Path: path, From: g.At, To: g.To, Err: g.Err})
@@ -48,7 +48,7 @@ func lostIn(path string, gaps []Gap) (list []error) {
 	return list
 }
 
-// lacks returns the number of bytes of gaps, where frames are missing, in the copy of a segment. damaged reports
+// lacks returns the number of bytes that are missing in the copy of a segment: the sizes of its gaps. damaged reports
 // whether a part of the copy cannot be read.
 func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 	holes, gaps, err := l.Past().CheckArchived(context.Background(), number)
@@ -65,8 +65,8 @@ func (l *FileLog) lacks(number uint64) (bytes uint64, damaged bool, err error) {
 }
 
 // copySegment writes the copy of a segment into archive/. It puts gaps in place of damaged frames, and returns the
-// gaps. It keeps an existing copy if that is undamaged, or has at least as much of the segment as the segment's file.
-// When ctx ends, it stops and returns the error of ctx.
+// gaps. It keeps an existing copy, and returns no gaps, if that copy is complete, or can be read as a whole and lacks
+// no more bytes than a new copy would. When ctx ends, it stops and returns the error of ctx.
 func (l *FileLog) copySegment(ctx context.Context, number uint64) (gaps []Gap, err error) {
 	most := ^uint64(0)
 	if l.archived(number) {
@@ -109,7 +109,7 @@ func (l *FileLog) copySegment(ctx context.Context, number uint64) (gaps []Gap, e
 	return gaps, l.putCopy(number, until{from, ctx})
 }
 
-// until is a source whose reads fail once ctx has ended.
+// until is a past.Source whose reads fail once ctx has ended.
 type until struct {
 	past.Source
 	ctx context.Context

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sentry is a goroutine that waits on the shared page until the durable position changes. It does so for all goroutines
-// of this process that wait for this.
+// sentry is a goroutine that waits on the shared page until the durable position changes. All goroutines of this
+// process that wait for such a change share one sentry.
 type sentry struct {
 	mu     sync.Mutex
 	moved  chan struct{} // closed when durable has moved; nil while no goroutine waits
@@ -19,9 +19,11 @@ type sentry struct {
 const sentryMost = time.Second
 
 // Moved returns a channel that is closed when any process has changed the durable position after the call. The channel
-// is also closed when the log is closed, and at the latest after a second. Moved returns nil if the caller must poll
-// instead: if the system does not support such waits, and in a read-only process, which cannot register as waiting. No
-// change is noticed between two calls, so call Moved first, and Durable after it.
+// is also closed when the log is closed, and at the latest after a second. Call Moved first and then Durable: in the
+// other order, a change between the two calls would be missed.
+//
+// Moved returns nil if the caller must poll instead. This is so if the system cannot wait for a change of the shared
+// page, with Options.Inline, and in a read-only process, which cannot register as waiting.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -55,11 +57,12 @@ func (l *FileLog) Moved() <-chan struct{} {
 
 // wake wakes all processes that wait until the durable position changes. Call it after a change.
 //
-// A process that is about to wait raises a word in the shared page, the sleeper word, to the durable position that it
-// has seen. If the durable position has changed since then, it does not wait. wake clears the word only if the durable
-// position is higher than the word: then each process that has raised the word, or has found this value in it, was
-// woken or will not wait. A process that has seen the current durable position may be about to wait; the next call of
-// wake wakes it. If a process was killed while it waited, its word is cleared in the same way.
+// A process that is about to wait first raises a word in the shared page, the sleeper word, to the durable position
+// that the process has seen. If the durable position has changed since then, the process does not wait. wake clears
+// the sleeper word only if the durable position is higher than the word. Then each process that has raised the word to
+// this value, or has found this value in it, was woken or will not wait. But a process that has seen the current
+// durable position may be about to wait: its word stays, and the next call of wake wakes the process. If a process was
+// killed while it waited, its word is cleared in the same way.
 func (l *FileLog) wake() {
 	if !l.shared.Sleeps() {
 		return

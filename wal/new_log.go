@@ -16,10 +16,10 @@ import (
 // Functions with which repair replaces a log that cannot be read to its end. No other process may have the log
 // open: the caller holds the locks of LockExclusive.
 
-// LockExclusive takes open.lock and attach.lock in exclusive mode, as a recovery does. No other process can then
-// open the store for writing until release is called. ok is false if another process has the store open.
-// LockExclusive calls wait to wait for open.lock. If the store has features that are neither in supported nor in
-// KnownFeatures, the error is a *errs.FeatureError.
+// LockExclusive takes open.lock and attach.lock in exclusive mode, as a recovery does. No other process can then open
+// the store for writing until release is called. ok is false if another process has the store open. The function wait
+// must wait for the lock that it gets, open.lock, and take it. If the store has features that are neither in supported
+// nor in KnownFeatures, the error is a *errs.FeatureError.
 func LockExclusive(fsys vfs.FS, dir string, supported Features, mode fs.FileMode,
 	wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
@@ -80,9 +80,9 @@ func folderAlone(fsys vfs.FS, dir string) (folder vfs.FolderLock, ok bool, err e
 	return nil, err != nil, folder.Close() // an error means a file system without such locks
 }
 
-// mayChange returns an error if the store in dir has features that are not in supported. The features are stored
-// in the checkpoint and in wal/features; if only one of them can be read, or wal/features does not exist, that is
-// sufficient.
+// mayChange returns an error if the store in dir has features that are not in supported, or if its features are
+// unknown. The features are stored in the checkpoint and in wal/features. It is sufficient if one of the two files can
+// be read, or if wal/features does not exist.
 func mayChange(fsys vfs.FS, dir string, supported Features) error {
 	c, err := readCheckpoint(fsys, dir)
 	if errors.Is(err, errs.ErrNewerFormat) {
@@ -152,8 +152,8 @@ func (l *FileLog) Known() (LSN, error) {
 // that the segments record.
 func (l *FileLog) Marks() Checkpoint { return l.marks }
 
-// claimed returns the highest durable position that the frames of a segment record. If highest is higher, claimed
-// returns highest.
+// claimed returns the highest durable position that the frames of a segment record, or the parameter highest if that
+// is higher.
 func (l *FileLog) claimed(number uint64, highest LSN) (LSN, error) {
 	f, err := l.Past().OpenSegment(number)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,10 +9,9 @@ import (
 )
 
 // onTop calls Batch.OnTop after a precondition on the key of a batch's only entry has failed. OnTop can change the
-// entry so that it follows the newest entry of the key, and the batch then does not fail with a conflict. pos is
-// the position of that newest entry, and i is the index of the failed precondition. onTop reports whether the
-// batch's entry was changed. The caller holds append.lock and mu, so no other entry of the key can come in
-// between.
+// entry so that it follows the newest entry of the key, and the batch then does not fail with a conflict. pos is the
+// position of that newest entry, and i is the index of the failed precondition. onTop reports whether the batch's
+// entry was changed. The caller holds append.lock and state.mu, so no other entry of the key can come in between.
 //
 // If the newest entry is below the position Flushed, onTop returns false, because the document file may have been
 // edited by hand since.
@@ -54,8 +53,9 @@ func find(list []Entry, pos LSN) (int, bool) {
 	return slices.BinarySearchFunc(list, pos, func(e Entry, at LSN) int { return cmp.Compare(e.LSN, at) })
 }
 
-// preparing is locked while a goroutine calls OnTop or Written of a batch, because these functions use the caller's
-// data. When the ctx of Append has ended, Append locks it once, to wait until no such call is running.
+// preparing is a mutex. A goroutine locks it while it calls OnTop or Written of a batch, because these functions use
+// the caller's data. When the ctx of Append has ended, Append locks the mutex once, to wait until no such call is
+// running.
 type preparing struct{ sync.Mutex }
 
 // callUnlessGone calls f unless the caller of Append has stopped waiting. It reports whether f was called and

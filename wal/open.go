@@ -179,8 +179,8 @@ func (l *FileLog) namedPage() {
 	}
 }
 
-// leavingError is the error if a log could not be joined because files are missing, probably because they are being
-// removed.
+// leavingError means that a log could not be joined because files of the log are missing, probably because they are
+// being removed.
 type leavingError struct{ error }
 
 func (e *leavingError) Unwrap() error { return e.error }

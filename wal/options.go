@@ -78,8 +78,8 @@ type Budget func() (bytes int64, age time.Duration)
 
 // Aged returns the time with which the age of copies in the archive is compared. It returns the zero time while it is
 // not certain that the clock is right, because a single wrong reading of the clock must not remove history. now is the
-// reading of the clock. old reports whether a copy is too old at this time: if it is false, an earlier reading at which
-// a copy was too old was wrong. Aged is called under flush.lock.
+// reading of the clock. old reports whether the oldest copy is too old if now is the right time. If old is false, but a
+// copy was too old at an earlier reading of the clock, that reading was wrong. Aged is called under flush.lock.
 type Aged func(now time.Time, old bool) time.Time
 
 // Event is something that happened in the log, which the log reports to the program that opened the store.

@@ -26,9 +26,10 @@ const (
 	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // interval at which Heartbeat must be called
 	ownerWatch     = HeartbeatEvery + time.Second
-	// The number of attempts to read wal/owner as long as it is invalid, and the pause between two attempts. The file
-	// may be invalid only while it is being written: through another kernel a write is not atomic, and a program may
-	// truncate the file first. An invalid file is ignored after the last attempt.
+	// ownerTries is the number of attempts to read wal/owner as long as the file is invalid, and ownerPause is the
+	// pause between two attempts. The file may be invalid only while it is being written: through another kernel a
+	// write is not atomic, and a program may truncate the file first. An invalid file is ignored after the last
+	// attempt.
 	ownerTries = 6
 	ownerPause = 20 * time.Millisecond
 )

@@ -12,8 +12,8 @@ type Archive struct{ l *FileLog }
 // Archive returns the archive of the log.
 func (l *FileLog) Archive() Archive { return Archive{l} }
 
-// Purges is the record of purges: it has, for all processes of a store, which purges are running or have failed. It
-// also erases the entries of a purge.
+// Purges is the record of purges: it has, for all processes of a store, which purges are running or have failed. Its
+// method Erase erases the purged entries from the log.
 type Purges struct{ l *FileLog }
 
 // Purges returns the record of the log's purges; its method Begin begins a purge.
@@ -26,8 +26,9 @@ type Processes struct{ l *FileLog }
 // Processes returns the list of processes that have the log open for writing.
 func (l *FileLog) Processes() Processes { return Processes{l} }
 
-// Folder is the folder in which the log was opened. Its methods detect whether the log was removed or replaced, and
-// handle this.
+// Folder is the folder in which the log was opened. Its methods detect whether the log was removed or replaced.
+// AwaitRescue and Leave then wait until this process has saved the entries that would be lost and has released the
+// folder.
 type Folder struct{ l *FileLog }
 
 // Folder returns the folder of the log.

@@ -56,8 +56,8 @@ const placeLook = time.Second
 
 // placeFresh is the time for which the result of a check that the log is in place (see InPlace) is used for the next
 // write into an open segment. Such a write goes into the file that was checked, even if the file was moved meanwhile,
-// and it is acknowledged only after another check that follows the sync. A process that writes without a pause so saves
-// one of the two checks per commit.
+// and the write is acknowledged only after another check that follows the sync. This saves a process that writes
+// without a pause one of the two checks per commit.
 const placeFresh = time.Millisecond
 
 // place describes the folder in which this process opened the log: whether the log is still in the folder, and whether
@@ -84,7 +84,8 @@ type place struct {
 	checkpoint openedCheckpoint
 }
 
-// replacedError describes how the log at the path differs from the log that was opened. It matches errs.ErrReplaced.
+// replacedError describes how the log at the path differs from the log that was opened. The error matches
+// errs.ErrReplaced.
 type replacedError struct {
 	dir, why string
 }
@@ -121,8 +122,8 @@ func (d Folder) InPlace() error {
 	return d.Replaced()
 }
 
-// inPlaceFor is like InPlace, for a caller that is about to write into segment number. It may use the result of a
-// recent check; see placeFresh.
+// inPlaceFor is like InPlace, for a caller that is about to write into the segment with the given number. It may use
+// the result of a recent check; see placeFresh.
 func (l *FileLog) inPlaceFor(number uint64) error {
 	at := l.place.compared.Load()
 	if at == 0 || time.Since(l.place.began)-time.Duration(at) > placeFresh || !l.hasOpen(number) {
@@ -206,7 +207,8 @@ func (l *FileLog) keeps(pos LSN) error {
 }
 
 // older is called if a position in the shared page has decreased. It records that wal/shared was overwritten with an
-// older copy, and returns the error. If another process has recovered the log, it returns the error for that instead.
+// older copy, and returns the error for this. But if another process has recovered the log, older only returns the
+// error for that recovery.
 func (l *FileLog) older() error {
 	if err := l.lost(); err != nil {
 		return err
@@ -322,10 +324,11 @@ const (
 	placePause     = 10 * time.Millisecond
 )
 
-// rescues reports whether entries that are in no document file yet must be rescued. This is so if their segments were
-// removed, while the folder is the one that was opened and has no other log. If wal/shared was removed but the segments
-// still exist, the removal may continue later, so the entries are rescued too. If the segments stay, the next process
-// finds the same entries in them.
+// rescues reports whether this process must write entries that are in no document file yet into document files,
+// because the log was lost. This is so if segments with such entries no longer have their names in wal/. It is also so
+// if wal/shared is still missing after rescuePatience, because the removal of the segments may continue later. rescues
+// returns false if the path leads to another folder or the folder has another log. It also returns false if the
+// segments stay, because the next process finds the entries in them.
 func (l *FileLog) rescues() bool {
 	if l.place.folder == nil || l.shared.Durable() <= l.shared.Flushed() {
 		return false
@@ -421,8 +424,9 @@ func (l *FileLog) outOfPlace() string {
 	return l.unlinked()
 }
 
-// unlinked returns a description if the file of the newest segment no longer has its name, and otherwise "". It also
-// compares positions in the shared page: they are lower if an older copy was written over the files.
+// unlinked reports a log whose newest segment is no longer in wal/ under its name: it returns a description of this,
+// or "" if the segment is in place. It also compares positions in the shared page. A position that is lower than
+// before means that an older copy was written over the files; unlinked then returns a description of that.
 func (l *FileLog) unlinked() string {
 	for last := LSN(0); ; {
 		applied := l.state.appliedAt.Load() // load before durable, which only grows: nothing beyond it is applied
@@ -450,7 +454,8 @@ func (l *FileLog) unlinked() string {
 // still in the segments, unless the program truncates the segments too.
 const pageCut = "wal/shared was truncated"
 
-// nameless returns a description if the open file of a segment no longer has the segment's name, and otherwise "".
+// nameless returns a message if wal/ has no file for a segment, or if the file that this process has open no longer
+// has the segment's name. Otherwise it returns "".
 func (l *FileLog) nameless(number uint64) string {
 	f, err := l.segment(number)
 	if errors.Is(err, past.ErrNoSegment) && l.shared.Poison() != page.Damaged {
@@ -480,8 +485,8 @@ func (l *FileLog) named(number uint64, f vfs.File) bool {
 	return err != nil || at.Ino == info.Ino && at.Dev == info.Dev || info.Nlink > 0 && !l.isFile(at, number)
 }
 
-// isFile opens the file with a segment's name again, and reports whether its inode is the one in want. If it is
-// not, inodes are not reliable on this file system.
+// isFile opens the file with a segment's name and reports whether the open file has the inode and the device of want,
+// which a look at the name has returned. If it returns false, inodes are not reliable on this file system.
 func (l *FileLog) isFile(want vfs.Info, number uint64) bool {
 	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
 	if err != nil {
@@ -550,8 +555,8 @@ func (l *FileLog) folderFree() bool {
 }
 
 // waitFolder waits until no process has a log of the folder open, or until other returns true. It reports whether the
-// folder is free. It first calls other after some milliseconds, because the system needs time to release the locks of a
-// killed process.
+// folder is free. It first calls other after some milliseconds, because the system needs time to release the locks of
+// a killed process. After LockWait, the error is a *errs.LockError.
 func (l *FileLog) waitFolder(ctx context.Context, other func() bool) (free bool, err error) {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -632,7 +637,7 @@ func (p *place) leave() {
 	}
 }
 
-// begins counts a flush of this process that begins, and ends counts one that has ended.
+// begins counts a flush of this process that begins. The method ends is called when the flush has ended.
 func (p *place) begins() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

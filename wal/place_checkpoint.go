@@ -37,7 +37,8 @@ func (p *openedCheckpoint) close() {
 	}
 }
 
-// wroteCheckpoint records the sequence number of the checkpoint that this process has written.
+// wroteCheckpoint records, in the shared page and in this process, the sequence number of the checkpoint c, which this
+// process has written.
 func (l *FileLog) wroteCheckpoint(c *Checkpoint) {
 	l.shared.SetSequence(c.Sequence)
 	l.place.checkpoint.sequence = c.Sequence

@@ -46,8 +46,9 @@ func (l *FileLog) step(pos LSN) uint64 {
 	return min(l.geo.Size/8, max(512<<10, min(8<<20, pos%l.geo.Size)))
 }
 
-// room makes sure that the segment is written with zeros up to end, and that the reserve follows. A deletion may use
-// the reserve itself. The caller holds append.lock. If the disk is full, the error matches errs.ErrDiskFull.
+// room makes sure that the segment is written with zeros up to end, and that the reserve follows. If deletes is true,
+// the write only deletes, and on a full disk the reserve may be missing. The caller holds append.lock. If the disk is
+// full, the error matches errs.ErrDiskFull.
 func (l *FileLog) room(end LSN, deletes bool) error {
 	number := l.geo.Number(end - 1)
 	prepared, err := l.prepared(number)
@@ -166,8 +167,9 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// makeSegment writes and syncs a file with the start frame and then zeros, under a temporary name. After each MiB it
-// calls pace, if that is not nil, with the position and the time that this MiB took.
+// makeSegment writes and syncs a file under a temporary name, and returns the path of the file. The file has size
+// bytes of zeros; if start is not empty, the file begins with this start frame. After each MiB makeSegment calls pace,
+// if pace is not nil, with the offset at which this MiB begins and the time that writing it took.
 func (l *FileLog) makeSegment(size uint64, start []byte,
 	pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
@@ -206,8 +208,8 @@ func (l *FileLog) dropNew(tmp string) error {
 	return l.o.FS.Remove(tmp)
 }
 
-// rename renames a finished file of zeros to a segment. If another writer has already created that segment, rename
-// removes the file.
+// rename gives tmp, a finished file of zeros, the name of a segment. If another writer has already created that
+// segment, rename removes the file tmp.
 func (l *FileLog) rename(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
@@ -269,8 +271,8 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 	return l.wantsNext(tail) && l.prep.next.Load() <= number
 }
 
-// low reports whether the zeros after the tail are fewer than the reserve plus half a step; of that half, at most 256
-// KiB count.
+// low reports whether few zeros are left after the tail: fewer than the reserve and half a step together. A step
+// counts here as at most 512 KiB.
 func (l *FileLog) low(tail, prepared LSN) bool {
 	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
 }
@@ -328,9 +330,10 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepareNext creates the whole next segment before commits need it. It writes the file in small parts, syncs each, and
-// is not much faster than the tail approaches. Measured with 64 goroutines: if commits had to sync the zeros together
-// with their own frames, the rate was a fifth lower.
+// prepareNext creates the whole next segment before commits need it. It writes the file in small parts and syncs each
+// part. Between the parts it pauses, unless the tail approaches the end of its segment faster than the file grows.
+// Measured with 64 goroutines: if commits had to sync the zeros together with their own frames, the rate was a fifth
+// lower.
 func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -339,7 +342,7 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 		return nil // another process creates it; if that process dies, room creates what is needed
 	}
 	if err := l.dropLeft(); err != nil {
-		l.o.Logger.Debug("removing an unfinished segment", "err", err)
+		l.o.Logger.Debug("removing an unfinished segment failed", "err", err)
 	}
 	begun := l.shared.Tail()
 	left := l.geo.End(number-1) - begun
@@ -367,11 +370,11 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	return l.nameNext(ctx, tmp, number)
 }
 
-// nameNext renames the file that prepareNext has made to the segment. In the meantime the tail may have passed that
-// segment, and other processes may have created, written and released it; a file with this number would then be below
-// the first segment of the log. So nameNext checks the tail and renames the file under append.lock, without which the
-// tail does not move. It makes the name durable after that. A commit that uses the segment earlier does this itself
-// (see enter).
+// nameNext gives tmp, the file that prepareNext has made, the name of the segment with the given number. In the
+// meantime the tail may have passed that segment, and other processes may have created, written and released it; a
+// file with this number would then be below the first segment of the log. So nameNext checks the tail and renames the
+// file under append.lock, without which the tail does not move. Then it makes the new name durable. A commit that uses
+// the segment before that makes the name durable itself (see enter).
 func (l *FileLog) nameNext(ctx context.Context, tmp string, number uint64) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		_ = l.dropNew(tmp)

@@ -77,7 +77,7 @@ func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
 
 // lockHeld takes open.lock for the holder of flush.lock. Elsewhere these two locks are taken in the other order, so
 // lockHeld waits only for a limited time: until other raises, which may be waiting for flush.lock, have released
-// open.lock.
+// open.lock. It returns false if it does not get the lock in this time.
 func (l *FileLog) lockHeld() (bool, error) {
 	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
 	if err == nil && !ok && !l.o.Inline {
@@ -230,7 +230,7 @@ func (l *FileLog) lacking(f Features) (list []Attached, unlisted string) {
 		others--
 	}
 	if others > 0 || len(all) == page.Places {
-		unlisted = fmt.Sprintf("perhaps further processes: the list has room for only %d", page.Places)
+		unlisted = fmt.Sprintf("perhaps more processes, because the list has room for only %d", page.Places)
 	}
 	return list, unlisted
 }
@@ -268,7 +268,8 @@ func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error
 func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
 
 // still is like admit, for a process that already has the log open. The process that raised the features may not have
-// seen this one: it may be missing from the shared list (see lacking), and read-only processes are never on the list.
+// seen all processes: a process may be missing from the shared list (see lacking), and read-only processes are never
+// on the list.
 func (l *FileLog) still() error { return l.admit(Features(l.shared.Features())) }
 
 // settleFeatures writes the features of the store to wal/features and both slots of the checkpoint, if they lack any. A

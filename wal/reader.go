@@ -38,7 +38,8 @@ func (r *Reader) At(ctx context.Context, pos LSN) (Entry, error) {
 	return r.l.ReadAt(ctx, pos)
 }
 
-// buffered returns the entry at pos if all of it is in the read-ahead buffer.
+// buffered returns the entry at pos if the read-ahead buffer has the whole entry, undamaged. Otherwise it returns
+// false.
 func (r *Reader) buffered(pos LSN) (Entry, bool) {
 	if pos < r.base || pos-r.base >= uint64(len(r.buf)) {
 		return Entry{}, false

@@ -27,14 +27,14 @@ func apart(frame, reading int64) bool { return frame-reading > readingApart }
 var errNoFields = errors.New("wal: the store lacks FeatureFields")
 
 // lacksFields reports whether the feature FeatureFields should be raised now: the next entries must record clock
-// readings, the store lacks the feature, and raising it has not failed recently. The caller holds append.lock and mu,
-// and has read the log up to the tail.
+// readings, the store lacks the feature, and raising it has not failed recently. The caller holds append.lock and
+// state.mu, and has read the log up to the tail.
 func (l *FileLog) lacksFields() bool {
 	now := l.now()
 	return apart(l.state.lastTime+1, now) && l.Features()&FeatureFields == 0 && !l.fieldsRefused(now)
 }
 
-// lacksFieldsNow is like lacksFields, for the holder of append.lock.
+// lacksFieldsNow is like lacksFields, but locks state.mu itself. The caller holds only append.lock.
 func (l *FileLog) lacksFieldsNow() bool {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()

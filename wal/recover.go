@@ -19,9 +19,9 @@ import (
 // open.lock, and attach.lock in exclusive mode.
 //
 // recover first marks the shared page as not recovered, and reads the frames from the position Spilled to the end. The
-// frames above the attested position may be only in the page cache, so recover writes them again in place and syncs
-// them: otherwise a power loss could remove entries that were already read. Last, it sets the positions in the page and
-// then the new generation, which marks the page as recovered.
+// frames above the attested position (Checkpoint.Attested) may be only in the page cache, so recover writes them again
+// in place and syncs them: otherwise a power loss could remove entries that were already read. Last, it sets the
+// positions in the page and then the new generation, which marks the page as recovered.
 func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.takePage(); err != nil {
 		return err
@@ -98,7 +98,8 @@ func (l *FileLog) recover(ctx context.Context) error {
 	return l.publish(end, c, page.Healthy)
 }
 
-// agrees returns an error if the views that were loaded belong to another log. end is the end of this log.
+// agrees calls Machine.Agrees, which returns an error if the loaded views belong to another log. end is the mark at
+// the end of this log.
 func (l *FileLog) agrees(end Mark) error {
 	return l.o.Machine.Agrees(end, func(at LSN) (uint64, bool) {
 		if at == end.LSN {
@@ -109,12 +110,12 @@ func (l *FileLog) agrees(end Mark) error {
 	})
 }
 
-// origin determines the identity of the log and the positions from which it is read. It uses the checkpoint or, if that
-// is missing or wrong, the segments. fresh reports whether there is no log.
+// origin determines the identity of the log and the positions from which it is read. It uses the checkpoint or, if the
+// checkpoint is missing or wrong, the segments. fresh reports whether there is no log.
 //
 // A checkpoint is ignored if its log no longer exists. Then wal/ was lost, and perhaps created again by a process that
 // was killed before it could record this. But a segment that cannot be read never counts as missing. The store has the
-// features of both slots of the checkpoint, even if it is ignored, and those in wal/features.
+// features in both slots of the checkpoint, even if the checkpoint is ignored, and those in wal/features.
 func (l *FileLog) origin() (c Checkpoint, fresh bool, err error) {
 	c, fresh, err = l.findMarks()
 	l.marks = c
@@ -158,8 +159,8 @@ func (l *FileLog) findMarks() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
-// noted adds the features in wal/features to those of the store. hasCheckpoint reports whether the checkpoint
-// could be read. If it is true, noted ignores a damaged wal/features; otherwise noted returns an error.
+// noted adds the features in wal/features to those of the store. hasCheckpoint tells whether the checkpoint could be
+// read. If wal/features is damaged, noted ignores the file if hasCheckpoint is true, and otherwise returns an error.
 func (l *FileLog) noted(hasCheckpoint bool) error {
 	if !l.hasFeatures {
 		return nil
@@ -181,9 +182,10 @@ func (l *FileLog) noted(hasCheckpoint bool) error {
 }
 
 // bySegments is used if there is no usable checkpoint. It returns the positions from which the log is read, derived
-// from the segments. If there are segments of several stores, the log consists of the segments with the UUID that the
-// store's other files have, because a segment of another store that was put into the folder may have a higher number.
-// If no segment has this UUID, or no other file has a UUID, the newest segment belongs to the log.
+// from the segments; the bool result is always false: there is a log. If there are segments of several stores, the log
+// consists of the segments with the UUID that the store's other files have, because a segment of another store that
+// was put into the folder may have a higher number. If no segment has this UUID, or no other file has a UUID, the
+// newest segment belongs to the log.
 func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
 	if l.o.Named != nil && slices.ContainsFunc(segments,
 		func(f found) bool { return f.start.UUID != segments[0].start.UUID }) {
@@ -244,7 +246,8 @@ func (l *FileLog) unreadable(last uint64) (limit LSN, err error) {
 	}
 }
 
-// holds reports whether the segment exists that contains the attested position of a checkpoint.
+// holds reports whether the segment exists that contains the last attested position of a checkpoint
+// (Checkpoint.Attested).
 func (l *FileLog) holds(c Checkpoint) bool {
 	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
 		return false
@@ -256,8 +259,8 @@ func (l *FileLog) holds(c Checkpoint) bool {
 // before has the positions that the shared page had before the recovery. They are 0 if the page is not of this boot.
 type before struct{ durable, tail, flushed, spilled LSN }
 
-// sound reports whether the positions are possible in a log with these segment sizes. Impossible positions are ignored.
-// The tail is 0 if an earlier recovery was killed.
+// sound reports whether the positions are possible in a log whose segments have the size in geo. The caller ignores
+// impossible positions. The tail is 0 if an earlier recovery was killed.
 func (b before) sound(geo segment.Geometry) bool {
 	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&
 		b.spilled <= b.flushed && b.flushed <= b.durable

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// freer records which part of the log may be released. The file of a segment is removed one call of Release after the
-// segment was released. In between there is a sync, which makes the files and the index that replace the segment
-// durable.
+// freer records which part of the log may be released. A call of Release archives and recycles only the segments that
+// the previous call was permitted to release. Between the two calls there is a sync, which makes the files and the
+// index that replace these segments durable.
 type freer struct {
 	mu      sync.Mutex
 	holders map[string]LSN

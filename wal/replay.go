@@ -91,10 +91,10 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	return end, nil, nil
 }
 
-// attestedBehind looks for a frame after the position bad that records that bad was durable when the frame was written.
-// If there is such a frame, the log is damaged at bad and does not end there. attestedBehind searches everything after
-// bad, even after holes. If a file cannot be read, it returns the error, because it is then unknown whether the log is
-// damaged.
+// attestedBehind reports whether a frame after the position bad records that bad was already durable when the frame
+// was written. If there is such a frame, the log is damaged at bad and does not end there. attestedBehind searches
+// everything after bad, even after holes. If a file cannot be read, it returns the error, because it is then unknown
+// whether the log is damaged.
 func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
@@ -117,7 +117,7 @@ func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
 	return false, nil
 }
 
-// attests is like attestedBehind, but searches only one segment, from the position from to its end.
+// attests is like attestedBehind, but searches only the segment with the given number, beginning at the position from.
 func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	f, err := l.segment(number)
 	if err != nil {

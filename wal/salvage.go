@@ -45,9 +45,9 @@ func (a Archive) Salvage(ctx context.Context, number uint64, end Mark) (gaps []G
 	return gaps, nil
 }
 
-// endBefore returns the mark at which the frames of the previous segment, number-1, end, as far as its file or its copy
-// can be read. It does so only if the start of segment number, which records this mark, cannot be read. Otherwise, and
-// if nothing is known, the result is zero.
+// endBefore returns the mark at which the frames of the previous segment, number-1, end, as far as the file or the
+// copy of that segment can be read. It does so only if the start of the segment with the given number, which records
+// this mark, cannot be read in f. Otherwise, and if nothing is known, the result is zero.
 func (l *FileLog) endBefore(ctx context.Context, number uint64, f past.Source) (prev Mark, err error) {
 	if _, _, err := past.ReadStart(f); err == nil || number == 1 {
 		return prev, nil

@@ -13,8 +13,8 @@ import (
 )
 
 // state has the position up to which this process has read the log, and the position up to which it has applied the
-// entries. The entries between these two positions may not be durable yet. They wait in ahead, and only preconditions
-// take them into account.
+// entries. The entries between these two positions may not be durable yet. They wait in the field ahead, and only
+// preconditions take them into account.
 type state struct {
 	mu        sync.Mutex
 	w         past.Walker // w.At is the position up to which this process has read
@@ -67,8 +67,9 @@ func (l *FileLog) advanceTo(ctx context.Context, durable LSN) error {
 	return l.advance(ctx, durable, durable)
 }
 
-// advance reads the log up to the position read, and applies the durable part. The caller holds mu. If the log no
-// longer has the position of this process, advance starts again from the newest views.
+// advance reads the log up to the position in the argument read, and applies the entries below the position in the
+// argument durable. The caller holds state.mu. If the log no longer has the position up to which this process has
+// read, advance starts again from the newest views.
 func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 	err := l.readTo(read, durable)
 	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
@@ -112,7 +113,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 	return l.applyTo(durable)
 }
 
-// push appends a frame that was read to ahead, the list of entries that are not applied yet.
+// push adds a frame that was just read to the end of the list ahead, which has the entries that are not applied yet.
 func (l *FileLog) push(h *segment.Header, payload []byte) {
 	l.state.push(past.EntryIn(h, payload), Mark{LSN: h.End(), Sum: h.Sum})
 }
@@ -128,7 +129,8 @@ func (s *state) push(e Entry, end Mark) {
 	}
 }
 
-// applyTo applies the entries in ahead that are below durable. If Machine.Apply fails, the entries stay in ahead.
+// applyTo applies the entries in the list ahead whose positions are below durable. If Machine.Apply fails, the entries
+// stay in the list.
 func (l *FileLog) applyTo(durable LSN) error {
 	s := &l.state
 	n := 0
@@ -164,7 +166,7 @@ func (l *FileLog) applyTo(durable LSN) error {
 	return nil
 }
 
-// drop removes the first n entries from ahead and from the index of pending keys.
+// drop removes the first n entries from the list ahead, and what is recorded of these entries for preconditions.
 func (s *state) drop(n int) {
 	if len(s.pending) > 0 {
 		for _, e := range s.ahead[:n] {
@@ -184,8 +186,9 @@ func (s *state) drop(n int) {
 	s.owned = max(0, s.owned-n)
 }
 
-// own copies the entries in ahead that are still in the walker's buffer, which will be used again, and records
-// their effects for preconditions. effectsOf returns the effects of an entry.
+// own copies those entries of the list ahead that are still in the walker's buffer, because the walker will use its
+// buffer again. It also records the effects of these entries for preconditions. effectsOf returns the effects of an
+// entry.
 func (s *state) own(effectsOf func(*Entry) effects) {
 	size := 0
 	for _, e := range s.ahead[s.owned:] {
@@ -266,8 +269,8 @@ func (l *FileLog) corruption(none *past.NoFrameError) *errs.CorruptionError {
 	}
 }
 
-// restart starts again from the newest views, because the log was released beyond the position of this process. The
-// caller holds mu.
+// restart starts again from the newest views. It is called if the log no longer has the position up to which this
+// process has read, because segments were released. The caller holds state.mu.
 func (l *FileLog) restart(ctx context.Context) error {
 	l.forgetFiles(l.geo.Number(l.shared.Spilled()))
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
@@ -294,7 +297,8 @@ func (l *FileLog) firstMark(pos LSN) bool {
 	return err == nil && s.PrevEnd == 0
 }
 
-// begin loads the views and sets the position from which entries are applied.
+// begin calls Machine.Begin to load the views as of the mark spilled, and continues reading and applying the log from
+// this mark.
 func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	start.UUID, start.Spilled, start.Sum = l.geo.UUID, spilled.LSN, spilled.Sum
 	start.Fresh, start.Past = l.firstMark(spilled.LSN), l.Past()

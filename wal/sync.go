@@ -186,7 +186,7 @@ func (l *FileLog) rewrite(from, to LSN) error {
 	return write()
 }
 
-// startBytes returns the payload of the first frame of the segment that contains pos.
+// startBytes returns the payload of the start frame of the segment that contains pos.
 func (l *FileLog) startBytes(pos LSN) ([]byte, error) {
 	f, err := l.segment(l.geo.Number(pos))
 	if err != nil {

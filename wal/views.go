@@ -110,7 +110,8 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	return nil
 }
 
-// putAside copies the bytes of a torn tail into quarantine/. Call it before the tail is cut off.
+// putAside copies the bytes of a torn tail into quarantine/, without the zeros at their end, and sets the fields of t
+// that describe the copy. Call it before the tail is cut off.
 func (l *FileLog) putAside(t *TornTail) error {
 	number := l.geo.Number(t.At)
 	f, err := l.segment(number)

@@ -43,16 +43,16 @@ const (
 // PID returns the id of the process in a slot, or 0 if the slot is free.
 func (p Page) PID(slot int) int { return int(p.words.Load(wordPIDs + slot)) }
 
-// Birth returns the birth of the process in a slot, or 0 if it was not recorded. The id and the birth together identify
-// a process; see vfs.Host.
+// Birth returns the birth of the process in a slot, or 0 if it was not recorded. The birth is a number that
+// distinguishes the process from others with the same id; see vfs.Host.
 func (p Page) Birth(slot int) uint64 { return p.words.Load(wordBirths + slot) }
 
 // Unlisted returns the number of attached processes for which the list had no room.
 func (p Page) Unlisted() uint64 { return p.words.Load(wordUnlisted) }
 
-// Claim adds a process, with the features that it knows, to the page's list of attached processes, and returns its
-// slot. If the list has no room, it returns Unlisted. Except for the features, the list is used only in messages; locks
-// decide. The caller holds open.lock.
+// Claim adds a process, with the features that it knows, to the page's list of attached processes, and returns the
+// slot of the process in the list. If the list has no room, Claim counts the process and returns the constant
+// Unlisted. Except for the features, the list is used only in messages; locks decide. The caller holds open.lock.
 func (p Page) Claim(h vfs.Host, known uint64) int {
 	for i := range Places {
 		if p.words.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
@@ -67,8 +67,8 @@ func (p Page) Claim(h vfs.Host, known uint64) int {
 	return Unlisted
 }
 
-// Release removes a process that detaches from the list. It does nothing if the slot now belongs to another process,
-// because another process has recovered the log in the meantime.
+// Release is called when a process closes the log: it removes the process from the list of attached processes. It does
+// nothing if the slot now belongs to another process, because another process has recovered the log in the meantime.
 func (p Page) Release(slot, pid int) {
 	if slot == Unlisted {
 		p.decrement(wordUnlisted)
@@ -83,7 +83,8 @@ func (p Page) Release(slot, pid int) {
 	p.words.Store(wordPIDs+slot, 0)
 }
 
-// Remove removes a dead process from the list. It clears the id last, so that no other process takes the slot before.
+// Remove removes a dead process from the list. It clears the id of the process last, so that no other process takes
+// the slot before the other fields are cleared.
 func (p Page) Remove(slot, pid int) {
 	p.Unsay(slot)
 	p.words.Store(wordBirths+slot, 0)

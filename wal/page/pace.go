@@ -4,7 +4,7 @@ package page
 // files may lag behind the log do not count.
 func (p Page) Filed() uint64 { return p.words.Load(wordFiled) }
 
-// RaiseFiled raises the position that Filed returns. It never lowers it.
+// RaiseFiled raises the position that Filed returns to the given position. A higher position stays unchanged.
 func (p Page) RaiseFiled(to uint64) { p.raise(wordFiled, to) }
 
 // FlushBytes returns the number of bytes of log that flushers have recently written to document files.
@@ -22,7 +22,8 @@ func (p Page) SetFlushRate(bytes, nanoseconds uint64) {
 // Turns returns the time at which the last turn of a writer ends, in nanoseconds of the machine's uptime; see wal.Pace.
 func (p Page) Turns() uint64 { return p.words.Load(wordTurns) }
 
-// SwapTurns replaces the value that Turns returns if it is still old, and reports whether it did.
+// SwapTurns sets the value that Turns returns to new, but only if this value still equals old. It reports whether it
+// set the value.
 func (p Page) SwapTurns(old, new uint64) bool { return p.words.CompareAndSwap(wordTurns, old, new) }
 
 // Rest returns the time until which background flushers pause, in milliseconds of the machine's uptime.

@@ -35,7 +35,7 @@ const (
 	wordAnchorOffset = wordCopyStart + 3
 	wordAnchorTime   = wordCopyStart + 4
 	wordRest         = wordCopyStart + 5
-	// first of the words that count the releases of append.lock and sync.lock
+	// wordReleases is the first of the words that count the releases of append.lock and sync.lock.
 	wordReleases       = wordCopyStart + 6
 	wordWaiters        = wordCopyStart + 8  // first of the words with the number of waiters for these locks
 	wordPurger         = wordCopyStart + 10 // number of the purger: see Purger
@@ -85,8 +85,8 @@ func (p Page) Mapped() bool { return p.words != nil }
 // Close unmaps the page.
 func (p Page) Close() error { return p.words.Close() }
 
-// Around returns a Page with the words wrap(words of p). Tests use it to observe accesses; Name tells which word was
-// accessed.
+// Around returns a Page with the words that wrap returns for the words of p. Tests use it to observe accesses; Name
+// tells which word was accessed.
 func (p Page) Around(wrap func(vfs.Shared) vfs.Shared) Page { return Page{wrap(p.words)} }
 
 // Name returns the name of a word for tests that observe accesses: "durable", "releases", or "" for all other words.
@@ -156,7 +156,7 @@ func (p Page) SetTail(pos uint64) { p.words.Store(wordTail, pos) }
 // Durable returns the position below which all frames of the log are synced.
 func (p Page) Durable() uint64 { return p.words.Load(wordDurable) }
 
-// RaiseDurable raises the position that Durable returns. It never lowers it.
+// RaiseDurable raises the position that Durable returns to the given position. A higher position stays unchanged.
 func (p Page) RaiseDurable(to uint64) { p.raise(wordDurable, to) }
 
 // SetDurable sets the position that Durable returns. Only a recovery calls it.
@@ -165,7 +165,7 @@ func (p Page) SetDurable(pos uint64) { p.words.Store(wordDurable, pos) }
 // Flushed returns the position below which all log entries are in document files.
 func (p Page) Flushed() uint64 { return p.words.Load(wordFlushed) }
 
-// RaiseFlushed raises the position that Flushed returns. It never lowers it.
+// RaiseFlushed raises the position that Flushed returns to the given position. A higher position stays unchanged.
 func (p Page) RaiseFlushed(to uint64) { p.raise(wordFlushed, to) }
 
 // SetFlushed sets the position that Flushed returns. Only a recovery calls it.
@@ -174,7 +174,7 @@ func (p Page) SetFlushed(pos uint64) { p.words.Store(wordFlushed, pos) }
 // Spilled returns the position below which all entries are in the index.
 func (p Page) Spilled() uint64 { return p.words.Load(wordSpilled) }
 
-// RaiseSpilled raises the position that Spilled returns. It never lowers it.
+// RaiseSpilled raises the position that Spilled returns to the given position. A higher position stays unchanged.
 func (p Page) RaiseSpilled(to uint64) { p.raise(wordSpilled, to) }
 
 // SetSpilled sets the position that Spilled returns, and may also lower it. Only a recovery calls it.
@@ -217,8 +217,8 @@ func (p Page) Distrusted() bool { return p.words.Load(wordDistrusted) != 0 }
 // SetDistrusted records whether the document files of log entries above Flushed must be written again.
 func (p Page) SetDistrusted(distrusted bool) { p.set(wordDistrusted, distrusted) }
 
-// RaiseCreating records that this process creates segment number. It returns false if a process has already recorded
-// this for the same segment or a later one.
+// RaiseCreating records that this process creates the segment with the given number. It returns false if this process
+// or another one has already recorded the creation of the same segment or a later one.
 func (p Page) RaiseCreating(number uint64) bool { return p.raise(wordCreating, number) }
 
 // Abandoned reports whether a process died while it held flush.lock, and the files that it left in tmp/ have not been
@@ -333,8 +333,8 @@ func (p Page) add(word int, n uint64) {
 	}
 }
 
-// Holder returns the process that has recorded that it took a lock, and the time to the second. ok is false if no
-// process is recorded.
+// Holder returns the process that has recorded that it took a lock, and the time of this record in whole seconds. ok
+// is false if no process is recorded.
 func (p Page) Holder(role int) (pid int, since time.Time, ok bool) {
 	v := p.words.Load(wordHolders + role)
 	return int(v >> 32), time.Unix(int64(uint32(v)), 0), v != 0

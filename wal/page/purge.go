@@ -7,7 +7,8 @@ func (p Page) Purger() uint64 { return p.words.Load(wordPurger) }
 // birth. The id alone is not sufficient, because the system may give it to another process later.
 func NamePurger(pid int, birth uint64) uint64 { return uint64(pid)<<32 | uint64(uint32(birth)) }
 
-// SwapPurger replaces the number that Purger returns if it is still old, and reports whether it did.
+// SwapPurger sets the number that Purger returns to new, but only if this number still equals old. It reports whether
+// it set the number.
 func (p Page) SwapPurger(old, new uint64) bool { return p.words.CompareAndSwap(wordPurger, old, new) }
 
 // PurgeFailed reports whether a purge has failed, and no purge was completed after it.
@@ -20,10 +21,11 @@ func (p Page) SetPurgeFailed(failed bool) { p.set(wordPurgeFailed, failed) }
 // overwritten, because a purge has failed. 0 means that no files must be overwritten.
 func (p Page) DisplacedBelow() uint64 { return p.words.Load(wordDisplacedBelow) }
 
-// RaiseDisplacedBelow raises the position that DisplacedBelow returns. It never lowers it.
+// RaiseDisplacedBelow raises the position that DisplacedBelow returns to the given position. A higher position stays
+// unchanged.
 func (p Page) RaiseDisplacedBelow(to uint64) { p.raise(wordDisplacedBelow, to) }
 
-// SwapDisplacedBelow sets the position that DisplacedBelow returns to 0 if it is still old.
+// SwapDisplacedBelow sets the position that DisplacedBelow returns to 0, but only if this position still equals old.
 func (p Page) SwapDisplacedBelow(old uint64) { p.words.CompareAndSwap(wordDisplacedBelow, old, 0) }
 
 // ClearDisplacedBelow sets the position that DisplacedBelow returns to 0.

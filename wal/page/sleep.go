@@ -12,7 +12,7 @@ const (
 	SyncLock   = 1
 )
 
-// Sleeps reports whether the system supports that a process sleeps until a word of the page changes.
+// Sleeps reports whether a process can sleep until a word of the page changes. Not every system supports this.
 func (p Page) Sleeps() bool {
 	_, ok := p.words.(vfs.Awaiter)
 	return ok
@@ -51,7 +51,7 @@ func (p Page) Sleeper() uint64 { return p.words.Load(wordSleeper) }
 // durable position changes. If pos or a higher position is already recorded, RaiseSleeper does nothing.
 func (p Page) RaiseSleeper(pos uint64) { p.raise(wordSleeper, pos) }
 
-// ClearSleeper sets the position that Sleeper returns to 0 if it is still pos.
+// ClearSleeper sets the position that Sleeper returns to 0, but only if this position still equals pos.
 func (p Page) ClearSleeper(pos uint64) { p.words.CompareAndSwap(wordSleeper, pos, 0) }
 
 // AwaitDurable sleeps while the durable position is pos, but at most for timeout. Call it only if Sleeps returns

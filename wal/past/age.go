@@ -18,8 +18,8 @@ func (p *Log) Began(number uint64) (time.Time, error) {
 	return time.UnixMicro(h.Time).UTC(), err
 }
 
-// FirstReading returns the clock reading that the first entry of a segment records. If it cannot be read, FirstReading
-// returns otherwise.
+// FirstReading returns the clock reading that the first entry of a segment records. If this reading cannot be read,
+// FirstReading returns the time that was passed as otherwise.
 func (p *Log) FirstReading(number uint64, otherwise time.Time) time.Time {
 	_, h, err := p.Start(number)
 	if err != nil {

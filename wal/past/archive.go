@@ -39,9 +39,9 @@ const (
 	blockHead     = 16
 )
 
-// archiveStart parses the header of an archived segment and returns the format version. If the bytes are not the header
-// of this segment's copy, the error matches segment.ErrHeader. If a newer program wrote the file, it matches
-// errs.ErrNewerFormat.
+// archiveStart parses the header of an archived segment and returns the format version. If the bytes are not the
+// header of this segment's copy, the error matches segment.ErrHeader. If a newer program wrote the file, the error
+// matches errs.ErrNewerFormat.
 func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {

@@ -140,7 +140,7 @@ func (c *Copy) block(i int) error {
 	return err
 }
 
-// read returns the compressed bytes of a block. They are valid until the next call.
+// read returns the compressed bytes of block i, whose header is head. The bytes are valid until the next call of read.
 func (c *Copy) read(i int, head *[blockHead]byte) ([]byte, error) {
 	size := int(binary.LittleEndian.Uint32(head[:]))
 	if cap(c.packed) < size {
@@ -274,8 +274,9 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
 
-// Packed returns block i of the file in compressed form, with its header. It returns nil if the content of the block is
-// not plain.
+// Packed returns block i of the file in compressed form, with its header. It returns nil if the decompressed content
+// of the block differs from the parameter plain, if the block cannot be read, or if the file has another version than
+// ArchiveFormat.
 func (c *Copy) Packed(i int, plain []byte) []byte {
 	head, err := c.seek(i)
 	if err != nil || head == nil || c.version != ArchiveFormat {

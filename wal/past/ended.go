@@ -76,7 +76,8 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason %d, which a newer version of the program has recorded", uint64(r))
 }
 
-// moves reports whether a new log begins above the positions of the ended log if a log ends for this reason.
+// moves reports whether, after a log has ended for this reason, the next log begins above the positions of the ended
+// log.
 func (r Reason) moves() bool { return r == Restored || r == FilesLost || r == Repaired }
 
 // Ending is a record in wal/ended: a log has ended, and copies of it must begin again.
@@ -93,7 +94,7 @@ type Ending struct {
 // copy must begin again with a full copy of the store.
 var ErrBegunAgain = errors.New("the log from which the copy was made has ended")
 
-// EndedError means that the log that a reader has copied has ended. It matches ErrBegunAgain.
+// EndedError means that the log that a reader has copied has ended. The error matches ErrBegunAgain.
 type EndedError struct {
 	Reason Reason
 	At     LSN       // position up to which the reader has read the log
@@ -163,7 +164,8 @@ func (p *Log) Endings() ([]Ending, error) {
 	return list, nil
 }
 
-// badSmall returns the error for a small file in wal/, such as wal/ended, whose content is invalid.
+// badSmall returns a *errs.CorruptionError for a small file in wal/, such as wal/ended, whose content is invalid. It
+// returns the error for a newer format unchanged.
 func badSmall(name string, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
 		return err
@@ -267,9 +269,10 @@ func (p *Log) writeSmall(name string, b []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Continues returns nil if a reader that has read the log id up to mark can continue. If that log has ended, the
-// error is an *EndedError. Continues reads the segment that contains mark, so a reader should call Continues only
-// when it begins. If this segment is no longer kept, Continues does not check mark; Pieces then reports a gap.
+// Continues returns nil if a reader that has read the log with the ID id up to mark can continue to read. If that log
+// has ended, the error is an *EndedError. Continues reads the segment that contains mark, so a reader should call
+// Continues only when it begins. If this segment is no longer kept, Continues does not check mark; Pieces then reports
+// a gap.
 func (p *Log) Continues(ctx context.Context, id ID, mark Mark) error {
 	if err := p.continues(id, mark); err != nil {
 		return err

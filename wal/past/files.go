@@ -21,7 +21,7 @@ type Files struct {
 	fell   map[uint64]bool // numbers of the segments whose copies are read first
 }
 
-// Files returns a reader by position for the log's segments.
+// Files returns a reader that reads the log's segments by position.
 func (p *Log) Files() *Files { return &Files{p: p} }
 
 // Open returns a reader of a segment's bytes. The reader is valid until the next call of Open, FallOver or Close.

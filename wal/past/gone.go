@@ -18,7 +18,8 @@ func (p *Log) truncated(pos, end LSN) (lost, err error) {
 }
 
 // Begun returns the position where the log begins, if the log is kept from its first entry on and the entries of an
-// earlier log of the store are gone. Otherwise it returns 0.
+// earlier log of the store are gone. Otherwise it returns 0. Begun examines only the part of the log below the
+// position to.
 func (p *Log) Begun(to LSN) (LSN, error) {
 	_, began, whole, err := p.Oldest(to)
 	if err != nil || !whole || began <= p.Geometry.Start(1) {

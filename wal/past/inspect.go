@@ -141,7 +141,7 @@ func (p *Log) SegmentOf(pos LSN) uint64 { return p.Geometry.Number(pos) }
 func (p *Log) SegmentEnd(number uint64) LSN { return p.Geometry.End(number) }
 
 // Gap is a part of a segment in which frames are missing. Reading continues at To. If nothing was found after the gap,
-// To is the end of the range.
+// To is the end of the part of the log that was read.
 type Gap struct {
 	At, To LSN
 	Key    string // key of the frame in the gap, if its header is valid; the key itself may be damaged

@@ -32,7 +32,9 @@ type Log struct {
 // path returns the path of a file in the folder of the log.
 func (p *Log) path(name string) string { return filepath.Join(p.Dir, name) }
 
-// readError adds the operation, the path and a fitting sentinel error to an error of the system.
+// readError returns err, an error of the system, with the operation and the path in front. For a missing permission or
+// too many open files, the result also matches errs.ErrPermission or errs.ErrTooManyFiles. readError returns the error
+// of a context unchanged.
 func readError(doing, path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -80,8 +82,8 @@ func (p *Log) EntriesOf(ctx context.Context, from Mark, to LSN, want func(key []
 	}
 }
 
-// After returns the mark of the first position at which a batch ends and up to which [from, to) has at least n
-// entries. If no position meets this condition, the result is the mark to.
+// After returns the mark at the end of a batch: the first end of a batch at which n or more entries have been read
+// since from. If [from, to) has fewer entries, After returns the mark to. Entries that cannot be read do not count.
 func (p *Log) After(ctx context.Context, from, to Mark, n int) (mark Mark, err error) {
 	err = p.walk(ctx, from, to.LSN, func(h *segment.Header, payload []byte, err error) bool {
 		if err != nil {
@@ -117,8 +119,8 @@ func (p *Log) Erased(ctx context.Context, from Mark, to LSN) (found bool, err er
 	return found, err
 }
 
-// ErasedAt returns those of positions whose frame a purge has erased. It reads only the log below end, and the
-// segment of each position only once. A position that cannot be read does not count as erased.
+// ErasedAt returns, out of the given positions, those whose frame a purge has erased. It reads only the log below end,
+// and the segment of each position only once. A position that cannot be read does not count as erased.
 func (p *Log) ErasedAt(ctx context.Context, end LSN, positions ...LSN) (map[LSN]bool, error) {
 	erased := map[LSN]bool{}
 	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
@@ -231,7 +233,8 @@ func (p *Log) walkRaw(ctx context.Context, from Mark, to LSN,
 	return nil
 }
 
-// next is like Walker.Next, but also works at the very beginning of a segment.
+// next is like Walker.Next. If the Walker is at the beginning of a segment and does not know the chain hash there,
+// next reads the start frame of this segment.
 func (p *Log) next(w *Walker, to LSN) (segment.Header, []byte, error) {
 	number := p.Geometry.Number(w.At.LSN)
 	if w.Linked || p.Geometry.Offset(w.At.LSN) != 0 {
@@ -320,10 +323,9 @@ func (p *Log) Start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest returns how far back the log below position end is kept without a hole. oldest is the position after the
-// start frame of the oldest segment after which no segment is missing. whole reports whether a log begins with
-// this segment. began is the end of the previous segment: a reader that has read everything below began has missed
-// nothing.
+// Oldest returns where the newest part of the log below end begins that is kept without a hole. oldest is the position
+// after the start frame of the first segment of this part. whole reports whether a log begins with this segment. began
+// is the end of the segment before it: a reader that has read everything below began has missed nothing.
 func (p *Log) Oldest(end LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = end, end
 	if end == 0 {
@@ -492,7 +494,7 @@ func (p *Log) CopySegment(ctx context.Context, number uint64, end LSN, out io.Wr
 	return nil
 }
 
-// Spares is the number of segments that are kept ready after the segment in which the log ends. The next segment is
-// created before one is released (see prepareNext). With a second one, a store in use can always recycle segments and
-// need not create files.
+// Spares is the number of segments that are kept ready after the segment in which the log ends. The first one is
+// created before a segment is released (see prepareNext). With the second one, a store in use can always recycle
+// segments and need not create files.
 const Spares = 2

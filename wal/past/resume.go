@@ -9,9 +9,10 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// From returns the position at which a caller must begin to read with Entries, if it has already read all entries
-// before from and no others. A frame need not begin at from. If from is 0, From returns the lowest position after which
-// the log has no hole. If entries at or after from are no longer kept, the error is a *errs.TruncatedError.
+// From returns the position at which a caller must begin to read with Entries, if the caller has already read all
+// entries before from, and none at or after from. A frame need not begin at from. If from is 0, From returns the
+// lowest position after which the log has no hole. If entries at or after from are no longer kept, the error is a
+// *errs.TruncatedError.
 func (p *Log) From(ctx context.Context, from, to LSN) (LSN, error) {
 	if from >= to {
 		return to, nil

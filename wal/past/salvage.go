@@ -95,7 +95,9 @@ func (s *Salvaged) Patch(ctx context.Context, number uint64, prev, end Mark) (ga
 	return gaps, nil
 }
 
-// fill replaces a hole by gap frames.
+// fill makes the gap frames that replace the hole g. before is the mark at which g begins, prev is the mark at which
+// the previous segment ends, and end is the mark up to which the segment has frames. If g is too small for a gap
+// frame, fill also drops the frames after g until there is room.
 func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	at, previous := g.At, before.Sum
 	if at == s.geo.Start(number) { // the segment's own start is gone
@@ -127,7 +129,7 @@ func (s *Salvaged) fill(g *Gap, before, prev, end Mark, number uint64) error {
 	return nil
 }
 
-// header returns the header of the valid frame at position pos.
+// header reads the header of the frame at position pos, which must be valid.
 func (s *Salvaged) header(pos LSN) (segment.Header, error) {
 	var b [segment.HeaderSize]byte
 	n, err := ReadFull(s.Source, b[:], s.geo.Offset(pos))
@@ -246,8 +248,9 @@ func (c *Copy) soundParts(strict *zstd.Decoder, off, end int64, b []byte) error 
 	}
 }
 
-// nextBlock searches for a valid block from an offset of the file on, in a range that is as long as two damaged blocks
-// can be. It returns the offset of the block, or the size of the file if it finds none.
+// nextBlock searches for the next valid block, beginning at an offset of the file. It searches at most 4*BlockSize
+// bytes, which is as long as two damaged blocks can be. It returns the offset of the block, or the size of the file if
+// it finds none.
 func (c *Copy) nextBlock(from int64) (int64, error) {
 	rest := make([]byte, min(c.size-from, 4*BlockSize))
 	n, err := ReadFull(c.f, rest, from)

@@ -10,7 +10,7 @@ import (
 )
 
 // Walker reads the frames of a log one after another and verifies their chain. All code that reads sequences of frames
-// uses it: catching up, scanning and recovery differ only in where they stop and what they do at the end.
+// uses a Walker: catching up, scanning and recovery differ only in where they stop and what they do at the end.
 //
 // The owner of a Walker may set the exported fields between two calls.
 type Walker struct {
@@ -34,8 +34,8 @@ func NewWalker(geo segment.Geometry, open func(number uint64) (Source, error), m
 	return Walker{geo: geo, open: open, At: mark, Linked: mark.Sum != 0}
 }
 
-// OneSegment returns a function open for a Walker that reads only one segment, src. For other segments the function
-// returns an error that matches ErrNoSegment.
+// OneSegment returns a function for the parameter open of NewWalker. The Walker then reads only one segment, the one
+// with the given number, from src. For other segments the function returns an error that matches ErrNoSegment.
 func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	return func(n uint64) (Source, error) {
 		if n != number {
@@ -45,7 +45,7 @@ func OneSegment(number uint64, src Source) func(uint64) (Source, error) {
 	}
 }
 
-// Reuse makes w use the buffer of old. old must not be used any more.
+// Reuse makes w use the buffer of old, so that no new one is allocated. old must not be used any more.
 func (w *Walker) Reuse(old *Walker) { w.buf = old.buf[:0] }
 
 // Forget drops the bytes that the walker has read ahead.
@@ -88,7 +88,8 @@ const Chunk = 1 << 20
 
 // Next returns the next frame if it begins before limit, and moves the Walker past it. At the end of a segment, the
 // next frame is the start frame of the next segment, which Next returns without its payload. Next reads no bytes at or
-// after limit, unless Ahead is higher. The payload is valid until the next call.
+// after limit, unless Ahead is higher. If there is no valid frame, the error is a *NoFrameError. The payload is valid
+// until the next call.
 func (w *Walker) Next(limit LSN) (segment.Header, []byte, error) {
 	here := error(segment.ErrEnd)
 	if w.geo.Offset(w.At.LSN) != 0 {
@@ -118,7 +119,8 @@ func IsNoFrame(err error) bool {
 		errors.Is(err, segment.ErrPayload) || errors.Is(err, ErrUnlinked) || errors.Is(err, ErrNoSegment)
 }
 
-// Frame returns the frame at the position of the walker without moving it.
+// Frame returns the frame at the position of the Walker, and does not move the Walker. As Next does, it reads no bytes
+// at or after limit, unless Ahead is higher.
 func (w *Walker) Frame(limit LSN) (segment.Header, []byte, error) {
 	b, err := w.peek(segment.HeaderSize, limit)
 	if err != nil {
