@@ -11,8 +11,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// Fetch reads bytes of a snapshot. It returns a part of them that contains the offset at, and the offset at which this
-// part begins. want is the number of bytes from at on that the caller can use, at least 1.
+// Fetch reads bytes of a snapshot. data are bytes of the snapshot that include the byte at the offset at, and begin is
+// the offset at which data begins. want is the number of bytes from the offset at on that the caller can use, at least
+// 1.
 type Fetch func(ctx context.Context, at, want int64) (data []byte, begin int64, err error)
 
 // NewBody returns a Body of size bytes that fetch reads. Fetch is called by one goroutine at a time. The Body keeps the
@@ -34,10 +35,10 @@ type body struct {
 	data  []byte
 }
 
-// Size returns the number of bytes.
+// Size returns the number of bytes of the snapshot.
 func (b *body) Size() int64 { return b.size }
 
-// Close ends the calls that are running.
+// Close cancels the calls of fetch that are running.
 func (b *body) Close() error {
 	b.cancel()
 	return nil
@@ -46,7 +47,8 @@ func (b *body) Close() error {
 // errPart reports that a Fetch has returned other bytes than those that were requested.
 var errPart = errors.New("the place returned other bytes than those that were requested")
 
-// ReadAt reads from the part that was fetched last, and fetches what that part lacks.
+// ReadAt reads len(p) bytes from offset off. It takes them from the part that was fetched last, and calls fetch for
+// bytes that are not in this part.
 func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,8 +72,9 @@ func (b *body) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Parts reads body to its end, in parts of size bytes of which the last one may be shorter, and calls store with each
-// part and its number. store must not keep the part. Parts returns the number of bytes and their SHA-256.
+// Parts reads body to its end. It calls store with each part of size bytes, of which the last one may be shorter, and
+// with the number of the part, which begins with 0. store must not keep the slice. Parts returns the number of bytes
+// in all parts and their SHA-256.
 func Parts(body io.Reader, size int, store func(number int64, part []byte) error) (all int64, sum [32]byte, err error) {
 	hash, part := sha256.New(), make([]byte, size)
 	for number := int64(0); ; number++ {

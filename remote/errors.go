@@ -15,16 +15,17 @@ var (
 	ErrMoved = errors.New("the entry does not follow the end of the copy")
 	// ErrNoRemote reports that a place has no copy of a store.
 	ErrNoRemote = errors.New("no copy of a store here")
-	// ErrSealed reports that a copy is encrypted, and was opened without keys: see package remote/sealed. It matches
-	// errs.ErrInvalid.
+	// ErrSealed reports that a copy is encrypted and was opened without keys: see package remote/sealed. The error
+	// matches errs.ErrInvalid.
 	ErrSealed = fmt.Errorf("the copy is sealed: %w", errs.ErrInvalid)
-	// ErrUnsuitable reports that a place lacks what a copy needs, for example a rename that two writers cannot both
-	// win.
+	// ErrUnsuitable reports that a place lacks something that a copy needs. For example, if two writers rename files
+	// to the same name, only one of them may succeed.
 	ErrUnsuitable = errors.New("not suitable for a copy of a store")
 )
 
-// FormatError returns an error if pieces and snapshots of a format cannot be read without keys, nil otherwise. The
-// error matches ErrSealed if they are sealed, and errs.ErrNewerFormat if a newer program wrote them.
+// FormatError returns an error if this program cannot read pieces and snapshots of the given format without keys, and
+// nil otherwise. The error matches ErrSealed if the format is the encrypted one, and errs.ErrNewerFormat if a newer
+// program wrote it.
 func FormatError(place string, format uint32) error {
 	switch {
 	case format <= Format:
@@ -35,9 +36,9 @@ func FormatError(place string, format uint32) error {
 	return &errs.NewerError{Path: place, Format: uint64(format), Reads: SealedFormat}
 }
 
-// MovedError reports that an entry was not added, because the string of the remote does not end where the entry begins.
-// Possible reasons are: another sender was faster, another epoch has begun, or the entry was added before. It matches
-// ErrMoved.
+// MovedError reports that an entry was not added, because the copy does not end at the position at which the entry
+// begins. Possible reasons are: another sender was faster, another epoch has begun, or the entry was added before. The
+// error matches ErrMoved.
 type MovedError struct {
 	Place string
 	Head  Position // the newest entry
@@ -51,7 +52,7 @@ func (e *MovedError) Error() string {
 // Unwrap makes the error match ErrMoved.
 func (e *MovedError) Unwrap() error { return ErrMoved }
 
-// OtherStoreError reports that a remote has the copy of a store other than the requested one. It matches
+// OtherStoreError reports that a remote has the copy of a store other than the requested one. The error matches
 // errs.ErrInvalid.
 type OtherStoreError struct {
 	Place string
@@ -69,7 +70,7 @@ func (e *OtherStoreError) Error() string {
 func (e *OtherStoreError) Unwrap() error { return errs.ErrInvalid }
 
 // TruncatedError reports that the remote no longer has the pieces at the requested position, for example because they
-// were pruned. It matches errs.ErrTruncated.
+// were pruned. The error matches errs.ErrTruncated.
 type TruncatedError struct {
 	Place  string
 	Epoch  uint64

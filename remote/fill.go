@@ -16,8 +16,8 @@ func MostPiece(geo segment.Geometry) int64 {
 }
 
 // Fill reads from r until b is full or r has ended. n is the number of bytes read; end reports whether r has ended.
-// Only io.EOF itself is the end: io.ErrUnexpectedEOF, and an error that wraps io.EOF, mean that bytes are missing, and
-// are returned. A Remote reads the body of a snapshot with Fill.
+// Only io.EOF itself means that r has ended. Fill returns any other error, also io.ErrUnexpectedEOF and an error that
+// wraps io.EOF, because these mean that bytes are missing. A Remote reads the body of a snapshot with Fill.
 func Fill(r io.Reader, b []byte) (n int, end bool, err error) {
 	for n < len(b) {
 		m, err := r.Read(b[n:])
@@ -32,13 +32,13 @@ func Fill(r io.Reader, b []byte) (n int, end bool, err error) {
 	return n, false, nil
 }
 
-// trusted is the number of bytes for which ReadAll takes memory before any byte has arrived.
+// trusted is the number of bytes of memory that ReadAll allocates before any byte has arrived.
 const trusted = 1 << 20
 
-// ReadAll reads r to its end. claimed is the size of r according to the place that sends it, -1 if it claims none. A
-// place may claim any size and send nothing: ReadAll takes memory in proportion to the bytes that have arrived. If r
-// claims or has more than most bytes, the error matches errs.ErrTooLarge. If r ends before the claimed size, the error
-// is io.ErrUnexpectedEOF.
+// ReadAll reads r to its end. claimed is the size of r that the sending place claims, or -1 if it claims none. A place
+// may claim any size and send nothing, so ReadAll allocates memory in proportion to the bytes that have arrived. If
+// the claimed size or the actual size is above most, the error matches errs.ErrTooLarge. If r ends before the claimed
+// size, the error is io.ErrUnexpectedEOF.
 func ReadAll(r io.Reader, claimed, most int64) ([]byte, error) {
 	if claimed > most {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are possible", errs.ErrTooLarge, claimed, most)

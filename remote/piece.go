@@ -40,7 +40,7 @@ func (p *Piece) check(geo segment.Geometry) error {
 		return fmt.Errorf("impossible positions: the piece continues from position %d, but its first frame is at "+
 			"position %d", p.From.LSN, at)
 	case uint64(geo.Offset(at))+uint64(len(p.Bytes)) > geo.Size || p.To.LSN != at+uint64(len(p.Bytes)):
-		return fmt.Errorf("impossible length of %d bytes at %d", len(p.Bytes), at)
+		return fmt.Errorf("the piece has an impossible length: %d bytes at position %d", len(p.Bytes), at)
 	}
 	number := geo.Number(at)
 	src := source{bytes.NewReader(p.Bytes), geo.Offset(at)}
@@ -51,7 +51,8 @@ func (p *Piece) check(geo segment.Geometry) error {
 			return err
 		}
 		if s.PrevEnd != 0 {
-			return fmt.Errorf("begins a log, and follows position %d", s.PrevEnd)
+			return fmt.Errorf("the piece begins a log, but the header of its segment says that the segment follows "+
+				"position %d", s.PrevEnd)
 		}
 		w.At, w.Linked = past.Mark{LSN: h.End(), Sum: h.Sum}, true
 	}
@@ -65,10 +66,11 @@ func (p *Piece) check(geo segment.Geometry) error {
 	}
 	switch {
 	case w.At != p.To:
-		return fmt.Errorf("ends at %d with chain hash %016x, not at %d with %016x", w.At.LSN, w.At.Sum, p.To.LSN,
+		return fmt.Errorf("the frames of the piece end at position %d with chain hash %016x, not at position %d "+
+			"with chain hash %016x", w.At.LSN, w.At.Sum, p.To.LSN,
 			p.To.Sum)
 	case more:
-		return fmt.Errorf("ends within a batch")
+		return fmt.Errorf("the piece ends within a batch")
 	}
 	return nil
 }
@@ -79,8 +81,8 @@ type source struct {
 	at int64
 }
 
-// ReadAt reads at an offset in the segment. For the part of the segment before the piece it returns zeros, which
-// contain no frame.
+// ReadAt reads len(b) bytes at the offset off of the segment. The part of the segment before the piece reads as zeros,
+// which contain no frame.
 func (s source) ReadAt(b []byte, off int64) (int, error) {
 	if off >= s.at {
 		return s.r.ReadAt(b, off-s.at)
@@ -94,7 +96,7 @@ func (s source) ReadAt(b []byte, off int64) (int, error) {
 	return n + m, err
 }
 
-// Name is the name of the source in messages.
+// Name returns the name of the source for messages.
 func (s source) Name() string { return "piece" }
 
 // Valid returns an error that matches errs.ErrInvalid if no sender of this package can have made the piece. A remote

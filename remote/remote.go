@@ -74,7 +74,7 @@ type Remote interface {
 	Close() error
 }
 
-// Piece is a part of the string: whole batches of one segment, as raw bytes.
+// Piece is a part of the copied log: whole batches of one segment, as raw bytes.
 type Piece struct {
 	From  past.Mark // mark at which the earlier pieces end
 	To    past.Mark // mark at which this piece ends
@@ -161,9 +161,9 @@ type Machine struct {
 	Seen time.Time `json:"seen"` // clock of the machine when it was registered
 }
 
-// BeforeDamage describes the readable part of a remote whose newest entry is damaged; number is the number of that
-// entry. The result has the epoch and the mark at which its readable pieces end, as Epochs returns them. The result is
-// zero if no entry can be read.
+// BeforeDamage describes the readable part of a remote whose newest entry is damaged. number is the number of that
+// entry; the result has it as its Number. The epoch of the result is the newest one that Epochs returns, and At is the
+// mark at which the readable pieces of this epoch end. The result is zero if no entry can be read.
 func BeforeDamage(ctx context.Context, r Remote, number uint64) (head Position, err error) {
 	list, err := r.Epochs(ctx)
 	if len(list) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// CheckMode returns an error, which matches errs.ErrPermission, if users other than its owner can access a file with a
-// secret. On Windows it returns nil, because the mode of a file does not show this.
+// CheckMode returns an error if users other than the owner can access a file with a secret. The error matches
+// errs.ErrPermission. On Windows CheckMode returns nil, because there the mode does not show who can access the file.
 func CheckMode(file string, mode fs.FileMode) error {
 	if runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 {
 		return nil

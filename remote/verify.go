@@ -12,8 +12,8 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// verifier is a Remote that must verify its pieces and snapshots itself, because their bytes are encrypted. The Remote
-// of package remote/sealed is one.
+// verifier is implemented by a Remote whose pieces and snapshots are encrypted, so that only the Remote itself can
+// verify them: the Remote of package remote/sealed.
 type verifier interface {
 	VerifyPiece(p *Piece, geo segment.Geometry) error
 	// VerifySnapshot returns an error that matches errs.ErrNotFound if there is no such snapshot.
@@ -91,7 +91,8 @@ func Verify(ctx context.Context, r Remote, data bool) (*Verified, error) {
 	return v, nil
 }
 
-// damage adds an error that reports damage to v.Damage and returns nil; it returns every other error.
+// damage adds err to v.Damage and returns nil, if err matches errs.ErrCorrupt. It returns any other error, and nil,
+// unchanged.
 func (v *Verified) damage(err error) error {
 	if err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return err
@@ -100,7 +101,8 @@ func (v *Verified) damage(err error) error {
 	return nil
 }
 
-// epoch verifies the pieces of an epoch, and sets how far they complete the snapshots that need them.
+// epoch verifies the pieces of the epoch e. For each snapshot that these pieces complete, it sets To to the mark up to
+// which the pieces are undamaged and without a gap.
 func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 	at := e.From
 	v.follow(e.Number, past.Mark{}, at)
@@ -126,7 +128,8 @@ func (v *Verified) epoch(ctx context.Context, r Remote, e *Epoch) error {
 		}
 		if at.LSN != 0 && p.From != at {
 			v.Damage = append(v.Damage, &errs.CorruptionError{Path: r.Place(), Offset: -1,
-				Err: fmt.Errorf("epoch %d: a piece from %d follows one that ends at %d", e.Number, p.From.LSN, at.LSN)})
+				Err: fmt.Errorf("epoch %d: a piece begins at position %d, but the piece before it ends at position "+
+					"%d", e.Number, p.From.LSN, at.LSN)})
 		}
 		v.follow(e.Number, p.From, p.To)
 		at = p.To

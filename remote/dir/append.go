@@ -90,8 +90,9 @@ func (r *Remote) before(ctx context.Context, number uint64) (h head, err error) 
 	return head{}, ctx.Err()
 }
 
-// follow adds an entry with the head next and the bytes data after the newest entry. At the call, next has the number
-// of the newest entry; follow increases this number by one. Entries that were durable before stay durable.
+// follow adds an entry with the head next and the bytes data after the newest entry. The caller sets the number in
+// next to that of the newest entry; follow increases the number by one. All entries that were durable before the call
+// stay durable.
 func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	n := &next.position
 	if n.Number++; n.Number > maxNumber {
@@ -122,9 +123,10 @@ func (r *Remote) follow(ctx context.Context, next *head, data []byte) error {
 	return r.checkFloor(ctx, next)
 }
 
-// checkFloor checks an entry that was just added, and returns nil if the entry is not below the floor. An entry
-// below the floor was added too late: other writers had used this number and higher ones, and these entries were
-// pruned. In that case checkFloor removes the entry's file and returns a *remote.MovedError.
+// checkFloor returns nil if the entry that was just added is not below the floor, the number of the oldest entry that
+// is kept. An entry below the floor was added too late: other writers had added an entry with this number and higher
+// ones before, and had pruned them. In that case checkFloor removes the file of the late entry and returns a
+// *remote.MovedError.
 func (r *Remote) checkFloor(ctx context.Context, next *head) error {
 	floor, err := r.floor()
 	if err != nil {
@@ -144,8 +146,9 @@ func (r *Remote) checkFloor(ctx context.Context, next *head) error {
 	return nil
 }
 
-// beaten is called if an entry with the new number exists already. It returns nil if this writer has added that entry,
-// in an earlier attempt whose answer was lost. Otherwise another writer was faster, and beaten returns an error.
+// beaten handles the case that an entry with the number of next exists already. If this writer added that entry in an
+// earlier attempt whose answer was lost, beaten makes the entry durable and returns the result of checkFloor. If
+// another writer added it, beaten returns a *remote.MovedError.
 func (r *Remote) beaten(ctx context.Context, next *head) error {
 	there, _, err := r.readHead(next.position.Number, false)
 	if err == nil && there.sum == next.sum {
@@ -161,7 +164,8 @@ func (r *Remote) beaten(ctx context.Context, next *head) error {
 	return &remote.MovedError{Place: r.Place(), Head: h.position}
 }
 
-// inParts writes data to f at offset off, in parts of at most 1 MiB. After each part, vfs.Streamed may sync.
+// inParts writes data to f at offset off, in parts of at most 1 MiB, so that a file of vfs.Streamed can sync between
+// two parts.
 func inParts(f io.WriterAt, data []byte, off int64) error {
 	for len(data) > 0 {
 		n, err := f.WriteAt(data[:min(len(data), 1<<20)], off)

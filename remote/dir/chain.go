@@ -31,9 +31,9 @@ func (r *Remote) floor() (uint64, error) {
 	return floor, nil
 }
 
-// last returns the number of the newest entry, and the floor. The number is 0 if there is no entry. The entry need not
-// be durable. If the floor has changed during the search, last searches again, because a prune may have removed the
-// entries that the search looked at.
+// last returns the number of the newest entry, and the floor: the number of the oldest entry that is kept. The first
+// number is 0 if there is no entry. The newest entry need not be durable. If the floor has changed during the search,
+// last searches again, because a prune may have removed the entries that the search looked at.
 func (r *Remote) last() (last, floor uint64, err error) {
 	if floor, err = r.floor(); err != nil {
 		return 0, 0, err
@@ -59,8 +59,9 @@ func (r *Remote) last() (last, floor uint64, err error) {
 	return last, floor, nil
 }
 
-// look returns the number of the newest entry. It first tries the numbers after the last known newest entry. If this
-// does not find the newest entry in a few steps, look lists the folders.
+// look returns the number of the newest entry. It first tries up to eight numbers, from the newest entry that it knows
+// of. If these do not include the newest entry, look lists the folders. floor is the number of the oldest entry that
+// is kept.
 func (r *Remote) look(floor uint64) (last uint64, err error) {
 	r.mu.Lock()
 	last = r.newest
@@ -87,7 +88,8 @@ func (r *Remote) exists(number uint64) (bool, error) {
 	return err == nil, wrapped("reading", r.entry(number), err)
 }
 
-// listed returns the highest entry number in a listing of the folders.
+// listed returns the number of the newest entry, which it finds by listing the folders. It returns 0 if there is no
+// entry.
 func (r *Remote) listed() (uint64, error) {
 	folders, err := r.o.FS.ReadDir(r.path("log"))
 	if err != nil {
@@ -121,7 +123,8 @@ func (r *Remote) missing(number uint64) error {
 		fs.ErrNotExist)}
 }
 
-// settle makes the file name of an entry, and the name of the folder that contains it, durable.
+// settle makes durable that the entry with this number exists: it syncs the folder of the entry's file. Once for each
+// such folder, it also syncs the folder log/, which contains it.
 func (r *Remote) settle(number uint64) error {
 	folder := folderOf(number)
 	r.mu.Lock()
@@ -141,11 +144,11 @@ func (r *Remote) settle(number uint64) error {
 	return nil
 }
 
-// mostHole is the maximum size of a piece that may consist of holes. A hole takes no space at the place, and reading it
-// takes memory.
+// mostHole is the size of a piece in bytes above which readHead requires that the disk has stored at least half of the
+// bytes. A sparse file takes no space at the place, but reading a piece from it would take memory.
 const mostHole = 1 << 20
 
-// readHead reads the head of an entry, and also its bytes if all is set.
+// readHead reads the head of the entry with this number. If all is set, it also returns the bytes of the entry.
 func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error) {
 	name := r.entry(number)
 	f, err := r.o.FS.OpenFile(name, os.O_RDONLY, 0)
@@ -182,7 +185,7 @@ func (r *Remote) readHead(number uint64, all bool) (h head, b []byte, err error)
 	}
 	// A piece has no long runs of zeros: its payloads are compressed or encrypted.
 	if n := vfs.Stored(f, entryHead, int64(h.length)); h.length > mostHole && n < int64(h.length)/2 {
-		return head{}, nil, damaged(fmt.Errorf("has %d bytes, and the disk has only %d of them", h.length, n))
+		return head{}, nil, damaged(fmt.Errorf("the file has %d bytes, but the disk has only %d of them", h.length, n))
 	}
 	b = make([]byte, h.length)
 	if n, err := past.ReadFull(f, b, entryHead); err != nil || n < len(b) {
@@ -197,8 +200,9 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	return h.position, err
 }
 
-// head returns the whole head of the newest entry, and is otherwise like Head. If the newest entry is damaged, the
-// error is a *errs.CorruptionError, and only the Number of the position is set.
+// head returns the complete head of the newest entry, which is durable when head returns, or the zero head if there is
+// no entry. If the newest entry is damaged, the error is an *errs.CorruptionError, and the result has only the number
+// of the entry.
 func (r *Remote) head(ctx context.Context) (h head, err error) {
 	if err := r.checkIdentity(); err != nil {
 		return h, err
@@ -266,7 +270,8 @@ func (r *Remote) search(ctx context.Context, from, to uint64, pred func(*head) b
 	return from, nil
 }
 
-// pruned reports whether an entry that was not found has been pruned: its number is below the floor by now.
+// pruned reports whether err means that the entry with this number was pruned: its file does not exist, and its number
+// is below the floor.
 func (r *Remote) pruned(number uint64, err error) bool {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false

@@ -58,7 +58,7 @@ func (o *Options) fill(dir string) {
 	}
 }
 
-// Remote is a remote in a folder.
+// Remote is a remote.Remote that keeps the copy of a store in a folder.
 type Remote struct {
 	dir  string
 	o    Options
@@ -169,7 +169,7 @@ func Create(ctx context.Context, dir string, o *Options) (*Remote, error) {
 	return Open(ctx, dir, o)
 }
 
-// free returns an error unless the folder is empty. Files that an interrupted Create has left there do not count.
+// free returns an error if the folder is not empty. It ignores the files that an interrupted Create has left.
 func (r *Remote) free() error {
 	names, err := vfs.Contents(r.o.FS, r.dir)
 	if err != nil {
@@ -226,8 +226,8 @@ func (r *Remote) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir}, elem...)...)
 }
 
-// wrapped adds the operation and the path to an error of the system. It also makes the error match the sentinel error
-// of its kind.
+// wrapped returns an error of the system with the operation and the path in front. If the disk is full or the
+// permission is missing, the result also matches errs.ErrDiskFull or errs.ErrPermission.
 func wrapped(doing, path string, err error) error {
 	switch {
 	case err == nil:
@@ -245,7 +245,7 @@ func isTemporary(name string) bool { return temporaryName.MatchString(name) }
 
 var temporaryName = regexp.MustCompile(`^[a-z2-7]{26}$`)
 
-// temporary returns a new name in tmp/.
+// temporary returns the path of a new temporary file in tmp/, with a random name. It does not create the file.
 func (r *Remote) temporary() (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(r.o.Random, b[:]); err != nil {
@@ -263,7 +263,7 @@ func (r *Remote) add(ctx context.Context, data []byte, name string) error {
 	}, name)
 }
 
-// addBy is like add. The function write writes the content of the file.
+// addBy creates a file like add, with the content that the function write writes.
 func (r *Remote) addBy(ctx context.Context, write func(f io.WriterAt) error, name string) error {
 	temp, err := r.temporary()
 	if err != nil {

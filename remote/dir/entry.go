@@ -25,7 +25,8 @@ const (
 	kindPiece  = 2
 )
 
-// head is the head of an entry.
+// head describes an entry, which is a piece or the beginning (anchor) of an epoch. It is encoded at the beginning of
+// the entry's file, before the bytes of the piece.
 type head struct {
 	kind     uint32
 	position remote.Position
@@ -87,7 +88,8 @@ var (
 	errContent = errors.New("the head matches its checksum, but no program writes this content")
 )
 
-// decodeHead parses the head of entry number.
+// decodeHead parses b as the head of the entry with the given number. It returns an error if b is damaged, or has
+// another number or the id of another remote.
 func decodeHead(b []byte, id uuid.UUID, number uint64) (h head, err error) {
 	le := binary.LittleEndian
 	if len(b) < entryHead || string(b[:8]) != entryMagic {
@@ -134,7 +136,8 @@ const maxNumber = uint64(math.MaxInt64) / 1024
 func folderOf(number uint64) string { return fmt.Sprintf("%013d", number/perFolder) }
 func nameOf(number uint64) string   { return fmt.Sprintf("%016d", number) }
 
-// parseName parses a name that consists of the given number of digits.
+// parseName parses a file name as a decimal number. ok is false if the name does not consist of exactly the given
+// number of digits.
 func parseName(name string, digits int) (n uint64, ok bool) {
 	if len(name) != digits {
 		return 0, false

@@ -17,11 +17,11 @@ import (
 // probeRounds is the number of times that the two writers of the probe compete.
 const probeRounds = 64
 
-// probe refuses a file system on which two writers can both add the same entry. In each round two writers have half of
-// a file each; then both complete it and rename it to the same name at the same time: exactly one may succeed, its
-// bytes must be there, and they must stay when a third writer tries later. A test of one writer after another would
-// accept file systems that look up the name first and then replace it. Afterwards files and folders are synced, which
-// some network file systems refuse.
+// probe returns an error if two writers can both add the same entry to the file system. In each round two writers
+// first write half of a file each; then both complete their files and rename them to the same name at the same time.
+// Exactly one rename may succeed, the bytes of its file must be there, and they must stay when a third writer tries
+// later. If the writers ran one after the other, probe would accept file systems that look up the name first and
+// replace the file afterwards. At the end probe syncs files and folders, which some network file systems refuse.
 func (r *Remote) probe(ctx context.Context) error {
 	unfit := func(why string, err error) error {
 		if err != nil {
@@ -72,7 +72,7 @@ func (r *Remote) probe(ctx context.Context) error {
 			won, lost = lost, won
 		}
 		if err := r.o.FS.RenameNew(lost, name); !errors.Is(err, fs.ErrExist) {
-			return unfit("a file was replaced, or not found, by a later writer", err)
+			return unfit("a later writer replaced a file, or did not find the file", err)
 		}
 		b, err := vfs.ReadFile(r.o.FS, name, 1<<20)
 		if err != nil {
@@ -92,10 +92,11 @@ func (r *Remote) probe(ctx context.Context) error {
 	return nil
 }
 
-// halves returns the content that a writer of the probe writes, in two halves.
+// halves returns the content of the probe's file with this name. A writer first writes the first half of the content,
+// and later the second half.
 func halves(name string) []byte { return bytes.Repeat([]byte(name+"\n"), 512) }
 
-// createHalf creates a file with the first half of its content.
+// createHalf creates a file of the probe, and writes the first half of its content (see halves).
 func (r *Remote) createHalf(name string) (vfs.File, error) {
 	f, err := r.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.FileMode)
 	if err != nil {
@@ -108,7 +109,8 @@ func (r *Remote) createHalf(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// compete completes two files and renames both to name at the same time.
+// compete completes the files one and two, whose names are a and b, and renames both to name at the same time. first
+// and second are the errors for the two files.
 func (r *Remote) compete(one vfs.File, a string, two vfs.File, b, name string) (first, second error) {
 	var ready, done sync.WaitGroup
 	ready.Add(2)
@@ -128,7 +130,7 @@ func (r *Remote) compete(one vfs.File, a string, two vfs.File, b, name string) (
 	return first, second
 }
 
-// clear removes the folder of a probe.
+// clear removes the temporary folder of the probe with the files in it. It ignores errors.
 func (r *Remote) clear(folder string) {
 	names, _ := r.o.FS.ReadDir(folder)
 	for _, name := range names {

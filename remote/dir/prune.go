@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// leftAfter is the age above which a temporary file, or the bytes of a snapshot without a description, count as
-// leftovers of a killed process. If the process only writes slowly, its write fails, because the file was removed.
+// leftAfter is the age above which a temporary file, or the bytes of a snapshot without a description, count as left
+// by a killed process. If the process is in fact alive and only slow, its write fails, because the file was removed.
 const leftAfter = 48 * time.Hour
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
@@ -47,7 +47,7 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (remo
 	return removed, r.sweep(ctx)
 }
 
-// raiseFloor durably records that entries below floor are not kept.
+// raiseFloor durably records that entries whose numbers are below floor are not kept.
 func (r *Remote) raiseFloor(ctx context.Context, floor uint64) error {
 	if err := r.add(ctx, nil, r.path("floors", nameOf(floor))); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -55,8 +55,9 @@ func (r *Remote) raiseFloor(ctx context.Context, floor uint64) error {
 	return wrapped("syncing", r.path("floors"), r.o.FS.SyncDir(r.path("floors")))
 }
 
-// removeBelow removes the entries below floor, from the lowest to the highest, and the records of lower floors. The
-// record of floor itself must be durable already.
+// removeBelow removes the entries whose numbers are below floor, from the lowest to the highest, and the records of
+// lower floors. The record of this floor must be durable already. removed is the number of entries that it has
+// removed.
 func (r *Remote) removeBelow(ctx context.Context, floor uint64) (removed int, err error) {
 	folders, err := r.o.FS.ReadDir(r.path("log"))
 	if err != nil {

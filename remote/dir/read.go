@@ -18,7 +18,7 @@ var (
 	errString = errors.New("the piece does not begin where the one before it ends")
 )
 
-// Read returns the pieces of an epoch; see remote.Remote. The end is the newest entry at the time of the call.
+// Read returns the pieces of an epoch, up to the newest entry at the time of the call; see remote.Remote.
 func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.Seq2[remote.Piece, error] {
 	return func(yield func(remote.Piece, error) bool) {
 		if err := r.read(ctx, epoch, from, yield); err != nil && !errors.Is(err, errStop) {
@@ -79,7 +79,8 @@ func (r *Remote) read(ctx context.Context, epoch uint64, from segment.LSN,
 	return g.flushDamage()
 }
 
-// flushDamage yields the damage that was found before the first piece.
+// flushDamage yields the errors in g.damaged, and empties the list. It returns errStop if the caller wants no more
+// values.
 func (g *reading) flushDamage() error {
 	for _, err := range g.damaged {
 		if !g.yield(remote.Piece{}, err) {
@@ -90,8 +91,8 @@ func (g *reading) flushDamage() error {
 	return nil
 }
 
-// entry yields the piece of entry n, if the piece belongs to the requested range. more is false at the end of the
-// range.
+// entry reads entry n, and yields its piece if that is in the requested range. It records damage, and yields it at
+// once or with the next piece. more is false if no later entry must be read.
 func (g *reading) entry(n uint64) (more bool, err error) {
 	h, b, err := g.r.readHead(n, true)
 	if g.r.pruned(n, err) {
@@ -137,8 +138,8 @@ func (g *reading) entry(n uint64) (more bool, err error) {
 	return true, nil
 }
 
-// verify verifies the bytes b of an entry. prev is the head of the entry before; its number is 0 if that entry is
-// unknown. If prev is known, verify also verifies that this entry follows prev.
+// verify verifies the bytes b of the entry that has the head h. prev is the head of the previous entry; its number is
+// 0 if it is unknown. If prev is known, verify also checks that h follows prev.
 func (h *head) verify(b []byte, prev head) error {
 	switch p := &prev.position; {
 	case sha256.Sum256(b) != h.sha:

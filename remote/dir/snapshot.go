@@ -85,7 +85,7 @@ func decodeMeta(b []byte, id uuid.UUID) (s remote.Snapshot, err error) {
 func (r *Remote) body(id uuid.UUID) string { return r.path("snapshots", id.String()+".body") }
 func (r *Remote) meta(id uuid.UUID) string { return r.path("snapshots", id.String()+".meta") }
 
-// writeSize is the number of bytes of a snapshot that are written at once.
+// writeSize is the number of bytes of a snapshot that one call writes to the file.
 const writeSize = 256 << 10
 
 // Save stores a snapshot; see remote.Remote.
@@ -126,7 +126,8 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) e
 	return wrapped("syncing", r.path("snapshots"), r.o.FS.SyncDir(r.path("snapshots")))
 }
 
-// readBack verifies the bytes of a snapshot.
+// readBack reads the stored bytes of a snapshot, and compares their number and SHA-256 with those of the bytes that
+// were written.
 func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	b, err := r.openBody(s.ID)
 	if err != nil {
@@ -137,7 +138,8 @@ func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 		return wrapped("reading", r.body(s.ID), err)
 	}
 	if b.Size() != s.Size || sum != s.SHA256 {
-		return &errs.CorruptionError{Path: r.body(s.ID), Offset: -1, Err: errors.New("differs from what was written")}
+		return &errs.CorruptionError{Path: r.body(s.ID), Offset: -1, Err: errors.New("the bytes on the disk differ " +
+			"from the bytes that were written")}
 	}
 	return nil
 }
@@ -207,7 +209,7 @@ type body struct {
 	size int64
 }
 
-// Size returns the number of bytes.
+// Size returns the number of bytes of the snapshot.
 func (b *body) Size() int64 { return b.size }
 
 // Open opens the bytes of a snapshot; see remote.Remote.

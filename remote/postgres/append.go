@@ -16,8 +16,8 @@ import (
 
 const pollEvery = time.Second
 
-// settle makes all earlier commits of other transactions durable at the latest when this transaction commits: see the
-// package comment.
+// settle makes sure that, when this transaction commits, all earlier commits of other transactions are durable too:
+// see the package comment.
 func settle(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, "SELECT pg_logical_emit_message(true, 'varve', '')")
 	return err
@@ -47,7 +47,8 @@ func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 		return err
 	}
 	if len(p.Bytes) > mostPiece {
-		return fmt.Errorf("%s: piece from %d to %d: %w: %d bytes, PostgreSQL keeps %d -> copy the store to a folder or an "+
+		return fmt.Errorf("%s: piece from %d to %d: %w: the piece has %d bytes, but PostgreSQL can store at most %d "+
+			"-> copy the store to a folder or an "+
 			"object store", r.Place(), p.From.LSN, p.To.LSN, errs.ErrTooLarge, len(p.Bytes), mostPiece)
 	}
 	if p.To.LSN > math.MaxInt64 || p.Epoch > math.MaxInt64 {
@@ -112,7 +113,8 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 	return epoch, nil
 }
 
-// change calls f in a transaction that has locked the row of remote.
+// change calls f in a transaction that has locked the one row of the table remote, and commits the transaction if f
+// returns nil. doing describes the operation for messages.
 func (r *Remote) change(ctx context.Context, doing string,
 	f func(ctx context.Context, c *pgx.Conn, s *state) error) error {
 	return r.transact(ctx, doing, lock, f)

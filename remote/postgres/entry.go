@@ -24,7 +24,7 @@ const (
 
 const mostPiece = 512 << 20 // bytes of a piece; PostgreSQL limits a value to 1 GiB, and a message too
 
-// entry is a row of entries.
+// entry is a row of the table entries.
 type entry struct {
 	kind      int16
 	number    uint64
@@ -45,7 +45,7 @@ type entry struct {
 const columns = "number, kind, epoch, store, segment, log, from_lsn, from_sum, to_lsn, to_sum, machine, request, " +
 	"format, time, size, sha256, digest"
 
-// sum returns the SHA-256 over the columns, as little-endian numbers in this order.
+// sum returns the SHA-256 of the values of the entry's columns, as little-endian numbers in the order of the code.
 func (e *entry) sum() [32]byte {
 	le := binary.LittleEndian
 	b := []byte("varve entry 1\n")
@@ -65,7 +65,7 @@ func (e *entry) position() remote.Position {
 		Machine: e.machine, Request: e.request, Format: e.format, Time: e.time}
 }
 
-// valid reports whether the entry has values that a program of this kind can have written.
+// valid reports whether the entry has only values that this or a compatible program can have written.
 func (e *entry) valid() bool {
 	switch {
 	case e.kind != kindAnchor && e.kind != kindPiece, e.number == 0, e.epoch == 0, !e.geometry.Valid(), e.size < 0,
@@ -77,8 +77,8 @@ func (e *entry) valid() bool {
 	return micro >= 0 && micro <= past.MostTime
 }
 
-// scan reads an entry from a row of a query for columns. With withBytes, the row also has the bytes of the piece after
-// the columns.
+// scan reads an entry from a row. The query must have selected columns and, if withBytes is set, the bytes of the
+// piece after them.
 func (r *Remote) scan(row pgx.Row, withBytes bool) (*entry, error) {
 	e := &entry{}
 	var number, epoch, segmentSize, log, fromLSN, fromSum, toLSN, toSum, format int64
@@ -114,7 +114,7 @@ func (r *Remote) scan(row pgx.Row, withBytes bool) (*entry, error) {
 
 func entryName(number int64) string { return fmt.Sprintf("entry %d", number) }
 
-// asUUID returns an argument of the type uuid.
+// asUUID returns an ID as an argument of the SQL type uuid.
 func asUUID(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
 // newest returns the newest entry, nil if there is none.
@@ -134,7 +134,8 @@ func (r *Remote) newest(ctx context.Context, c *pgx.Conn, s *state) (*entry, err
 	return e, nil
 }
 
-// add adds an entry after the newest one.
+// add adds e as the entry after the newest one. data are the bytes of its piece. add sets the number, the size and the
+// checksum of e. s is the row of the table remote, which the transaction must have locked.
 func (r *Remote) add(ctx context.Context, c *pgx.Conn, s *state, e *entry, data []byte) error {
 	e.number = uint64(s.number) + 1
 	e.size, e.byteSum = int64(len(data)), sha256.Sum256(data)

@@ -29,8 +29,8 @@ func (r *Remote) damaged(part string, err error) error {
 // isDamage reports whether err means that the database server could not read its own stored data.
 func isDamage(err error) bool { return errors.Is(err, errUnreadable) }
 
-// kinds has, for codes and classes of errors of the server, the sentinel error that such an error matches, and a
-// remedy.
+// kinds maps codes and classes of errors of the database server to the sentinel error that such an error matches, and
+// to a remedy.
 var kinds = map[string]struct {
 	kind   error
 	remedy string
@@ -43,10 +43,12 @@ var kinds = map[string]struct {
 	"42P01": {remote.ErrNoRemote, "check database and schema"},
 	"25006": {remote.ErrUnsuitable, "name the primary, which accepts writes"},
 	"0A000": {remote.ErrUnsuitable, "name the primary, which accepts writes"},
-	"53100": {errs.ErrDiskFull, "give the database more space, or prune"},
+	"53100": {errs.ErrDiskFull, "give the database more space"},
 }
 
-// wrapped adds the operation and the place to an error of the driver, and the sentinel of its kind.
+// wrapped returns an error of the driver with the operation and the place in front. If kinds has the code or the class
+// of the server's error, the result matches the sentinel error in kinds. wrapped does not change an error that already
+// has the place.
 func (r *Remote) wrapped(doing string, err error) error {
 	var moved *remote.MovedError
 	var other *remote.OtherStoreError

@@ -45,7 +45,8 @@ type Options struct {
 	Random io.Reader
 }
 
-// sslFiles are the parameters of the URL whose values are paths of files.
+// sslFiles returns the parameters of the URL whose values are paths of files, with pointers to the options that have
+// these values.
 func (o *Options) sslFiles() map[string]*string {
 	return map[string]*string{"sslrootcert": &o.SSLRootCert, "sslcert": &o.SSLCert, "sslkey": &o.SSLKey}
 }
@@ -81,7 +82,7 @@ func ParseURL(text string) (*Options, error) {
 			o.Schema = value
 		case name == "sslmode":
 			if !slices.Contains([]string{"disable", "require", "verify-ca", "verify-full"}, value) {
-				return invalid("sslmode=%s -> disable, require, verify-ca or verify-full", value)
+				return invalid("sslmode=%s is not supported -> use disable, require, verify-ca or verify-full", value)
 			}
 			o.SSLMode = value
 		case name == "host":
@@ -126,7 +127,8 @@ func (o *Options) URL() string {
 	return u.String()
 }
 
-// local reports whether the server is on this machine.
+// local reports whether all hosts are names or addresses of this machine's loopback interface. It also returns true if
+// the connection uses a Unix socket.
 func (o *Options) local() bool {
 	for host := range strings.SplitSeq(o.Hosts, ",") {
 		name := host
@@ -141,8 +143,9 @@ func (o *Options) local() bool {
 	return true
 }
 
-// config returns the configuration of connections. It sets every value that the URL determines, so that neither
-// environment variables nor the files that they name can change it. Only passwords come from there.
+// config returns the configuration of connections. It sets every value that the URL determines, so that environment
+// variables, and the files that they name, cannot change these values. Only passwords come from the environment or
+// from the password file.
 func (o *Options) config() (*pgx.ConnConfig, error) {
 	if err := checkPasswordFile(); err != nil {
 		return nil, err
@@ -192,7 +195,7 @@ func checkPasswordFile() error {
 	return remote.CheckMode(file, st.Mode())
 }
 
-// Remote is a remote in a database.
+// Remote is a remote.Remote that keeps the copy of a store in a schema of a PostgreSQL database.
 type Remote struct {
 	o      Options
 	config *pgx.ConnConfig
@@ -253,10 +256,10 @@ func (r *Remote) closeWith(err error) error {
 // ID returns the ID of the remote, as the schema of the remote records it.
 func (r *Remote) ID() uuid.UUID { return r.id }
 
-// Place returns the URL.
+// Place returns the URL of the place, which has no password.
 func (r *Remote) Place() string { return r.o.URL() }
 
-// Close closes the connections that no call uses at once, and the other connections when their calls end.
+// Close closes the connections that no call is using. Each other connection is closed when the call that uses it ends.
 func (r *Remote) Close() error {
 	r.mu.Lock()
 	idle := r.idle

@@ -41,7 +41,7 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 	}
 }
 
-// reading is one call of Read.
+// reading is the state of one call of Read.
 type reading struct {
 	r     *Remote
 	epoch uint64
@@ -59,7 +59,7 @@ type found struct {
 	err   error
 }
 
-// page reads the next entries into g.found. more reports whether other entries may follow.
+// page reads the next entries of the epoch into g.found. more is false if no entries follow these.
 func (g *reading) page(ctx context.Context) (more bool, err error) {
 	begin := *g
 	err = g.r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, s *state) error {
@@ -96,8 +96,9 @@ func (g *reading) page(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// unreadable is called after the server could not read a page. From then on each page has one entry. If the page had
-// only one, unreadable records that entry as damaged and skips it.
+// unreadable handles the error err of a server that could not read a page of entries. From then on, each page has one
+// entry. If the page had only one entry already, unreadable records this entry as damaged and skips it. more is false
+// if no entries follow.
 func (g *reading) unreadable(err error) (more bool, _ error) {
 	g.found = g.found[:0]
 	if g.rows > 1 {
@@ -110,7 +111,8 @@ func (g *reading) unreadable(err error) (more bool, _ error) {
 	return g.next <= g.most, nil
 }
 
-// start finds the entry that contains the position g.from. more is false if the epoch ends at that position.
+// start sets g.next to the number of the first entry that Read must return: the one that contains the position g.from,
+// or the one that begins there. more is false if the epoch ends at that position.
 func (g *reading) start(ctx context.Context, c *pgx.Conn) (more bool, err error) {
 	var before, first, begins *int64
 	err = c.QueryRow(ctx, "SELECT (SELECT max(number) FROM "+g.r.schema+".entries WHERE epoch = $1 AND to_lsn <= $2), "+
@@ -136,7 +138,7 @@ func (g *reading) start(ctx context.Context, c *pgx.Conn) (more bool, err error)
 	return true, nil
 }
 
-// query returns the next entries of the epoch, with their bytes.
+// query returns the next entries of the epoch, with the bytes of their pieces.
 func (g *reading) query(ctx context.Context, c *pgx.Conn) (all []*entry, err error) {
 	rows, err := c.Query(ctx, "SELECT "+columns+", bytes FROM (SELECT *, sum(size) OVER (ORDER BY number) - size AS "+
 		"before FROM "+g.r.schema+".entries WHERE epoch = $1 AND number >= $2 ORDER BY number LIMIT $3) AS page "+
@@ -173,7 +175,7 @@ func (g *reading) gap(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// add adds an entry that was read.
+// add verifies an entry that was read. It adds the piece of the entry to g.found, or an error if the entry is damaged.
 func (g *reading) add(e *entry) {
 	g.next = e.number + 1
 	bad := error(nil)
@@ -231,7 +233,7 @@ func (r *Remote) Epochs(ctx context.Context) (all []remote.Epoch, err error) {
 	return all, nil
 }
 
-// counted reads a row that has one more column, a number, after the columns of an entry.
+// counted is a pgx.Row with one more column after the columns of an entry: a number of entries.
 type counted struct {
 	row     pgx.Row
 	entries int64

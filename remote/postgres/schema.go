@@ -96,7 +96,8 @@ func Create(ctx context.Context, o Options) (*Remote, error) {
 	return Open(ctx, o)
 }
 
-// create makes the schema a remote if it is not a remote yet.
+// create creates the tables of a remote with the given ID, and the schema if it does not exist. It does nothing if the
+// schema has a remote already. If the schema has other tables, the error matches errs.ErrInvalid.
 func (r *Remote) create(ctx context.Context, id uuid.UUID) error {
 	name := fnv.New64a()
 	name.Write([]byte("varve " + r.schema))
@@ -127,12 +128,13 @@ func (r *Remote) create(ctx context.Context, id uuid.UUID) error {
 	})
 }
 
-// suitable returns an error if a server lacks something that a remote needs.
+// suitable returns an error that matches remote.ErrUnsuitable if the server is older than PostgreSQL 12 or does not
+// sync (fsync is off).
 func (r *Remote) suitable(ctx context.Context) error {
 	const query = "SELECT current_setting('server_version_num'), current_setting('fsync')"
 	return r.run(ctx, "opening", query, func(_ context.Context, _ *pgx.Conn, row [][]byte) error {
 		if len(row) != 2 {
-			return errors.New("the server does not tell its version")
+			return errors.New("the server does not report its version")
 		}
 		version, err := strconv.Atoi(string(row[0]))
 		switch {

@@ -25,19 +25,21 @@ const (
 	// arrive as hexadecimal digits.
 	mostMessage = min(2*mostPiece+64<<10, math.MaxInt32)
 	silence     = time.Minute // time after which a connection without an answer counts as lost
-	// settings begins a transaction. The values do not outlive it: see the package comment. The limits on locks and
-	// pauses keep a client that stops in the middle from holding the others up.
+	// settings is the SQL text that begins a transaction and sets its parameters. The values are valid only for this
+	// transaction: see the package comment. With the limits on locks and pauses, a client that stops in the middle
+	// does not block others for long.
 	settings = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; " +
 		"SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '30s'; " +
 		"SET LOCAL idle_in_transaction_session_timeout TO '60s'; SET LOCAL bytea_output TO hex; " +
 		"SET LOCAL datestyle TO ISO; "
-	// noLock and lock are the two possible ends of the statement that reads the row of the table remote: without and
-	// with a lock on the row.
+	// noLock and lock are the two possible ends of the SQL statement that reads the row of the table remote: with
+	// lock, the statement locks the row.
 	noLock = ""
 	lock   = " FOR UPDATE"
 )
 
-// errCancel keeps the driver from sending requests to cancel: see the package comment.
+// errCancel is the error that prevents the driver from sending requests to cancel a statement: see the package
+// comment.
 var errCancel = errors.New("a request to cancel is not sent")
 
 // session is a connection to the server.
@@ -67,7 +69,7 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// dial makes a connection.
+// dial connects to the server and returns the connection as a new session.
 func (r *Remote) dial(ctx context.Context) (*session, error) {
 	s := &session{}
 	c := r.config.Copy()
@@ -108,22 +110,22 @@ func (r *Remote) dial(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// close ends a session at the server.
+// close ends the session, and tells the server so.
 func (s *session) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = s.conn.Close(ctx)
 }
 
-// drop closes the connection only: the server finishes what it has begun.
+// drop closes the connection without telling the server. The server completes the statement that it is executing.
 func (s *session) drop() {
 	_ = s.raw.Close()
 	s.close()
 	<-s.conn.PgConn().CleanupDone()
 }
 
-// take returns a session. used reports whether the session was used before: the server may have closed such a session
-// in the meantime.
+// take returns an idle session, or a new one if there is none. used is true for an idle one: the server may have
+// closed that session in the meantime.
 func (r *Remote) take(ctx context.Context) (s *session, used bool, err error) {
 	r.mu.Lock()
 	if n := len(r.idle); n > 0 {
@@ -161,8 +163,8 @@ type state struct {
 }
 
 // transact calls f in a transaction, and commits the transaction if f returns nil. The transaction first reads the row
-// of the table remote; the parameter lock decides whether it locks the row. doing describes the operation for messages.
-// The context that f gets is not cancelled: when ctx ends, the connection is closed.
+// of the table remote; it locks the row if locked is lock, and not if locked is noLock. doing describes the operation
+// for messages. The context that f gets is not cancelled: when ctx ends, the connection is closed.
 func (r *Remote) transact(ctx context.Context, doing, locked string,
 	f func(ctx context.Context, c *pgx.Conn, s *state) error) error {
 	row := "SELECT version, id, number, epoch, floor FROM " + r.schema + ".remote" + locked
@@ -175,7 +177,7 @@ func (r *Remote) transact(ctx context.Context, doing, locked string,
 	})
 }
 
-// state returns the row of the table remote.
+// state decodes the row of the table remote.
 func (r *Remote) state(row [][]byte) (*state, error) {
 	s := &state{}
 	var version int64
@@ -204,8 +206,8 @@ func (r *Remote) state(row [][]byte) (*state, error) {
 	return s, nil
 }
 
-// run calls f in a transaction. The transaction first executes a query, which has no parameters and returns at most one
-// row.
+// run calls f in a transaction, and commits the transaction if f returns nil. The transaction first executes query,
+// which has no parameters and returns at most one row; f gets that row. doing describes the operation for messages.
 func (r *Remote) run(ctx context.Context, doing, query string,
 	f func(ctx context.Context, c *pgx.Conn, row [][]byte) error) error {
 	for {
@@ -234,7 +236,7 @@ func (r *Remote) run(ctx context.Context, doing, query string,
 // errOpen means that the answer to a commit does not show whether the commit is durable.
 var errOpen = errors.New("the server has not confirmed that the commit is durable")
 
-// run executes a transaction; began reports whether its first query was answered.
+// run executes one transaction as Remote.run does. began reports whether the server has answered the first query.
 func (s *session) run(ctx context.Context, query string,
 	f func(ctx context.Context, c *pgx.Conn, row [][]byte) error) (began bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = s.raw.Close() })
@@ -270,8 +272,8 @@ func (s *session) run(ctx context.Context, query string,
 	return true, nil
 }
 
-// rolledBack rolls back a transaction that failed with err, and returns err. After an error of the network it sends
-// nothing, because the server rolls the transaction back when the connection ends.
+// rolledBack rolls back a transaction that failed with err, and returns err. If err is an error of the network,
+// rolledBack sends nothing, because the server rolls the transaction back when the connection ends.
 func (s *session) rolledBack(ctx context.Context, err error) error {
 	var failed net.Error
 	if !s.conn.IsClosed() && !errors.As(err, &failed) {

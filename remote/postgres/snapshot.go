@@ -20,15 +20,17 @@ import (
 
 const (
 	partSize = 1 << 20 // bytes of a row of parts; the last one may have fewer
-	// leftAfter is the age, by the clock of the database, from which an incomplete snapshot counts as left by a process
-	// that was killed. A slower writer fails, because its rows are gone.
+	// leftAfter is the age, by the clock of the database, from which an incomplete snapshot counts as left by a
+	// process that was killed. If the process is in fact alive and only slow, its Save fails, because its rows were
+	// removed.
 	leftAfter = "interval '48 hours'"
 )
 
 const described = "id, store, segment, log, epoch, begin_lsn, begin_sum, end_lsn, end_sum, machine, format, time, " +
 	"size, sha256, digest"
 
-// snapshotSum returns the SHA-256 over the columns of a snapshot, as little-endian numbers in this order.
+// snapshotSum returns the SHA-256 of the values of a snapshot's columns, as little-endian numbers in the order of the
+// code.
 func snapshotSum(s *remote.Snapshot) [32]byte {
 	le := binary.LittleEndian
 	b := []byte("varve snapshot 1\n")
@@ -42,7 +44,7 @@ func snapshotSum(s *remote.Snapshot) [32]byte {
 	return sha256.Sum256(append(b, s.SHA256[:]...))
 }
 
-// scanSnapshot returns the description that row has.
+// scanSnapshot reads the description of a snapshot from a row.
 func (r *Remote) scanSnapshot(row pgx.Row) (s remote.Snapshot, err error) {
 	var n [10]int64
 	var sum, digest []byte
@@ -67,8 +69,8 @@ func (r *Remote) scanSnapshot(row pgx.Row) (s remote.Snapshot, err error) {
 	return s, nil
 }
 
-// Save stores a snapshot; see remote.Remote. The bytes are stored by many transactions that nothing waits for; the last
-// transaction, which completes the snapshot, finds all of them and makes them durable.
+// Save stores a snapshot; see remote.Remote. Many transactions store the bytes, and Save does not wait until these are
+// durable. The last transaction, which completes the snapshot, checks that all parts are there and makes them durable.
 func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, body io.Reader) error {
 	err := r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
 		tag, err := c.Exec(ctx, "INSERT INTO "+r.schema+".snapshots (id, complete, began) VALUES ($1, false, now()) "+
@@ -109,18 +111,18 @@ func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (s
 	})
 }
 
-// readBack verifies the bytes of a snapshot.
+// readBack reads the stored bytes of a snapshot, and compares their SHA-256 with that of the bytes that were written.
 func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	sum, err := remote.Sum(ctx, r.body(ctx, s.ID, s.Size))
 	if err == nil && sum != s.SHA256 {
-		err = r.damaged("snapshot "+s.ID.String(), errors.New("differs from what was stored"))
+		err = r.damaged("snapshot "+s.ID.String(), errors.New("the bytes in the database differ from the bytes that "+
+			"were stored"))
 	}
 	return err
 }
 
-// complete writes the description of a snapshot, which makes the snapshot complete. Before that it counts the parts
-// once more: if the server has crashed since the parts were read back, it may have lost parts that were not durable
-// yet.
+// complete writes the description of a snapshot, which makes the snapshot complete. It first checks the number of
+// parts again: if the server has crashed since readBack, it may have lost parts that were not durable yet.
 func (r *Remote) complete(ctx context.Context, s *remote.Snapshot) error {
 	digest := snapshotSum(s)
 	return r.transact(ctx, "storing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
@@ -183,7 +185,7 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	return r.body(context.WithoutCancel(ctx), id, s.Size), nil
 }
 
-// body returns the bytes of a snapshot. It reads whole parts.
+// body returns a Body with the bytes of a snapshot. The Body fetches whole parts.
 func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body {
 	return remote.NewBody(ctx, size, func(ctx context.Context, at, _ int64) (data []byte, begin int64, err error) {
 		part := at / partSize
@@ -198,7 +200,8 @@ func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body
 	})
 }
 
-// fetch reads a part of a snapshot; it has no bytes if the part is missing.
+// fetch returns the bytes of one part of a snapshot. data is nil if the part is missing. If the snapshot was removed,
+// the error matches errs.ErrNotFound.
 func (r *Remote) fetch(ctx context.Context, id uuid.UUID, part int64) (data []byte, err error) {
 	err = r.transact(ctx, "reading", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
 		err := c.QueryRow(ctx, "SELECT bytes FROM "+r.schema+".parts WHERE snapshot = $1 AND number = $2",
@@ -226,7 +229,8 @@ func (r *Remote) drop(ctx context.Context, id uuid.UUID, and string) error {
 	})
 }
 
-// sweepSnapshots removes incomplete snapshots of which nothing was stored for long.
+// sweepSnapshots removes the incomplete snapshots that were begun before leftAfter and have no part that was stored
+// since then.
 func (r *Remote) sweepSnapshots(ctx context.Context) error {
 	return r.transact(ctx, "removing", noLock, func(ctx context.Context, c *pgx.Conn, _ *state) error {
 		_, err := c.Exec(ctx, "DELETE FROM "+r.schema+".snapshots AS s WHERE NOT complete AND began < now() - "+leftAfter+

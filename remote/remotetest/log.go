@@ -24,7 +24,7 @@ type Log struct {
 	time int64
 }
 
-// NewLog begins a log; logs of different seeds have different frames.
+// NewLog returns a log without pieces. Logs of different seeds get different frames.
 func NewLog(seed uint64) *Log {
 	l := &Log{Geometry: segment.Geometry{UUID: [16]byte{1, 2, 3}, Size: segment.MinSize}, time: 1,
 		rng: rand.New(rand.NewPCG(seed, 1))}
@@ -42,7 +42,8 @@ func (l *Log) Fork(seed uint64) *Log {
 	return &fork
 }
 
-// Grow adds pieces of an epoch, of one to three batches of one to three frames each.
+// Grow adds pieces of an epoch to the log, and returns the log. Each piece has one to three batches of one to three
+// frames.
 func (l *Log) Grow(pieces int, epoch uint64) *Log {
 	for range pieces {
 		l.piece(epoch)
@@ -80,7 +81,8 @@ func (l *Log) piece(epoch uint64) {
 	l.Pieces = append(l.Pieces, p)
 }
 
-// Anchor returns an anchor at the start of the log that follows a position.
+// Anchor returns an anchor with which an epoch begins at the start of the log l, after the entry that the position
+// after describes.
 func (l *Log) Anchor(t testing.TB, after remote.Position) *remote.Anchor {
 	return &remote.Anchor{Follows: after.Number, Geometry: l.Geometry, At: l.Start, Request: NewID(t),
 		Machine: uuid.UUID{9}, Format: remote.Format, Time: time.UnixMicro(l.time).UTC()}

@@ -53,7 +53,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// begin begins an epoch for a log after the newest entry.
+// begin begins an epoch with the log l after the newest entry of r, and returns the number of the epoch.
 func begin(t *testing.T, r remote.Remote, l *Log) uint64 {
 	t.Helper()
 	epoch, err := r.Begin(t.Context(), l.Anchor(t, Head(t, r)))
@@ -61,7 +61,7 @@ func begin(t *testing.T, r remote.Remote, l *Log) uint64 {
 	return epoch
 }
 
-// Append appends pieces.
+// Append appends pieces to a remote. It fails the test on an error.
 func Append(t testing.TB, r remote.Remote, pieces ...remote.Piece) {
 	t.Helper()
 	for i := range pieces {
@@ -71,7 +71,7 @@ func Append(t testing.TB, r remote.Remote, pieces ...remote.Piece) {
 	}
 }
 
-// Head returns the newest entry.
+// Head returns the position of the newest entry of a remote. It fails the test on an error.
 func Head(t testing.TB, r remote.Remote) remote.Position {
 	t.Helper()
 	h, err := r.Head(t.Context())
@@ -108,7 +108,7 @@ func wantMoved(t *testing.T, err error, head remote.Position) {
 	t.Helper()
 	var moved *remote.MovedError
 	if !errors.As(err, &moved) || moved.Head.Number != head.Number || moved.Head.At != head.At {
-		t.Fatalf("error %v, want moved to %+v", err, head)
+		t.Fatalf("error %v, want a MovedError with the head %+v", err, head)
 	}
 }
 
@@ -122,14 +122,14 @@ func wantTruncated(t *testing.T, r remote.Remote, epoch uint64, from segment.LSN
 		}
 	}
 	if n != 1 {
-		t.Fatalf("reading epoch %d from %d, which is not kept, is no error", epoch, from)
+		t.Fatalf("reading epoch %d from position %d, which is not kept, returned no error", epoch, from)
 	}
 }
 
 func testEmpty(t *testing.T, open func() remote.Remote) {
 	r := open()
 	if h := Head(t, r); h != (remote.Position{}) {
-		t.Errorf("head of an empty remote: %+v", h)
+		t.Errorf("the head of an empty remote is not zero: %+v", h)
 	}
 	l := NewLog(1).Grow(1, 1)
 	wantMoved(t, r.Append(t.Context(), &l.Pieces[0]), remote.Position{})
@@ -144,7 +144,8 @@ func testEmpty(t *testing.T, open func() remote.Remote) {
 		t.Error(n, err)
 	}
 	if a := open(); a.ID() != r.ID() || a.ID() == uuid.Nil || a.Place() == "" {
-		t.Errorf("two handles on one place: %s, %s, %q", a.ID(), r.ID(), a.Place())
+		t.Errorf("two handles on one place have different or missing ids, or no place: %s, %s, %q", a.ID(), r.ID(),
+			a.Place())
 	}
 }
 
@@ -152,7 +153,7 @@ func testAppendAndRead(t *testing.T, open func() remote.Remote) {
 	r, l := open(), NewLog(1)
 	epoch := begin(t, r, l)
 	if h := Head(t, r); h.Number == 0 || h.Epoch != epoch || h.At != l.Start || h.Geometry != l.Geometry {
-		t.Errorf("head after an anchor: %+v", h)
+		t.Errorf("wrong head after an anchor: %+v", h)
 	}
 	Compare(t, r, epoch, l.Start.LSN, nil)
 	l.Grow(60, epoch)
@@ -164,7 +165,7 @@ func testAppendAndRead(t *testing.T, open func() remote.Remote) {
 		for _, handle := range []remote.Remote{r, open()} {
 			if h := Head(t, handle); h.At != l.Pieces[i].To || h.Epoch != epoch ||
 				h.Request != l.Pieces[i].Request || h.Machine != l.Pieces[i].Machine || !h.Time.Equal(l.Pieces[i].Time) {
-				t.Fatalf("head after piece %d: %+v", i, h)
+				t.Fatalf("wrong head after piece %d: %+v", i, h)
 			}
 		}
 	}
@@ -231,7 +232,7 @@ func testInvalid(t *testing.T, open func() remote.Remote) {
 	Append(t, r, l.Pieces...)
 }
 
-// A call whose answer was lost is repeated.
+// testAgain repeats calls as a caller does that did not get the answer, and checks that each has its effect once.
 func testAgain(t *testing.T, open func() remote.Remote) {
 	r, l := open(), NewLog(1)
 	a := l.Anchor(t, remote.Position{})
@@ -255,7 +256,8 @@ func testAgain(t *testing.T, open func() remote.Remote) {
 	}
 }
 
-// Of several writers that follow the same entry one succeeds, and what is read is the string of the successful calls.
+// testCompete lets several writers add an entry after the same entry. Exactly one must succeed, and Read must return
+// the pieces of the successful calls.
 func testCompete(t *testing.T, open func() remote.Remote) {
 	r, l := open(), NewLog(1)
 	epoch := begin(t, r, l)
@@ -298,7 +300,8 @@ func testCompete(t *testing.T, open func() remote.Remote) {
 	Compare(t, open(), epoch, l.Start.LSN, l.Pieces)
 }
 
-// An epoch ends the one before: its sender is refused, even where its piece would follow.
+// testEpochs checks that a new epoch ends the one before: from then on its sender is refused, even if its next piece
+// begins at the mark at which the new epoch ends.
 func testEpochs(t *testing.T, open func() remote.Remote) {
 	r := open()
 	first := NewLog(1)
@@ -341,11 +344,11 @@ func testOtherStore(t *testing.T, open func() remote.Remote) {
 	var refused *remote.OtherStoreError
 	_, err := r.Begin(t.Context(), other.Anchor(t, Head(t, r)))
 	if !errors.As(err, &refused) || refused.Has != l.Geometry.UUID || refused.Want != other.Geometry.UUID {
-		t.Error("two stores at one place:", err)
+		t.Error("beginning the copy of a second store at one place did not fail with OtherStoreError:", err)
 	}
 	_, err = r.Begin(t.Context(), other.Anchor(t, remote.Position{}))
 	if !errors.As(err, &refused) {
-		t.Error("two stores at one place:", err)
+		t.Error("beginning the copy of a second store at one place did not fail with OtherStoreError:", err)
 	}
 }
 
@@ -374,7 +377,7 @@ func testPrune(t *testing.T, open func() remote.Remote) {
 		t.Error(n, err)
 	}
 	if h := Head(t, open()); h.At != l.End {
-		t.Errorf("head after pruning all: %+v", h)
+		t.Errorf("wrong head after pruning all pieces: %+v", h)
 	}
 	l.Grow(2, one)
 	Append(t, r, l.Pieces[20:]...)
@@ -395,7 +398,8 @@ func testPrune(t *testing.T, open func() remote.Remote) {
 	}
 }
 
-// A writer that has seen an early head sleeps, while others add entries and prune the ones after that head.
+// testSleeper lets a writer sleep after it has read which entry is the newest. Meanwhile others add entries, and prune
+// that entry and the ones after it. Then the writer must be refused.
 func testSleeper(t *testing.T, open func() remote.Remote) {
 	sleeper, awake, l := open(), open(), NewLog(1)
 	epoch := begin(t, awake, l)
@@ -430,7 +434,7 @@ func testWait(t *testing.T, open func() remote.Remote) {
 	at := Head(t, r).Number
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	if err := open().Wait(ctx, at); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error("waiting for what does not come:", err)
+		t.Error("waiting for an entry that is never added did not end with the deadline:", err)
 	}
 	cancel()
 	result := make(chan error, 1)
@@ -441,7 +445,7 @@ func testWait(t *testing.T, open func() remote.Remote) {
 	must(t, <-result)
 }
 
-// A cancelled call returns, and what it has or has not done is found by asking.
+// testCancelled checks that a call with a cancelled context returns the error of the context, and adds nothing.
 func testCancelled(t *testing.T, open func() remote.Remote) {
 	r, l := open(), NewLog(1)
 	epoch := begin(t, r, l)
@@ -476,7 +480,7 @@ func snapshot(t *testing.T, l *Log, epoch uint64) remote.Snapshot {
 		Machine: uuid.UUID{9}, Format: remote.Format, Time: time.UnixMicro(l.time).UTC()}
 }
 
-// readerFunc is an empty reader that calls a function.
+// readerFunc is an io.Reader without bytes, which calls the function at each Read.
 type readerFunc func()
 
 func (f readerFunc) Read([]byte) (int, error) {
@@ -534,13 +538,13 @@ func testSnapshots(t *testing.T, open func() remote.Remote) {
 		lost = snapshot(t, l, epoch)
 		if err := r.Save(t.Context(), &lost, io.MultiReader(bytes.NewReader(make([]byte, 1<<20+1)),
 			iotest.ErrReader(broken))); !errors.Is(err, broken) {
-			t.Errorf("a snapshot whose source failed with %q: %v", broken, err)
+			t.Errorf("saving a snapshot whose source failed with %q returned another error: %v", broken, err)
 		}
 	}
 	invalid := snapshot(t, l, epoch)
 	invalid.End = past.Mark{}
 	if err := r.Save(t.Context(), &invalid, bytes.NewReader(nil)); !errors.Is(err, errs.ErrInvalid) {
-		t.Error("an invalid snapshot:", err)
+		t.Error("saving an invalid snapshot did not fail with ErrInvalid:", err)
 	}
 	must(t, other.Drop(t.Context(), want[1].ID))
 	must(t, r.Drop(t.Context(), want[1].ID))

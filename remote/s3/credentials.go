@@ -11,9 +11,10 @@ import (
 	"github.com/varve-db/varve/remote"
 )
 
-// Environment returns the credentials that the environment has: VARVE_S3_ACCESS_KEY_ID, VARVE_S3_SECRET_ACCESS_KEY and
-// VARVE_S3_SESSION_TOKEN, otherwise the same variables with AWS_ in the place of VARVE_S3_, otherwise the profile
-// AWS_PROFILE (default) of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). A file that others may read is refused.
+// Environment returns the credentials that the environment has. It uses VARVE_S3_ACCESS_KEY_ID,
+// VARVE_S3_SECRET_ACCESS_KEY and VARVE_S3_SESSION_TOKEN; if these are not set, the same variables with AWS_ in the
+// place of VARVE_S3_; and if these are not set either, the profile AWS_PROFILE (default) of
+// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). A credentials file that other users may read is refused.
 func Environment() (*credentials.Credentials, error) {
 	for _, prefix := range []string{"VARVE_S3_", "AWS_"} {
 		id, secret := os.Getenv(prefix+"ACCESS_KEY_ID"), os.Getenv(prefix+"SECRET_ACCESS_KEY")

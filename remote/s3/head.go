@@ -29,7 +29,8 @@ const (
 	mostLevel  = 8         // maximum level of lists
 )
 
-// limits are the maximum sizes that keep the head object small.
+// limits are the limits that keep the head small. The head is the object with the newest entries, which each Append
+// and Begin replaces.
 type limits struct {
 	inline  int // maximum number of bytes of pieces in the head
 	entries int // maximum number of entries in the head
@@ -45,7 +46,7 @@ const (
 	kindPiece  = "piece"
 )
 
-// document is the content of the head.
+// document is the content of the head, the object with the newest entries and the references to the others.
 type document struct {
 	Format uint64    `json:"format"`
 	Remote uuid.UUID `json:"remote"` // ID of the remote
@@ -58,7 +59,7 @@ type document struct {
 	raw []byte // bytes of those pieces that are stored in the head
 }
 
-// listRef refers to a list object, and tells which entries the list has.
+// listRef refers to an object that has a list of older entries, and describes which entries the list has.
 type listRef struct {
 	Object string `json:"object"`
 	SHA256 []byte `json:"sha256"`
@@ -69,13 +70,13 @@ type listRef struct {
 	End    uint64 `json:"end"`   // position at which its last entry ends
 }
 
-// list is the content of an object below lists/.
+// list is the content of a list object, which has older entries. The names of these objects begin with lists/.
 type list struct {
 	Entries []entry   `json:"entries,omitempty"`
 	Lists   []listRef `json:"lists,omitempty"`
 }
 
-// entry is an anchor or a piece.
+// entry describes one entry of the remote: an anchor, with which an epoch begins, or a piece.
 type entry struct {
 	Kind    string    `json:"kind"`
 	Number  uint64    `json:"number"` // number of the entry; numbers are consecutive
@@ -109,7 +110,7 @@ func (e *entry) position() remote.Position {
 		Machine: e.Machine, Request: e.Request, Format: e.Format, Time: time.UnixMicro(e.Time).UTC()}
 }
 
-// newest returns the newest entry as a position; the zero value if there is no entry.
+// newest returns the position of the newest entry, or the zero value if there is no entry.
 func (d *document) newest() remote.Position {
 	if len(d.Entries) == 0 {
 		return remote.Position{}
@@ -117,8 +118,8 @@ func (d *document) newest() remote.Position {
 	return d.Entries[len(d.Entries)-1].position()
 }
 
-// valid reports whether a program can have written the entry. inline is the number of bytes of pieces in the object
-// that has the entry.
+// valid reports whether a program can have written the entry. inline is the number of bytes of pieces that the object
+// with the entry itself has.
 func (e *entry) valid(inline int64) bool {
 	geo := e.geometry()
 	switch {
@@ -138,13 +139,14 @@ func (e *entry) valid(inline int64) bool {
 	return e.At <= most && e.Size <= most-e.At
 }
 
-// valid reports whether a program can have written the reference.
+// valid reports whether a program can have written the reference. It does not read the list.
 func (l *listRef) valid() bool {
 	return isRandom(l.Object, listFolder) && len(l.SHA256) == sha256.Size && l.Level >= 0 && l.Level <= mostLevel &&
 		l.First > 0 && l.Last >= l.First
 }
 
-// check verifies that the entries and lists in a document or list are valid and have consecutive numbers.
+// check returns an error if a list or an entry is invalid, or if their numbers are not consecutive. inline is as in
+// entry.valid.
 func check(lists []listRef, entries []entry, inline int64) error {
 	next := uint64(0)
 	for i := range lists {
@@ -164,7 +166,7 @@ func check(lists []listRef, entries []entry, inline int64) error {
 	return nil
 }
 
-// load reads the newest head.
+// load reads the current head from the object store. It returns the head and its ETag.
 func (r *Remote) load(ctx context.Context) (*document, string, error) {
 	b, tag, err := r.get(ctx, headName, mostPacked)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,7 +195,8 @@ func (r *Remote) load(ctx context.Context) (*document, string, error) {
 	return d, tag, nil
 }
 
-// remember keeps a head for later calls. The caller must not change the head any more.
+// remember keeps the head d and its ETag, so that the next change can begin with this head. The caller must not change
+// d any more.
 func (r *Remote) remember(d *document, tag string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,9 +220,9 @@ func (r *Remote) store(ctx context.Context, d *document, tag string) error {
 	return err
 }
 
-// change computes a new head from the current one and stores it. If another writer is faster, it tries again, at most
-// mostTries times. The function edit changes a copy of the head. If edit stores objects, their names must be new in
-// each call. If edit returns false for the newest head, change stores nothing.
+// change computes a new head from the current one and stores it. The function edit changes a copy of the head. If
+// another writer stores a head first, change calls edit again with that head, at most mostTries times. If edit stores
+// objects, their names must be new in each call. If edit returns false for the newest head, change stores nothing.
 func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error)) error {
 	r.mu.Lock()
 	d, tag := r.seen, r.tag
@@ -266,7 +269,8 @@ func (r *Remote) change(ctx context.Context, edit func(d *document) (bool, error
 	}
 }
 
-// add adds an entry with its bytes to a head.
+// add adds an entry, and data, the bytes of its piece, to the head d. If d becomes too large, add moves bytes into an
+// object and older entries into a list.
 func (r *Remote) add(ctx context.Context, d *document, e entry, data []byte) error {
 	if e.Kind == kindAnchor { // so that a purge can remove the bytes of an epoch without those of the next
 		if err := r.outsource(ctx, d); err != nil {
@@ -293,7 +297,7 @@ func (r *Remote) add(ctx context.Context, d *document, e entry, data []byte) err
 	return nil
 }
 
-// outsource moves bytes of pieces from the head into an object of their own.
+// outsource moves all bytes of pieces from the head d into one new object.
 func (r *Remote) outsource(ctx context.Context, d *document) error {
 	name, err := r.random(dataFolder)
 	if err != nil {
@@ -369,7 +373,8 @@ func (r *Remote) storeList(ctx context.Context, ref *listRef, l *list) (err erro
 	return err
 }
 
-// loadList reads a list. If the object is missing the error matches fs.ErrNotExist.
+// loadList reads the list to which ref refers, and verifies it. If the object is missing, the error matches
+// fs.ErrNotExist.
 func (r *Remote) loadList(ctx context.Context, ref *listRef) (*list, error) {
 	b, _, err := r.get(ctx, ref.Object, mostPacked)
 	if err != nil {
@@ -405,8 +410,8 @@ func (r *Remote) loadList(ctx context.Context, ref *listRef) (*list, error) {
 	return l, nil
 }
 
-// walk calls visit with the entries of a head that are kept, oldest first, until it returns false. Lists for which skip
-// returns true are passed over. If an object is missing the error matches fs.ErrNotExist.
+// walk calls visit with the kept entries to which the head d refers, oldest first, until visit returns false. It does
+// not read lists for which skip returns true. If an object is missing, the error matches fs.ErrNotExist.
 func (r *Remote) walk(ctx context.Context, d *document, skip func(l *listRef) bool,
 	visit func(e *entry) (more bool, err error)) error {
 	more, err := r.walkLists(ctx, d, d.Lists, skip, visit)

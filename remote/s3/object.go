@@ -45,7 +45,8 @@ var (
 	errForm = errors.New("the content is not valid")
 )
 
-// compressor compresses and decompresses the JSON of objects; decompressed it has at most mostJSON bytes.
+// compressor returns the encoder and the decoder for the JSON of objects. The decoder refuses JSON of more than
+// mostJSON bytes.
 var compressor = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -107,7 +108,7 @@ func unpack(magic, name string, b []byte, v any) (raw []byte, err error) {
 	return b[packHead+n : end], nil
 }
 
-// key returns the key of an object in the bucket.
+// key returns the key of an object in the bucket: the prefix of the remote, a slash, and the object's name.
 func (r *Remote) key(name string) string {
 	if r.o.Prefix == "" {
 		return name
@@ -118,7 +119,7 @@ func (r *Remote) key(name string) string {
 // timeFor returns how long a request with so many bytes may take: a minute, and a second for each 64 KiB.
 func timeFor(n int64) time.Duration { return time.Minute + time.Duration(n>>16)*time.Second }
 
-// random returns a new name in a folder.
+// random returns a new random name for an object in a folder.
 func (r *Remote) random(folder string) (string, error) {
 	var b [16]byte
 	if _, err := io.ReadFull(r.o.Random, b[:]); err != nil {
@@ -142,9 +143,9 @@ const (
 	absent = "*"
 )
 
-// put stores an object with one request, and returns the object's ETag. If the condition is absent, no object of that
-// name may exist. If the condition is an ETag, the existing object must have that ETag. If the condition does not hold,
-// the error is one for which refused returns true.
+// put stores an object with one request, and returns the object's ETag. condition is always, absent or an ETag: with
+// always, put replaces any existing object; with absent, no object with this name may exist; with an ETag, the
+// existing object must have this ETag. If the condition does not hold, refused returns true for the error.
 func (r *Remote) put(ctx context.Context, name string, b []byte, condition string) (tag string, err error) {
 	opts := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	switch condition {
@@ -194,7 +195,7 @@ func (r *Remote) tagOf(ctx context.Context, name string) (string, error) {
 	return info.ETag, r.wrapped("reading", name, err)
 }
 
-// remove removes an object; a missing one is not an error.
+// remove removes an object. If the object does not exist, remove returns nil.
 func (r *Remote) remove(ctx context.Context, name string) error {
 	err := r.core.RemoveObject(ctx, r.o.Bucket, r.key(name), minio.RemoveObjectOptions{})
 	if err = r.wrapped("removing", name, err); errors.Is(err, fs.ErrNotExist) {
@@ -231,13 +232,15 @@ func (r *Remote) names(ctx context.Context, prefix string) iter.Seq2[listed, err
 	}
 }
 
-// errRefused reports that a condition did not hold.
+// errRefused reports that the object store refused a request because its condition did not hold; see put.
 var errRefused = errors.New("the object was changed by another writer")
 
-// refused reports whether an object was not stored because its condition did not hold.
+// refused reports whether err means that put did not store an object because the condition did not hold.
 func refused(err error) bool { return errors.Is(err, errRefused) }
 
-// wrapped adds the operation and the name of the object to an error of the object store, and the sentinel of its kind.
+// wrapped returns an error of the object store with the operation and the name of the object in front. If the object
+// store has answered with a known code or HTTP status, the result matches the sentinel error for it, such as
+// fs.ErrNotExist. wrapped returns nil if err is nil.
 func (r *Remote) wrapped(doing, name string, err error) error {
 	if err == nil {
 		return nil
@@ -265,7 +268,7 @@ func (r *Remote) wrapped(doing, name string, err error) error {
 	case "PreconditionFailed", "ConditionalRequestConflict", "OperationAborted":
 		return kind(errRefused, "")
 	case "QuotaExceeded", "XMinioStorageFull", "InsufficientStorage", "XMinioAdminBucketQuotaExceeded":
-		return kind(errs.ErrDiskFull, "raise the quota, or prune")
+		return kind(errs.ErrDiskFull, "raise the quota of the bucket, or remove other objects from it")
 	case "NotImplemented":
 		return kind(remote.ErrUnsuitable, "")
 	case "RequestTimeTooSkewed":
@@ -282,7 +285,7 @@ func (r *Remote) wrapped(doing, name string, err error) error {
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return kind(errs.ErrPermission, "check the credentials and what they may do in the bucket")
 	case http.StatusInsufficientStorage:
-		return kind(errs.ErrDiskFull, "raise the quota, or prune")
+		return kind(errs.ErrDiskFull, "raise the quota of the bucket, or remove other objects from it")
 	}
 	return fmt.Errorf("%s %s: %s: %w", doing, where, answer.Code, err)
 }

@@ -16,18 +16,20 @@ import (
 
 const (
 	probeFolder = "probe/"
-	// probeRounds is how often two writers compete, with each of the two conditions.
+	// probeRounds is the number of rounds of the probe for each of its two conditions; see probe.
 	probeRounds = 4
 	probeSize   = 64 << 10
 	probeTime   = 30 * time.Second
-	// probePause is the time for which both requests of the probe wait after the first half of their bodies. An object
-	// store that compares the condition when a request begins has compared the conditions of both requests by then.
+	// probePause is the time for which both requests of a round wait after the first half of their bodies. After this
+	// time, an object store that checks the condition at the beginning of a request has accepted both requests, so
+	// both succeed and probe detects the fault.
 	probePause = 100 * time.Millisecond
 )
 
-// probe refuses an object store where two writers can both store the same object. In each round two requests for one
-// name have sent half of their bodies; then both send the rest at the same time: exactly one may succeed, and its bytes
-// must be there. The condition is at first that the object is new, then that it has the ETag of the round before.
+// probe returns an error if two writers can both store the same object in the object store. In each round two requests
+// for the same name first send half of their bodies; then both send the rest at the same time. Exactly one may
+// succeed, and the object must have its bytes. In the first rounds the condition is that the object is new; in the
+// later ones, that it has the ETag of the round before.
 func (r *Remote) probe(ctx context.Context) error {
 	unfit := func(why string, err error) error {
 		if err != nil {
@@ -87,7 +89,8 @@ func (r *Remote) probe(ctx context.Context) error {
 // errProbe is the error for a result of the probe that makes an object store unsuitable.
 var errProbe = errors.New("the writers of the test")
 
-// compete lets two writers store the same object at the same time and returns the bytes of the one that succeeded.
+// compete lets two writers store the object name with the same condition at the same time. It returns the bytes of the
+// writer that succeeded. If both succeed or none does, the error matches errProbe.
 func (r *Remote) compete(ctx context.Context, name string, condition http.Header, round int) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -166,7 +169,8 @@ type slowBody struct {
 	atHalf   func()
 }
 
-// Read reads up to the half, and then the rest.
+// Read returns bytes of the first half. When these are read, it calls atHalf and then returns the bytes of the second
+// half.
 func (s *slowBody) Read(p []byte) (int, error) {
 	if s.at == s.half {
 		s.atHalf()

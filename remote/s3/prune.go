@@ -13,7 +13,8 @@ import (
 )
 
 // leftAfter is the age from which the bytes of a snapshot without a description count as left by a process that was
-// killed. A slower writer fails, because it reads its bytes back.
+// killed. If the process is in fact alive and only slow, its Save fails, because Save reads all bytes again before it
+// writes the description.
 const leftAfter = 48 * time.Hour
 
 // Prune removes the oldest entries; see remote.Remote. It also removes what killed processes have left.
@@ -76,8 +77,8 @@ func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (remo
 	return removed, r.sweepSnapshots(ctx)
 }
 
-// raise raises the floor of a head: it removes the entries below floor from the head. It never removes the newest
-// entry.
+// raise sets the floor of the head, the number of the oldest entry that is kept. It removes lists and entries below
+// the floor from the head, but never the newest entry.
 func (d *document) raise(floor uint64) {
 	d.Floor = floor
 	for len(d.Lists) > 0 && d.Lists[0].Last < floor {
@@ -97,8 +98,9 @@ func (d *document) raise(floor uint64) {
 	}
 }
 
-// named adds the names of all objects to which a head refers, directly or through a list. If another prune has removed
-// a list in the meantime, the error matches fs.ErrNotExist: without the list it is unknown which objects are in use.
+// named adds to names the names of all objects to which the head d refers, directly or through a list. If another
+// prune has removed a list in the meantime, the error matches fs.ErrNotExist: without the list it is unknown which
+// objects are in use.
 func (r *Remote) named(ctx context.Context, d *document, names map[string]bool) error {
 	for i := range d.Entries {
 		names[d.Entries[i].Object] = true
@@ -129,7 +131,8 @@ func (r *Remote) namedByLists(ctx context.Context, d *document, lists []listRef,
 	return nil
 }
 
-// sweepSnapshots removes the bytes of snapshots that have no description, if the newest of them is old.
+// sweepSnapshots removes the bytes of each snapshot that has no description, if its newest object is older than
+// leftAfter.
 func (r *Remote) sweepSnapshots(ctx context.Context) error {
 	described, newest := map[uuid.UUID]bool{}, map[uuid.UUID]time.Time{}
 	for o, err := range r.names(ctx, snapshotFolder) {

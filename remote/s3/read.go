@@ -32,7 +32,7 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 	}
 }
 
-// reading is one call of Read.
+// reading is the state of one call of Read.
 type reading struct {
 	r     *Remote
 	epoch uint64
@@ -46,7 +46,8 @@ type reading struct {
 	data []byte          // bytes of that object
 }
 
-// run reads until an error occurs, or until the end of the epoch according to the head that was read last.
+// run yields the pieces of the epoch. If an object is missing because another process has changed the head, run reads
+// the new head and continues. It ends at an error, or at the end of the epoch in the head that it has read last.
 func (g *reading) run(ctx context.Context) error {
 	for missing := ""; ; {
 		d, _, err := g.r.load(ctx)
@@ -67,7 +68,8 @@ func (g *reading) run(ctx context.Context) error {
 	}
 }
 
-// pass yields the pieces to which a head refers. If an object is missing, the error matches fs.ErrNotExist.
+// pass yields the pieces of the epoch to which the head d refers, from the position g.from on. If an object is
+// missing, the error matches fs.ErrNotExist.
 func (g *reading) pass(ctx context.Context, d *document) error {
 	truncated := &remote.TruncatedError{Place: g.r.Place(), Epoch: g.epoch, From: g.from}
 	known, there := false, false // whether an entry that ends at or before from, and one of the epoch, is kept
@@ -130,7 +132,7 @@ func (g *reading) pass(ctx context.Context, d *document) error {
 	return err
 }
 
-// bytes returns the bytes of a piece.
+// bytes returns the bytes of the piece of entry e, and verifies them.
 func (g *reading) bytes(ctx context.Context, d *document, e *entry) ([]byte, error) {
 	data, path := d.raw, g.r.key(headName)
 	if e.Object != "" {

@@ -61,7 +61,7 @@ func ParseURL(text string) (*Options, error) {
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return invalid("the parameters of the URL cannot be read -> ?endpoint=HOST:PORT&region=REGION")
+		return invalid("the parameters of the URL cannot be read -> write ?endpoint=HOST:PORT&region=REGION")
 	}
 	for name, values := range q {
 		value := values[len(values)-1]
@@ -72,7 +72,7 @@ func ParseURL(text string) (*Options, error) {
 			o.Region = value
 		case "tls":
 			if value != "on" && value != "off" {
-				return invalid("tls=%s -> on or off", value)
+				return invalid("tls=%s is not supported -> use tls=on or tls=off", value)
 			}
 			o.NoTLS = value == "off"
 		default:
@@ -86,7 +86,7 @@ func ParseURL(text string) (*Options, error) {
 		}
 	}
 	if strings.ContainsAny(o.Endpoint, "/@?#") {
-		return invalid("an endpoint is HOST or HOST:PORT")
+		return invalid("the endpoint must be HOST or HOST:PORT")
 	}
 	return o, nil
 }
@@ -107,7 +107,7 @@ func (o *Options) URL() string {
 	return u.String()
 }
 
-// Remote is a remote in an object store.
+// Remote is a remote.Remote that keeps the copy of a store in an object store.
 type Remote struct {
 	o    Options
 	core minio.Core
@@ -231,7 +231,7 @@ func transport() http.RoundTripper {
 // ID returns the ID of the remote, as the head of the remote records it.
 func (r *Remote) ID() uuid.UUID { return r.id }
 
-// Place returns the URL.
+// Place returns the URL of the place, which has no credentials.
 func (r *Remote) Place() string { return r.o.URL() }
 
 // Close closes idle connections.

@@ -115,12 +115,12 @@ func (r *Remote) saveParts(ctx context.Context, id uuid.UUID, body io.Reader) (s
 	})
 }
 
-// readBack verifies the bytes of a snapshot.
+// readBack reads the stored bytes of a snapshot, and compares their SHA-256 with that of the bytes that were written.
 func (r *Remote) readBack(ctx context.Context, s *remote.Snapshot) error {
 	sum, err := remote.Sum(ctx, r.body(ctx, s.ID, s.Size))
 	if err == nil && sum != s.SHA256 {
 		err = &errs.CorruptionError{Path: r.key(snapshotFolder + s.ID.String()), Offset: -1,
-			Err: errors.New("differs from what was stored")}
+			Err: errors.New("the bytes in the object store differ from the bytes that were stored")}
 	}
 	return err
 }
@@ -158,7 +158,7 @@ func (r *Remote) Snapshots(ctx context.Context) (all []remote.Snapshot, err erro
 	return all, bad
 }
 
-// described reads the description of a snapshot.
+// described reads the description of a snapshot from the object with the given name, and verifies it.
 func (r *Remote) described(ctx context.Context, name string) (s remote.Snapshot, err error) {
 	b, _, err := r.get(ctx, name, mostPacked)
 	if err != nil {
@@ -189,8 +189,8 @@ func (r *Remote) Open(ctx context.Context, id uuid.UUID) (remote.Body, error) {
 	return r.body(context.WithoutCancel(ctx), id, s.Size), nil
 }
 
-// body returns the bytes of a snapshot. It reads from the object store at least 1 MiB at a time, up to the end of a
-// part.
+// body returns a Body with the bytes of a snapshot. The Body fetches at least 1 MiB at a time, but not beyond the end
+// of a part.
 func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body {
 	return remote.NewBody(ctx, size, func(ctx context.Context, at, want int64) (data []byte, begin int64, err error) {
 		part := at / partSize
@@ -200,7 +200,8 @@ func (r *Remote) body(ctx context.Context, id uuid.UUID, size int64) remote.Body
 	})
 }
 
-// fetch reads some bytes of a part of a snapshot.
+// fetch returns want bytes from the offset from of a part of a snapshot. If the snapshot was removed, the error
+// matches errs.ErrNotFound.
 func (r *Remote) fetch(ctx context.Context, id uuid.UUID, part, from, want int64) ([]byte, error) {
 	opts := minio.GetObjectOptions{}
 	if err := opts.SetRange(from, from+want-1); err != nil {

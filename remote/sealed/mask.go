@@ -14,10 +14,12 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// KeySize is the size of a chain key in bytes.
+// KeySize is the size in bytes of a chain key, the secret with which a sealed copy masks the chain hashes of its
+// marks.
 const KeySize = 32
 
-// chain masks the chain hashes of marks, and encrypts the names of machines.
+// chain masks the chain hashes of marks, so that the place does not learn them, and encrypts the names of machines.
+// Both use the chain key.
 type chain struct {
 	key    [KeySize]byte
 	block  cipher.Block
@@ -47,7 +49,7 @@ func (c *chain) commitment() [32]byte {
 
 const rounds = 10
 
-// round is the round function of the Feistel network.
+// round is the round function of the Feistel network with which mask changes a hash. i is the number of the round.
 func (c *chain) round(i int, position uint64, half uint32) uint32 {
 	var b [aes.BlockSize]byte
 	b[0] = byte(i)
@@ -57,7 +59,7 @@ func (c *chain) round(i int, position uint64, half uint32) uint32 {
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// mask masks the chain hash of a mark. The zero mark is not changed.
+// mask returns the mark m with a masked chain hash. If c is nil or m is the zero mark, mask returns m unchanged.
 func (c *chain) mask(m past.Mark) past.Mark {
 	if c == nil || m == (past.Mark{}) {
 		return m
@@ -70,7 +72,7 @@ func (c *chain) mask(m past.Mark) past.Mark {
 	return m
 }
 
-// unmask is the inverse of mask.
+// unmask is the inverse of mask: it returns the mark m with its original chain hash.
 func (c *chain) unmask(m past.Mark) past.Mark {
 	if c == nil || m == (past.Mark{}) {
 		return m
@@ -85,7 +87,7 @@ func (c *chain) unmask(m past.Mark) past.Mark {
 
 const namePrefix = "sealed:"
 
-// hide encrypts the name of a machine.
+// hide returns the name of a machine in encrypted form, as text. show decrypts it.
 func (c *chain) hide(name string) (string, error) {
 	nonce := make([]byte, c.names.NonceSize())
 	if _, err := io.ReadFull(c.random, nonce); err != nil {
@@ -97,7 +99,7 @@ func (c *chain) hide(name string) (string, error) {
 // errHidden reports that a name cannot be decrypted.
 var errHidden = errors.New("the name of the machine cannot be decrypted")
 
-// show decrypts the name of a machine.
+// show returns the name of a machine that hide has encrypted.
 func (c *chain) show(hidden string) (string, error) {
 	text, ok := strings.CutPrefix(hidden, namePrefix)
 	b, err := base64.RawURLEncoding.DecodeString(text)

@@ -26,8 +26,8 @@ import (
 // and that writes the encrypted bytes to w.
 type Seal = func(w io.Writer) (io.WriteCloser, error)
 
-// Unseal decrypts what Seal has encrypted: size bytes of sealed. n is the number of plain bytes. The error matches
-// errs.ErrInvalid if no identity can decrypt them.
+// Unseal decrypts size bytes of sealed, which Seal has encrypted. n is the number of decrypted bytes. If no identity
+// can decrypt them, the error matches errs.ErrInvalid.
 type Unseal = func(sealed io.ReaderAt, size int64) (plain io.ReaderAt, n int64, err error)
 
 // Options are the keys of a Remote.
@@ -72,7 +72,7 @@ type sealedPiece struct {
 	plain [32]byte     // SHA-256 of the plain bytes
 }
 
-// ErrUnable reports that a Remote lacks a key that the call needs. It matches errs.ErrPermission.
+// ErrUnable reports that a Remote lacks a key that the call needs. The error matches errs.ErrPermission.
 var ErrUnable = fmt.Errorf("a required key is missing: %w", errs.ErrPermission)
 
 // Open returns the sealed copy in a place. If Open must read the chain key from a snapshot and there is no snapshot,
@@ -101,7 +101,8 @@ func Open(ctx context.Context, r remote.Remote, o Options) (*Remote, error) {
 	return s, err
 }
 
-// learn returns the header of the newest snapshot that can be opened.
+// learn returns the header of the newest snapshot that can be verified and decrypted. The header has the chain key. If
+// the copy has no snapshot yet, the error matches errs.ErrNotFound.
 func (r *Remote) learn(ctx context.Context) (h header, err error) {
 	list, err := r.inner.Snapshots(ctx)
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
@@ -130,7 +131,7 @@ func (r *Remote) learn(ctx context.Context) (h header, err error) {
 	return h, err
 }
 
-// ChainKey returns the chain key, nil if it is not known.
+// ChainKey returns the chain key, or nil if this Remote does not know the key.
 func (r *Remote) ChainKey() []byte {
 	if r.chain == nil {
 		return nil
@@ -141,20 +142,20 @@ func (r *Remote) ChainKey() []byte {
 // Recipients returns the recipients of the copy, as far as they are known.
 func (r *Remote) Recipients() []string { return r.o.Recipients }
 
-// Sealed returns true: the sizes and hashes of snapshots are those of the encrypted bytes.
+// Sealed returns true, which means that the sizes and hashes of snapshots are those of the encrypted bytes.
 func (r *Remote) Sealed() bool { return true }
 
-// ID identifies the place.
+// ID returns the ID of the place; see remote.Remote.
 func (r *Remote) ID() uuid.UUID { return r.inner.ID() }
 
 // Place returns the address of the place, for messages.
 func (r *Remote) Place() string { return r.inner.Place() }
 
-// Close closes the Remote in which the copy is.
+// Close closes the inner Remote, in which the copy is stored.
 func (r *Remote) Close() error { return r.inner.Close() }
 
-// position unmasks a position of the place, and gives it the format of plain entries. It returns an error if the entry
-// is not sealed.
+// position converts p, a position of the inner Remote: it unmasks the mark, and sets the format of plain entries. If
+// the entry is not sealed, position returns an error.
 func (r *Remote) position(p remote.Position) (remote.Position, error) {
 	if p.Number == 0 {
 		return p, nil
@@ -186,7 +187,7 @@ func (r *Remote) moved(err error) error {
 	return &remote.MovedError{Place: moved.Place, Head: head}
 }
 
-// Head returns the newest entry.
+// Head returns the newest entry; see remote.Remote. If the entry is not sealed, Head returns an error.
 func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	p, err := r.inner.Head(ctx)
 	if err != nil {
@@ -199,7 +200,7 @@ func (r *Remote) Head(ctx context.Context) (remote.Position, error) {
 	return r.position(p)
 }
 
-// sealing returns an error if the Remote lacks a key that is needed to add entries.
+// sealing returns an error that matches ErrUnable if the Remote lacks a key that is needed to add entries.
 func (r *Remote) sealing() error {
 	if r.o.Seal == nil || r.o.Sign == nil || r.chain == nil {
 		return fmt.Errorf("adding to the copy at %s: %w", r.inner.Place(), ErrUnable)
@@ -211,12 +212,12 @@ func (r *Remote) sealing() error {
 // form.
 func format(plain uint32) (uint32, error) {
 	if plain != remote.Format {
-		return 0, fmt.Errorf("%w: format %d cannot be sealed", errs.ErrInvalid, plain)
+		return 0, fmt.Errorf("%w: a piece or snapshot of format %d cannot be sealed", errs.ErrInvalid, plain)
 	}
 	return remote.SealedFormat, nil
 }
 
-// Begin begins an epoch.
+// Begin begins an epoch; see remote.Remote. It masks the mark at which the epoch begins.
 func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err error) {
 	if err := r.sealing(); err != nil {
 		return 0, err
@@ -233,7 +234,7 @@ func (r *Remote) Begin(ctx context.Context, a *remote.Anchor) (epoch uint64, err
 	return epoch, r.moved(err)
 }
 
-// Append seals and appends a piece.
+// Append encrypts and signs a piece, and appends it to the inner Remote; see remote.Remote.
 func (r *Remote) Append(ctx context.Context, p *remote.Piece) error {
 	if err := r.sealing(); err != nil {
 		return err
@@ -317,7 +318,7 @@ func newEncryption(seal Seal) (*encryption, error) {
 	return e, err
 }
 
-// encrypted is the writer that receives the encrypted bytes.
+// encrypted is the writer that adds encrypted bytes to e, and updates their number and their SHA-256 there.
 type encrypted struct{ e *encryption }
 
 func (c encrypted) Write(b []byte) (int, error) {
@@ -326,7 +327,8 @@ func (c encrypted) Write(b []byte) (int, error) {
 	return c.e.out.Write(b)
 }
 
-// statement appends the signed statement after the last encrypted byte, and returns all bytes in the buffer.
+// statement completes the statement s and signs it. It returns the encrypted bytes that were not fetched yet, with the
+// signed statement at their end.
 func (e *encryption) statement(s *statement, r *Remote) []byte {
 	s.length, s.sha256, s.key = e.length, [32]byte(e.sum.Sum(nil)), r.chain.commitment()
 	return s.append(e.out.Bytes(), r.o.Sign)
@@ -357,7 +359,8 @@ func (r *Remote) Read(ctx context.Context, epoch uint64, from segment.LSN) iter.
 	}
 }
 
-// unsealed verifies the signature of a piece and decrypts the piece.
+// unsealed verifies the signature of a piece, and returns the piece with unmasked marks and decrypted bytes. If
+// Options.Unseal is nil, the bytes stay encrypted.
 func (r *Remote) unsealed(p remote.Piece, geo segment.Geometry) (remote.Piece, error) {
 	if err := r.sealedFormat(p.Format); err != nil {
 		return remote.Piece{}, err
@@ -390,7 +393,7 @@ func (r *Remote) unsealed(p remote.Piece, geo segment.Geometry) (remote.Piece, e
 		return remote.Piece{}, err
 	}
 	if size < 0 || size > int64(n) {
-		return remote.Piece{}, damaged(fmt.Errorf("%d encrypted bytes contain %d plain bytes", n, size))
+		return remote.Piece{}, damaged(fmt.Errorf("%d encrypted bytes cannot contain %d plain bytes", n, size))
 	}
 	p.Bytes = make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(plain, 0, size), p.Bytes); err != nil {
@@ -419,18 +422,18 @@ func (r *Remote) Epochs(ctx context.Context) ([]remote.Epoch, error) {
 	return list, err
 }
 
-// Wait blocks until there is a newer entry.
+// Wait blocks until there is an entry whose number is greater than beyond.
 func (r *Remote) Wait(ctx context.Context, beyond uint64) error { return r.inner.Wait(ctx, beyond) }
 
-// Drop removes a snapshot.
+// Drop removes a snapshot; see remote.Remote.
 func (r *Remote) Drop(ctx context.Context, id uuid.UUID) error { return r.inner.Drop(ctx, id) }
 
-// Prune removes old pieces.
+// Prune removes the oldest entries; see remote.Remote.
 func (r *Remote) Prune(ctx context.Context, epoch uint64, pos segment.LSN) (int, error) {
 	return r.inner.Prune(ctx, epoch, pos)
 }
 
-// Register records that a machine uses the copy. Its name is encrypted.
+// Register records a machine; see remote.Remote. The name of the machine is stored in encrypted form.
 func (r *Remote) Register(ctx context.Context, m remote.Machine) (err error) {
 	if err := r.sealing(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Save seals and stores a snapshot.
+// Save encrypts and signs a snapshot, and stores it in the inner Remote; see remote.Remote.
 func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, plain io.Reader) error {
 	if err := r.sealing(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (r *Remote) Save(ctx context.Context, s *remote.Snapshot, plain io.Reader) 
 	return nil
 }
 
-// sealing is the sealed body of a snapshot.
+// sealing is a reader that returns the sealed form of a snapshot's body, and encrypts it while it is read.
 type sealing struct {
 	r        *Remote
 	e        *encryption
@@ -57,7 +57,7 @@ type sealing struct {
 	chunk    [64 << 10]byte
 }
 
-// Read returns sealed bytes.
+// Read reads the next bytes of the sealed form.
 func (s *sealing) Read(b []byte) (int, error) {
 	for s.err == nil && !s.ended && s.at == s.e.out.Len() {
 		s.e.out.Reset()
@@ -75,7 +75,7 @@ func (s *sealing) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill encrypts the next bytes, and ends with the statement.
+// fill encrypts the next bytes of the snapshot. After the last ones it appends the signed statement.
 func (s *sealing) fill() error {
 	n, end, err := remote.Fill(s.plain, s.chunk[:])
 	if err != nil {
@@ -191,10 +191,10 @@ func (r *Remote) opened(ctx context.Context, s *remote.Snapshot) (*body, error) 
 	}
 	h, start, err := decodeHeader(plain)
 	if err == nil && (size < start || size > in.size) {
-		err = fmt.Errorf("%d encrypted bytes contain %d plain bytes", in.size, size)
+		err = fmt.Errorf("%d encrypted bytes cannot contain %d plain bytes", in.size, size)
 	}
 	if c := r.chain; err == nil && c != nil && c.key != [KeySize]byte(h.Chain) {
-		err = errors.New("the snapshot has another chain key")
+		err = errors.New("the snapshot has another chain key than the copy")
 	}
 	if err != nil {
 		return nil, errors.Join(r.damaged(s.ID, err), in.Close())
@@ -260,18 +260,20 @@ func (r *Remote) signed(ctx context.Context, s *remote.Snapshot, body remote.Bod
 	return p, nil
 }
 
-// pinnedBlock is the number of bytes for which a pinned body has a hash.
+// pinnedBlock is the size in bytes of the blocks of which pinned records a hash each.
 const pinnedBlock = 64 << 10
 
-// pinned has the encrypted bytes of a snapshot as they were when they were verified. Decrypting them reads the place
-// again, which could then return other bytes: each block is compared with its hash.
+// pinned has the encrypted bytes of a snapshot whose signature was verified. To decrypt the bytes, they are read from
+// the place a second time, and the place could return other bytes then. So ReadAt compares each block with the hash
+// that pin has recorded.
 type pinned struct {
 	remote.Body
 	size   int64      // number of encrypted bytes
 	hashes [][32]byte // SHA-256 of each block
 }
 
-// pin reads all encrypted bytes, records the hash of each block, and returns the SHA-256 of all.
+// pin reads all encrypted bytes, and records the hash of each block of pinnedBlock bytes. It returns the SHA-256 of
+// all bytes.
 func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
 	all, block := sha256.New(), make([]byte, pinnedBlock)
 	r := vfs.Until(ctx, io.NewSectionReader(p.Body, 0, p.size))
@@ -290,7 +292,8 @@ func (p *pinned) pin(ctx context.Context) (sum [32]byte, err error) {
 	}
 }
 
-// ReadAt reads verified bytes. If the place returns bytes other than those, the error is a *errs.CorruptionError.
+// ReadAt reads encrypted bytes, and verifies them. If the place returns other bytes than when the snapshot was
+// verified, the error is a *errs.CorruptionError.
 func (p *pinned) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, fmt.Errorf("%w: the offset %d is negative", errs.ErrInvalid, off)

@@ -39,7 +39,7 @@ type statement struct {
 	key        [32]byte // commitment of the chain key
 }
 
-// append appends the statement with a signature.
+// append appends the encoded statement and its signature with the key sign to b.
 func (s *statement) append(b []byte, sign ed25519.PrivateKey) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = append(b, magic...)
@@ -91,8 +91,9 @@ func parse(b []byte) (s statement, signer ed25519.PublicKey, err error) {
 	return s, signer, nil
 }
 
-// trusted parses a statement and verifies that a known machine has signed it. Everything except the length, the sha256
-// and the key must be as in want, which describes the piece or snapshot that the place has returned.
+// trusted parses a statement, and verifies that a known machine has signed it. want describes the piece or snapshot
+// that the place has returned. If the statement differs from want in anything except length, sha256 and key, trusted
+// returns an error.
 func (r *Remote) trusted(b []byte, want statement) (s statement, err error) {
 	s, signer, err := parse(b)
 	if err != nil {
@@ -110,14 +111,12 @@ func (r *Remote) trusted(b []byte, want statement) (s statement, err error) {
 	return s, nil
 }
 
-// stated returns the statement about a piece, whose marks are masked. length, sha256 and key of the statement are not
-// set.
+// stated returns the statement about the piece p, whose marks are masked. It does not set length, sha256 and key.
 func stated(p *remote.Piece, geo segment.Geometry) statement {
 	return statement{kind: kindPiece, geometry: geo, epoch: p.Epoch, from: p.From, to: p.To, time: p.Time}
 }
 
-// statedOf returns the statement about a snapshot, whose marks are masked. length, sha256 and key of the statement are
-// not set.
+// statedOf returns the statement about the snapshot s, whose marks are masked. It does not set length, sha256 and key.
 func statedOf(s *remote.Snapshot) statement {
 	return statement{kind: kindSnapshot, geometry: s.Geometry, epoch: s.Epoch, log: s.Log, from: s.Begin, to: s.End,
 		id: s.ID, time: s.Time}

@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// Binding is the record that a sender keeps about its remote.
+// Binding is the record that a sender keeps about its remote: what it has sent to the remote, and what is due there.
 type Binding struct {
 	Format  int       `json:"format"`
 	Store   uuid.UUID `json:"store"`
@@ -43,18 +43,19 @@ type Binding struct {
 	Snapshot Due `json:"snapshot"` // when the next snapshot is due, and where the last one was begun
 }
 
-// Tag returns the number by which wal/sent tells the copy from others: the first 4 bytes of the SHA-256 of its ID, as a
-// little-endian number; 1 if they are 0.
+// Tag returns the number that identifies the copy in wal/sent: the first 4 bytes of the SHA-256 of the remote's ID, as
+// a little-endian number, or 1 if that number is 0.
 func (b *Binding) Tag() uint32 {
 	sum := sha256.Sum256(b.Remote[:])
 	return max(1, binary.LittleEndian.Uint32(sum[:]))
 }
 
-// current returns the epoch of the store's log that is being sent. It may be later than the log's epoch when the epoch
-// of the remote was begun, because the log continues in a new epoch after a purge.
+// current returns the epoch of the store's log that is sent now. It is higher than b.Log, the epoch of the log when
+// the epoch of the remote was begun, if the log has continued in a new epoch after a purge.
 func (b *Binding) current() uint64 { return max(b.Log, b.Purged.Log) }
 
-// Gathered are purges of the store that wait for the epoch in which they reach the remote.
+// Gathered describes the purges of the store that are not carried out at the remote yet. They wait, so that one new
+// epoch of the remote removes the data of several purges.
 type Gathered struct {
 	Log   uint64    `json:"log"`   // epoch of the store's log that the newest purge has begun; 0: no purge waits
 	Since time.Time `json:"since"` // when the sender noticed the first of them
@@ -79,29 +80,29 @@ type Seen struct {
 	At     past.Mark `json:"at,omitzero"` // zero: the entry is damaged, and only its number is known
 }
 
-// identifies reports whether head is the entry that s identifies.
+// identifies reports whether head, the newest entry of the remote, is still the entry that s identifies.
 func (s Seen) identifies(head *remote.Position) bool {
 	return s.Number == head.Number && (s.At.LSN == 0 || s.At == head.At && s.Epoch == head.Epoch)
 }
 
-// bindingFormat is the format of a Binding in a file.
+// bindingFormat is the version of the format in which File stores a Binding.
 const bindingFormat = 1
 
-// Keeper stores the binding. When Save returns nil, the binding must be durable. If Save returns an error, the binding
-// may or may not have been stored.
+// Keeper stores the Binding of a sender. When Save returns nil, the Binding must be durable. If Save returns an error,
+// the Binding may or may not have been stored.
 type Keeper interface {
 	// Load returns the binding; it matches errs.ErrNotFound if there is none.
 	Load(ctx context.Context) (Binding, error)
 	Save(ctx context.Context, b Binding) error
 }
 
-// File is a Keeper that stores the binding in a file outside of every store.
+// File is a Keeper that stores the Binding in a file outside of the store.
 type File struct {
 	FS   vfs.FS
 	Path string
 }
 
-// Load reads the file.
+// Load reads the Binding from the file.
 func (f *File) Load(context.Context) (b Binding, err error) {
 	text, err := vfs.ReadFile(f.FS, f.Path, 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +124,7 @@ func (f *File) Load(context.Context) (b Binding, err error) {
 	return b, nil
 }
 
-// Save replaces the file.
+// Save replaces the file by one that has the Binding b.
 func (f *File) Save(_ context.Context, b Binding) error {
 	b.Format = bindingFormat
 	text, err := json.MarshalIndent(b, "", "  ")

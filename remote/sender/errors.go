@@ -10,10 +10,11 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// ErrStopped is matched by the errors after which a Sender sends nothing more until its user has decided what to do.
+// ErrStopped is matched by those errors after which a Sender sends nothing more until the user decides how to
+// continue.
 var ErrStopped = errors.New("copying has stopped")
 
-// TakenError reports that another machine has begun an epoch at the remote. It matches ErrStopped.
+// TakenError reports that another machine has begun an epoch at the remote. The error matches ErrStopped.
 type TakenError struct {
 	Place string
 	Epoch uint64          // epoch of this sender
@@ -22,16 +23,17 @@ type TakenError struct {
 
 // Error returns the message, in one line.
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("%s: %v: machine %s has taken over the copy (epoch %d, this one has %d); the store here continues "+
-		"without a copy -> give it another place, or take the copy back", e.Place, ErrStopped, e.Head.Machine,
+	return fmt.Sprintf("%s: %v: machine %s has taken over the copy (the copy is in epoch %d, this machine in epoch "+
+		"%d); the store on this machine continues "+
+		"without a copy -> give the store another place, or take the copy back", e.Place, ErrStopped, e.Head.Machine,
 		e.Head.Epoch, e.Epoch)
 }
 
 // Unwrap makes the error match ErrStopped.
 func (e *TakenError) Unwrap() error { return ErrStopped }
 
-// DivergedError reports that the remote has entries in this sender's epoch that the log does not have. It matches
-// ErrStopped.
+// DivergedError reports that the remote has entries in this sender's epoch that the log of the store does not have.
+// The error matches ErrStopped.
 type DivergedError struct {
 	Place   string
 	Head    remote.Position
@@ -41,16 +43,18 @@ type DivergedError struct {
 
 // Error returns the message, in one line.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s: %v: the copy has entries that the log here lacks: it ends at position %d, the log at %d: "+
-		"another copy of the folder sends too, or this one was reset to an earlier state -> clone the copy and compare, "+
-		"or take it", e.Place, ErrStopped, e.Head.At.LSN, e.Durable)
+	return fmt.Sprintf("%s: %v: the copy has entries that the log of this store lacks: the copy ends at position "+
+		"%d, the log at position %d: "+
+		"another copy of the store's folder also sends, or this folder was reset to an earlier state -> clone the "+
+		"copy and compare, "+
+		"or take over the copy", e.Place, ErrStopped, e.Head.At.LSN, e.Durable)
 }
 
-// Unwrap makes the error match ErrStopped, and the reason.
+// Unwrap makes the error match ErrStopped and Err, the reason.
 func (e *DivergedError) Unwrap() []error { return []error{ErrStopped, e.Err} }
 
-// LostError reports that the place no longer contains the remote to which this sender has sent before. It matches
-// ErrStopped.
+// LostError reports that the place no longer contains the remote to which this sender has sent before. The error
+// matches ErrStopped.
 type LostError struct {
 	Place string
 	Want  uuid.UUID // remote of this sender
@@ -59,7 +63,7 @@ type LostError struct {
 
 // Error returns the message, in one line.
 func (e *LostError) Error() string {
-	what := "its entries are gone"
+	what := "the entries of the copy are gone"
 	if e.Has != e.Want {
 		what = fmt.Sprintf("the place has copy %s, not %s", e.Has, e.Want)
 	}
@@ -70,8 +74,8 @@ func (e *LostError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *LostError) Unwrap() error { return ErrStopped }
 
-// ClaimedError reports that the log of the store is sent to another copy: another user of the store has added it. The
-// archive keeps the log for one copy only. It matches ErrStopped.
+// ClaimedError reports that the log of the store is sent to another copy, which another user of the store has added.
+// The archive can keep the log for one copy only. The error matches ErrStopped.
 type ClaimedError struct {
 	Place string
 	Sent  segment.LSN // position up to which the other copy has the log
@@ -79,8 +83,10 @@ type ClaimedError struct {
 
 // Error returns the message, in one line.
 func (e *ClaimedError) Error() string {
-	return fmt.Sprintf("%s: %v: the log of this store is sent to another copy, of another user (which has it up to "+
-		"position %d), and is kept for one copy only -> memctl remote remove, by one of the two users", e.Place,
+	return fmt.Sprintf("%s: %v: the log of this store is also sent to the copy of another user (which has the log "+
+		"up to "+
+		"position %d), but a store keeps its log for one copy only -> run memctl remote remove as one of the two "+
+		"users", e.Place,
 		ErrStopped, e.Sent)
 }
 
@@ -88,7 +94,7 @@ func (e *ClaimedError) Error() string {
 func (e *ClaimedError) Unwrap() error { return ErrStopped }
 
 // OvertakenError reports that another machine has sent an entry after the user of this sender had decided to supersede
-// the newest entry of the remote (Binding.Follows). Nothing was superseded. It matches ErrStopped.
+// the newest entry of the remote (Binding.Follows). Nothing was superseded. The error matches ErrStopped.
 type OvertakenError struct {
 	Place string
 	Seen  Seen
@@ -104,8 +110,8 @@ func (e *OvertakenError) Error() string {
 // Unwrap makes the error match ErrStopped.
 func (e *OvertakenError) Unwrap() error { return ErrStopped }
 
-// DamagedHeadError reports that the newest entry of the remote is damaged, and that another machine may have added it.
-// It matches ErrStopped and errs.ErrCorrupt.
+// DamagedHeadError reports that the newest entry of the remote is damaged, and that another machine may have added
+// that entry. The error matches ErrStopped and errs.ErrCorrupt.
 type DamagedHeadError struct {
 	Place string
 	Err   error
@@ -117,5 +123,5 @@ func (e *DamagedHeadError) Error() string {
 		"machine sends to the copy, take it with --discard", e.Place, ErrStopped, e.Err)
 }
 
-// Unwrap makes the error match ErrStopped, and the damage.
+// Unwrap makes the error match ErrStopped and Err, the damage.
 func (e *DamagedHeadError) Unwrap() []error { return []error{ErrStopped, e.Err} }

@@ -34,7 +34,7 @@ func (s *Sender) Maintain(ctx context.Context) (err error) {
 	return err
 }
 
-// maintained does the maintenance that is due in the epoch of a binding.
+// maintained saves a snapshot and removes data, if these are due according to the Binding b.
 func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 	if b.Snapshot.Erase && !b.Snapshot.Now { // the snapshot that the purge needs is saved already
 		if err = s.erase(ctx, b); errors.Is(err, errEnded) {
@@ -63,7 +63,8 @@ func (s *Sender) maintained(ctx context.Context, b *Binding) (err error) {
 	return errors.Join(err, s.prune(ctx, b, m.Time))
 }
 
-// change durably changes the record of what is due. It changes nothing if another epoch has begun, because that epoch
+// change applies the function change to Binding.Snapshot, the record of what is due, and makes the result durable. It
+// changes nothing if, since b was read, this sender has begun another epoch or has requested one, because that epoch
 // has its own record.
 func (s *Sender) change(ctx context.Context, b *Binding, change func(d *Due)) error {
 	return s.rebind(ctx, func(now *Binding) {
@@ -82,12 +83,13 @@ func (s *Sender) due(b *Binding, now time.Time) bool {
 		s.source.Durable()-min(d.At, s.source.Durable()) >= s.o.SnapshotBytes
 }
 
-// errEnded means that the log has ended, or a Round begins an epoch, while a snapshot was being made.
+// errEnded means that a snapshot must be abandoned: while it was being made, the log has ended in a new epoch, or a
+// Round has begun an epoch at the remote.
 var errEnded = errors.New("the log has ended while a snapshot was made")
 
-// confirm returns nil if the remote still ends in the epoch of a binding, at a mark that the log of the binding has.
-// Only then may this sender save a snapshot there, or remove anything: nothing of another sender must be removed. The
-// error is errEnded if the log has ended or this sender has begun another epoch.
+// confirm returns nil if the newest entry of the remote still belongs to the epoch of the Binding b, and ends at a
+// mark that the log has. Only then may this sender save a snapshot or remove data there: it must not remove data of
+// another sender. The error is errEnded if the log has ended or this sender has begun another epoch.
 func (s *Sender) confirm(ctx context.Context, b *Binding) error {
 	if has := s.remote.ID(); has != b.Remote {
 		return &LostError{Place: s.remote.Place(), Want: b.Remote, Has: has}
@@ -108,7 +110,8 @@ func (s *Sender) confirm(ctx context.Context, b *Binding) error {
 	return errEnded
 }
 
-// save makes and saves a snapshot of the log of the binding.
+// save makes a snapshot of the store and saves it at the remote, for the epoch of the Binding b. It returns the
+// description of the snapshot.
 func (s *Sender) save(ctx context.Context, b *Binding) (*remote.Snapshot, error) {
 	if err := s.confirm(ctx, b); err != nil {
 		return nil, err
@@ -194,16 +197,18 @@ func (s *Sender) erase(ctx context.Context, b *Binding) error {
 	return s.change(ctx, b, func(d *Due) { d.Erase, d.Clean = false, 0 })
 }
 
-// SortSnapshots sorts snapshots without using their times, which may be wrong.
+// SortSnapshots sorts snapshots by epoch and then by the mark at which they begin, the oldest first. It uses the times
+// only if these are equal, because clocks may be wrong.
 func SortSnapshots(list []remote.Snapshot) {
 	slices.SortFunc(list, func(a, b remote.Snapshot) int {
 		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Begin.LSN, b.Begin.LSN), a.Time.Compare(b.Time))
 	})
 }
 
-// prune removes data that is not needed to restore any moment within Options.Keep, if two newer snapshots exist. The
-// clock may have been ahead when a snapshot was made. To remove nothing for that reason, prune limits the present time
-// to the time of the second newest snapshot plus Options.SnapshotEvery.
+// prune removes the data that is not needed to restore any moment within Options.Keep, if two newer snapshots exist. A
+// snapshot may have a time in the future, because the clock was wrong when the snapshot was made. So that prune does
+// not remove too much then, it uses as the present time at most the time of the second newest snapshot plus
+// Options.SnapshotEvery.
 func (s *Sender) prune(ctx context.Context, b *Binding, now time.Time) error {
 	if err := s.confirm(ctx, b); err != nil {
 		return err

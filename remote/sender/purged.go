@@ -10,10 +10,10 @@ import (
 	"github.com/varve-db/varve/wal/past"
 )
 
-// PurgedOnly returns the last epoch of the log that can be reached from the given epoch through purges only. If the log
-// has not ended after the given epoch, or has ended for a reason other than a purge, PurgedOnly returns the given
-// epoch. A copy of the log up to the given epoch can be continued with the log of the returned epoch. But the copy
-// still has the purged data.
+// PurgedOnly returns the last epoch of the log that follows the given epoch through purges only. If no epoch follows
+// the given one, or the next one has another reason than a purge, PurgedOnly returns the given epoch. A copy of the
+// log up to the given epoch can be continued with the log of the returned epoch. But the copy still has the purged
+// data.
 func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
 	list, err := log.Endings()
 	for _, e := range list {
@@ -28,8 +28,8 @@ func PurgedOnly(log *past.Log, epoch uint64) (uint64, error) {
 	return epoch, err
 }
 
-// purgedOnly reports whether the log has ended only because of purges since an epoch. In that case the remote can be
-// continued.
+// purgedOnly reports whether every epoch of the log after the given one was begun by a purge. Then the copy can be
+// continued, see PurgedOnly.
 func (s *Sender) purgedOnly(log *past.Log, epoch uint64) bool {
 	id, err := log.ID()
 	if err != nil {
@@ -39,7 +39,8 @@ func (s *Sender) purgedOnly(log *past.Log, epoch uint64) bool {
 	return err == nil && last == id.Epoch
 }
 
-// gather records that the remote must still be cleared of the data purged up to an epoch of the store's log.
+// gather records in the Binding that the data of purges up to the epoch log of the store's log must be removed from
+// the remote later.
 func (s *Sender) gather(ctx context.Context, log uint64) error {
 	now := s.o.Clock()
 	return s.rebind(ctx, func(b *Binding) {
@@ -50,14 +51,14 @@ func (s *Sender) gather(ctx context.Context, log uint64) error {
 	})
 }
 
-// purgesDue reports whether it is time to bring the gathered purges to the remote. If the clock was set back, they are
-// due as well.
+// purgesDue reports whether the purges in b.Purged must be carried out at the remote now: the first of them has waited
+// for Options.Gather, the clock was set back by that time, or Options.Erase requires it.
 func (s *Sender) purgesDue(b *Binding) bool {
 	return b.Log < s.o.Erase || s.o.Clock().Sub(b.Purged.Since).Abs() >= s.o.Gather
 }
 
-// erase records that purged data must be removed from the remote. It does nothing if required is false. Snapshots
-// that end at or before the position clean have no purged data.
+// erase records that purged data must be removed from the remote, except from snapshots that end at or before the
+// position clean: these have no purged data. If required is false, erase does nothing.
 func (d *Due) erase(required bool, clean segment.LSN) {
 	switch {
 	case !required:
@@ -68,8 +69,8 @@ func (d *Due) erase(required bool, clean segment.LSN) {
 	}
 }
 
-// cleanSince returns a position such that snapshots which end at or before it have no data that was purged after the
-// given epoch of the store's log. It returns 0 if no such position is known.
+// cleanSince returns a position of the log: snapshots that end at or before this position have no data that was purged
+// after the given epoch of the store's log. It returns 0 if no such position is known.
 func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, error) {
 	list, err := source.Past().Endings()
 	if err != nil {
@@ -90,9 +91,9 @@ func cleanSince(ctx context.Context, source Source, epoch uint64) (segment.LSN, 
 	return source.Erased(ctx, after)
 }
 
-// Pending returns a position such that snapshots which end at or before it have no data of the purges that have not
-// reached the remote yet. It returns 0 if no such position is known. If there are no such purges, it returns the
-// highest possible position.
+// Pending returns a position of the log: snapshots that end at or before this position have no data of the purges that
+// have not reached the remote yet. It returns 0 if no such position is known, and the highest possible position if
+// there are no such purges.
 func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error) {
 	clean := segment.LSN(math.MaxUint64)
 	if b.Snapshot.Erase {
@@ -105,9 +106,9 @@ func Pending(ctx context.Context, source Source, b *Binding) (segment.LSN, error
 	return min(clean, since), err
 }
 
-// keeps returns those snapshots in list that a purge need not remove. They have no purged data. The pieces of the
-// binding's epoch complete them, because these snapshots belong to the same string of pieces, even if they were made in
-// another epoch. list has the snapshots that were made before the purge.
+// keeps returns those snapshots in list that can stay at the remote after a purge: they have no purged data, and the
+// pieces of the epoch of b complete them, even if they were made in an earlier epoch. list has the snapshots that were
+// made before the purge.
 func (s *Sender) keeps(ctx context.Context, b *Binding, list []remote.Snapshot) (kept []remote.Snapshot, err error) {
 	if b.Snapshot.Clean == 0 || len(list) == 0 {
 		return nil, nil

@@ -119,8 +119,8 @@ type Sender struct {
 	stopped error
 }
 
-// Bind binds a store to a remote that is empty, as the first step of a copy. A remote with entries is refused with
-// *remote.OtherStoreError or *remote.MovedError.
+// Bind records an empty remote as the copy of a store, which is the first step of a copy. It stores the Binding with k
+// and returns it. If the remote has entries, the error is *remote.OtherStoreError or *remote.MovedError.
 func Bind(ctx context.Context, r remote.Remote, store uuid.UUID, k Keeper, random io.Reader) (Binding, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
@@ -143,8 +143,8 @@ func Bind(ctx context.Context, r remote.Remote, store uuid.UUID, k Keeper, rando
 	return b, k.Save(ctx, b)
 }
 
-// New returns the sender of a store that Bind has bound to a remote. If the binding belongs to another store, the error
-// is *remote.OtherStoreError.
+// New returns the sender of a store. Bind must have stored a Binding in k before. If the Binding belongs to another
+// store, the error is *remote.OtherStoreError.
 func New(ctx context.Context, r remote.Remote, s Source, k Keeper, o Options) (*Sender, error) {
 	o.fill()
 	b, err := k.Load(ctx)
@@ -158,7 +158,8 @@ func New(ctx context.Context, r remote.Remote, s Source, k Keeper, o Options) (*
 		status: Status{Place: r.Place(), Epoch: b.Epoch}}, nil
 }
 
-// errAgain ends an attempt. The next attempt must ask the remote for its newest entry again.
+// errAgain is the error of an attempt after which Round must ask the remote for its newest entry again and repeat the
+// attempt.
 var errAgain = errors.New("the remote has changed meanwhile")
 
 // attempts is the maximum number of times that a round asks for the newest entry again because the answers to its
@@ -192,7 +193,7 @@ func (s *Sender) stoppedBy() error {
 	return s.stopped
 }
 
-// bound returns the Binding as it is recorded now.
+// bound returns the current Binding.
 func (s *Sender) bound() Binding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,8 +282,8 @@ func (s *Sender) attempt(ctx context.Context) error {
 	return s.ship(ctx, b, id, head, durable)
 }
 
-// owns returns a *ClaimedError if wal/sent has the record of another copy: the archive keeps the log for one copy. The
-// caller of the sender makes sure that one process of the machine sends, so no other sender writes that file meanwhile.
+// owns returns a *ClaimedError if wal/sent has the record of another copy, because the archive can keep the log for
+// one copy only. No other sender writes that file meanwhile: the caller ensures that one process of the machine sends.
 func (s *Sender) owns(b Binding) error {
 	sent, ok, _ := s.source.Past().Sent(s.source.Durable()) // the tag is valid even if the log does not continue there
 	if ok && sent.Copy != 0 && sent.Copy != b.Tag() {
@@ -291,8 +292,9 @@ func (s *Sender) owns(b Binding) error {
 	return nil
 }
 
-// Forget removes wal/sent: the copy does not need the log any more. It leaves the record of another copy, which another
-// user of the store has added. The caller makes sure that no process of the machine sends meanwhile.
+// Forget removes wal/sent, so that the archive no longer keeps log for the copy. It does not remove the record of
+// another copy, which another user of the store has added. The caller ensures that no process of the machine sends
+// meanwhile.
 func (s *Sender) Forget() error {
 	if s.owns(s.bound()) != nil {
 		return nil
@@ -300,9 +302,9 @@ func (s *Sender) Forget() error {
 	return s.source.Past().ForgetSent()
 }
 
-// follows returns nil if the log of a binding contains the end of the newest entry of the remote. If the log has
-// something else at that position, it returns a *DivergedError. If the log has ended in the meantime, it returns
-// errAgain.
+// follows returns nil if the store's log has the mark at which the remote ends (head.At). If the log has another frame
+// or nothing there, follows returns a *DivergedError. If the log has continued in a new epoch in the meantime, it
+// returns errAgain.
 func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) error {
 	log := s.source.Past()
 	err := log.Continues(ctx, past.ID{Store: b.Store, Epoch: b.current()}, head.At)
@@ -318,9 +320,9 @@ func (s *Sender) follows(ctx context.Context, b *Binding, head remote.Position) 
 	return &DivergedError{Place: s.remote.Place(), Head: head, Durable: s.source.Durable(), Err: err}
 }
 
-// beforeDamage returns the position at which the readable entries of the remote end, if the newest entry is damaged.
-// number is the number of that entry. If no entry can be read, the result has only number and the geometry of this
-// store. The epoch of the result is at least the epoch that the Binding of this store records.
+// beforeDamage returns the position at which the readable entries of the remote end, if its newest entry is damaged.
+// number is the number of the damaged entry. If no entry can be read, the result has only number and the geometry of
+// this store. The epoch of the result is at least the epoch in the Binding.
 func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.Position, err error) {
 	if head, err = remote.BeforeDamage(ctx, s.remote, number); head.Number == 0 { // nothing else is kept
 		head = remote.Position{Number: number, Geometry: s.source.Past().Geometry}
@@ -329,10 +331,11 @@ func (s *Sender) beforeDamage(ctx context.Context, number uint64) (head remote.P
 	return head, err
 }
 
-// ownDamage returns nil if this sender may begin an epoch after a newest entry that is damaged: if its user has decided
-// to supersede that entry (Binding.Follows), or if the sender has appended it. In the second case head, which describes
-// the entries before, has the sender's epoch, and ends before the position that wal/sent records. Otherwise another
-// machine may have begun an epoch with that entry, and the error is a *DamagedHeadError.
+// ownDamage returns nil if this sender may begin an epoch after a damaged newest entry, in one of two cases. In the
+// first case its user has decided to supersede that entry (Binding.Follows). In the second case this sender has
+// appended that entry: head, the end of the readable entries, has the sender's epoch, and is before the position in
+// wal/sent. Otherwise another machine may have begun an epoch with the damaged entry, and the error is a
+// *DamagedHeadError with damage as its reason.
 func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error {
 	// The mark is valid even if the log does not continue from it.
 	sent, ok, _ := s.source.Past().Sent(s.source.Durable())
@@ -342,7 +345,7 @@ func (s *Sender) ownDamage(b Binding, head remote.Position, damage error) error 
 	return &DamagedHeadError{Place: s.remote.Place(), Err: damage}
 }
 
-// mayFollow returns an error if the newest entry shows that this sender must not add a further entry.
+// mayFollow returns an error if this sender must not add an entry after head, the newest entry of the remote.
 func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	store := uuid.UUID(head.Geometry.UUID)
 	begun := b.Request != uuid.Nil && head.Request == b.Request // by a request of this sender
@@ -366,13 +369,14 @@ func (s *Sender) mayFollow(b Binding, head remote.Position) error {
 	return nil
 }
 
-// adopt records the epoch that an earlier request of this sender has begun.
+// adopt records the epoch of head as the sender's own: an earlier request of this sender has begun it, and the answer
+// was lost.
 func (s *Sender) adopt(ctx context.Context, head remote.Position) error {
 	return s.begun(ctx, head.Epoch, head.Log)
 }
 
-// begin begins an epoch after the newest entry head of the remote, for the log id. reason becomes Status.Reason.
-// If begin succeeds, it returns errAgain, so that the next attempt sends the pieces.
+// begin begins an epoch of the remote after head, its newest entry. The log with the ID id is sent in this epoch.
+// reason becomes Status.Reason. If begin succeeds, it returns errAgain, so that the next attempt sends the pieces.
 func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, reason string) error {
 	b := s.bound()
 	log := s.source.Past()
@@ -412,8 +416,9 @@ func (s *Sender) begin(ctx context.Context, head remote.Position, id past.ID, re
 	return s.begun(ctx, epoch, id.Epoch)
 }
 
-// begun records an epoch that this sender has begun for a log. It looks for a purge once more, because there may have
-// been one since the request for the epoch was recorded.
+// begun records in the Binding that this sender has begun the epoch of the remote, for the epoch log of the store's
+// log, and returns errAgain. It checks again whether the log was purged, because a purge may have ended after the
+// request for the epoch was recorded.
 func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	b := s.bound()
 	erase := b.Epoch > 0 && s.purged(s.source.Past(), b.Log)
@@ -438,7 +443,8 @@ func (s *Sender) begun(ctx context.Context, epoch, log uint64) error {
 	return errAgain
 }
 
-// reason returns the reason why the log ended after an epoch, for messages.
+// reason returns a text for messages: why the epoch of the log after the given one was begun, or that the reason is
+// unknown.
 func (s *Sender) reason(log *past.Log, epoch uint64) string {
 	list, err := log.Endings()
 	if err != nil {
@@ -452,7 +458,8 @@ func (s *Sender) reason(log *past.Log, epoch uint64) string {
 	return past.Unknown.String()
 }
 
-// purged reports whether the log has ended after an epoch because of a purge, or may have ended for that reason.
+// purged reports whether a purge has begun an epoch of the log after the given one. It also returns true if that is
+// not known.
 func (s *Sender) purged(log *past.Log, epoch uint64) bool {
 	list, err := log.Endings()
 	if err != nil {
@@ -466,8 +473,8 @@ func (s *Sender) purged(log *past.Log, epoch uint64) bool {
 	return false
 }
 
-// ship appends the part of the log that comes after the newest entry of the remote, and records up to which position
-// the remote has the log.
+// ship appends to the remote the part of the log from head.At to durable, piece by piece. It records in wal/sent up to
+// which position the remote has the log.
 func (s *Sender) ship(ctx context.Context, b Binding, id past.ID, head remote.Position, durable segment.LSN) error {
 	log := s.source.Past()
 	sent := past.Mark{}
@@ -535,8 +542,8 @@ func (s *Sender) record(log *past.Log, id past.ID, mark past.Mark) error {
 	return err
 }
 
-// gap begins a new epoch after a part of the log that cannot be read. It does so only if a snapshot that is begun now
-// does not need that part.
+// gap handles a part of the log that cannot be read. If a snapshot that is begun now does not need that part, gap
+// begins a new epoch after it. Otherwise it returns an error.
 func (s *Sender) gap(ctx context.Context, id past.ID, gap *past.GapError) error {
 	log := s.source.Past()
 	if now, err := log.ID(); err != nil || now != id {

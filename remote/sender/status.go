@@ -45,7 +45,7 @@ func (s *Sender) Status() (st Status, behind uint64) {
 	return s.status, behind
 }
 
-// note records the result of a round.
+// note records the result of a round in the status. err is nil if the round succeeded.
 func (s *Sender) note(err error) {
 	now := s.o.Clock()
 	s.mu.Lock()
